@@ -1,1 +1,32 @@
-//! Not written yet.
+//! The pure core: every rule of Counterfoil as a function from data to data.
+//!
+//! It promises that the same arguments give the same answer: no async, no clock, no randomness, no I/O, no
+//! logging, no wire format, no floats. Time and chance are arguments. What it leaves out lives in the rings
+//! above: the store port commits what is decided here, the engine runs it, `wire` gives it a public form.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::arithmetic_side_effects,
+    clippy::float_arithmetic,
+    clippy::disallowed_methods,
+    clippy::wildcard_enum_match_arm
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        clippy::wildcard_enum_match_arm
+    )
+)]
+
+pub mod audit;
+pub mod idempotency;
+pub mod outbox;
+pub mod payments;
+pub mod saga;
+pub mod tenancy;
+pub mod types;

@@ -1,1 +1,29 @@
-//! Not written yet.
+//! Closed-loop load on the charge route, and the raw limits of the machine it is compared with.
+//!
+//! Owns the load generator ([`charge::run`]), what it reports ([`Report`]), and the three yardsticks of
+//! [`limits`]: an echo server, a bare proxy, and an append + fsync loop. The generator shares the machine with
+//! the server under test, so it is built to cost little: its own small HTTP/1.1 client, one prepared request
+//! per connection, no allocation per request. It runs cheapest on a current-thread tokio runtime.
+//!
+//! Leaves out: starting processes, tables and progress bars (the command line and `cargo xtask bench` do that),
+//! TLS, and open-loop (fixed rate) load.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "measuring is about the real clock: no port stands between"
+)]
+
+pub mod charge;
+mod client;
+mod error;
+pub mod histogram;
+pub mod limits;
+pub mod plan;
+mod report;
+pub mod target;
+
+pub use client::Malformed;
+pub use error::LoadError;
+pub use plan::Plan;
+pub use report::{Progress, Report};
+pub use target::Target;

@@ -1,1 +1,20 @@
-//! Not written yet.
+//! The storage port: every change of state is one atomic [`ChangeSet`] with its preconditions inside, and a store
+//! either commits all of it or says which precondition failed and what it found there.
+//!
+//! There is no `begin` and no closure over a transaction, because the weakest backend has neither. Whether a set
+//! may commit is decided by one pure function, [`judge::judge`]; the stores only bring the rows.
+
+#![deny(clippy::disallowed_methods)]
+
+pub mod change;
+pub mod conformance;
+pub mod judge;
+pub mod memory;
+pub mod port;
+pub mod row;
+
+pub use change::{Change, ChangeSet};
+pub use port::{
+    CommitError, Committed, Due, Position, ReadError, Reason, Receipt, Refusal, Scan, Store, Tally,
+};
+pub use row::{Row, RowKey};

@@ -1,0 +1,74 @@
+//! Audit records: every claim, change of hands, provider attempt, answer and operator act, committed with its
+//! effect. They hold no personal data by construction: kinds, numbers, and words from closed lists.
+
+use crate::types::id::{ChargeId, TenantId};
+use crate::types::time::Time;
+use crate::types::ulid::Ulid;
+
+/// One audited step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Sorts as time does, within a decision as written.
+    pub id: Ulid,
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The charge it belongs to.
+    pub subject: ChargeId,
+    /// When it was decided, on the store's clock.
+    pub at: Time,
+    /// The fence it was decided under.
+    pub fence: u64,
+    /// What happened.
+    pub kind: Kind,
+    /// More about it, as `name=value` words.
+    pub detail: String,
+}
+
+/// What can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A key was claimed and its work enqueued.
+    Claimed,
+    /// Another attempt began under a higher fence.
+    TakenOver,
+    /// The provider answered, or did not.
+    ProviderAnswered,
+    /// The provider was asked what it knows.
+    ProviderQueried,
+    /// The outcome is not known yet, or the attempt is put off.
+    Pending,
+    /// The answer was stored.
+    Settled,
+    /// A human is needed.
+    Parked,
+}
+
+const KINDS: [Kind; 7] = [
+    Kind::Claimed,
+    Kind::TakenOver,
+    Kind::ProviderAnswered,
+    Kind::ProviderQueried,
+    Kind::Pending,
+    Kind::Settled,
+    Kind::Parked,
+];
+
+impl Kind {
+    /// The word clients and operators see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Claimed => "claimed",
+            Kind::TakenOver => "taken_over",
+            Kind::ProviderAnswered => "provider_answered",
+            Kind::ProviderQueried => "provider_queried",
+            Kind::Pending => "pending",
+            Kind::Settled => "settled",
+            Kind::Parked => "parked",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(name: &str) -> Option<Kind> {
+        KINDS.into_iter().find(|kind| kind.name() == name)
+    }
+}

@@ -1,0 +1,414 @@
+//! The idempotency record and its state machine.
+//!
+//! [`Claim::on`] is the one place where a claim changes; illegal pairs are listed, so a new state or event fails
+//! the build there. [`Claim::meet`] says what a request that finds the record gets. Neither reads a clock: `now`
+//! is the store's time.
+
+use super::fingerprint::Fingerprint;
+use super::key::IdempotencyKey;
+use super::reply::Reply;
+use super::window::Windows;
+use crate::types::digest::Digest;
+use crate::types::id::{ChargeId, Holder, TenantId};
+use crate::types::time::{Span, Time};
+use crate::types::ulid::Ulid;
+
+/// Identifies a claim: the digest of tenant and key. The key's own text is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimId(Digest);
+
+impl ClaimId {
+    /// The claim of `key` within `tenant`.
+    pub fn new(tenant: TenantId, key: &IdempotencyKey) -> ClaimId {
+        ClaimId(Digest::of(
+            "counterfoil/claim/1",
+            &[&tenant.to_i64().to_be_bytes(), key.as_str().as_bytes()],
+        ))
+    }
+
+    /// As stored.
+    pub const fn from_digest(digest: Digest) -> ClaimId {
+        ClaimId(digest)
+    }
+
+    /// To store.
+    pub const fn digest(&self) -> &Digest {
+        &self.0
+    }
+}
+
+/// The idempotency record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Tenant and key, digested.
+    pub id: ClaimId,
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// What the first request asked for.
+    pub fingerprint: Fingerprint,
+    /// The resource this key makes; minted with the claim.
+    pub subject: ChargeId,
+    /// The request that made the claim; it stands in stored error bodies.
+    pub request: Ulid,
+    /// When the key was first used.
+    pub created_at: Time,
+    /// Grows with every change of hands; a writer with an older fence has lost.
+    pub fence: u64,
+    /// Grows with every write of the record: what a compare-and-swap compares.
+    pub revision: u64,
+    /// How often somebody set out to execute the request.
+    pub attempts: u32,
+    /// Where it stands.
+    pub state: State,
+}
+
+/// Where a claim stands. Data lives in the state that owns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Somebody executes it, under a lease.
+    InFlight(Lease),
+    /// Certainly not executed; it may be tried again from `not_before` on.
+    FailedRetry {
+        /// When the next attempt is due.
+        not_before: Time,
+    },
+    /// Perhaps executed. It leaves this state only on evidence or by an operator.
+    Uncertain(Hold),
+    /// Executed; the answer is replayed.
+    Completed(Settled),
+    /// Refused for good; the refusal is replayed.
+    FailedTerminal(Settled),
+    /// The answer was dropped after its window; only the tombstone is left.
+    Expired {
+        /// When the key is free again.
+        tombstone_until: Time,
+    },
+}
+
+/// Who works on an uncertain claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nobody before this instant.
+    Waiting {
+        /// When evidence is sought again.
+        not_before: Time,
+    },
+    /// Somebody seeks evidence, under a lease.
+    Held(Lease),
+}
+
+/// The right to execute, for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Who holds it.
+    pub holder: Holder,
+    /// It is over at this instant unless renewed.
+    pub until: Time,
+    /// It cannot be renewed past this instant.
+    pub ceiling: Time,
+}
+
+/// An answer and how long it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// What every retry gets.
+    pub reply: Reply,
+    /// Until when.
+    pub windows: Windows,
+}
+
+/// How leases are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeasePolicy {
+    /// Length of a lease and of each renewal.
+    pub lease: Span,
+    /// Longest time one holder may keep it.
+    pub ceiling: Span,
+}
+
+impl LeasePolicy {
+    /// A fresh lease for `holder`.
+    pub const fn grant(&self, holder: Holder, now: Time) -> Lease {
+        Lease {
+            holder,
+            until: now.plus(self.lease),
+            ceiling: now.plus(self.ceiling),
+        }
+    }
+}
+
+impl Lease {
+    /// Whether anybody may take over.
+    pub const fn is_over(&self, now: Time) -> bool {
+        self.until.ms() <= now.ms()
+    }
+}
+
+/// What may happen to a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The holder is still at work.
+    Renewed {
+        /// The new end of the lease, cut at its ceiling.
+        until: Time,
+    },
+    /// Somebody else continues; the old holder has lost, whether it knows or not.
+    TakenOver(Lease),
+    /// The provider approved.
+    Completed(Settled),
+    /// The provider refused, or nothing happened and nothing will.
+    Failed(Settled),
+    /// Nothing happened; try again later.
+    PutOff {
+        /// When.
+        not_before: Time,
+    },
+    /// It may have happened; seek evidence later.
+    Doubted {
+        /// When.
+        not_before: Time,
+    },
+    /// The replay window is over and the answer is dropped.
+    Aged {
+        /// When the key is free again.
+        tombstone_until: Time,
+    },
+}
+
+/// A pair of state and event that must not meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IllegalMove {
+    /// The state's name.
+    pub from: &'static str,
+    /// The event's name.
+    pub event: &'static str,
+}
+
+impl State {
+    /// The name clients and operators see.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            State::InFlight(_) => "in_flight",
+            State::FailedRetry { .. } => "failed_retry",
+            State::Uncertain(_) => "uncertain",
+            State::Completed(_) => "completed",
+            State::FailedTerminal(_) => "failed_terminal",
+            State::Expired { .. } => "expired",
+        }
+    }
+
+    /// The lease, where somebody holds one.
+    pub const fn lease(&self) -> Option<Lease> {
+        match self {
+            State::InFlight(lease) | State::Uncertain(Hold::Held(lease)) => Some(*lease),
+            State::FailedRetry { .. }
+            | State::Uncertain(Hold::Waiting { .. })
+            | State::Completed(_)
+            | State::FailedTerminal(_)
+            | State::Expired { .. } => None,
+        }
+    }
+
+    /// The stored answer, where there is one.
+    pub const fn settled(&self) -> Option<&Settled> {
+        match self {
+            State::Completed(settled) | State::FailedTerminal(settled) => Some(settled),
+            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) | State::Expired { .. } => {
+                None
+            }
+        }
+    }
+}
+
+impl Event {
+    const fn name(&self) -> &'static str {
+        match self {
+            Event::Renewed { .. } => "renewed",
+            Event::TakenOver(_) => "taken_over",
+            Event::Completed(_) => "completed",
+            Event::Failed(_) => "failed",
+            Event::PutOff { .. } => "put_off",
+            Event::Doubted { .. } => "doubted",
+            Event::Aged { .. } => "aged",
+        }
+    }
+}
+
+impl Claim {
+    /// The claim after `event`. The one transition function.
+    pub fn on(&self, event: Event) -> Result<Claim, IllegalMove> {
+        let (state, handed_over) = match (&self.state, event) {
+            (State::InFlight(lease), Event::Renewed { until }) => {
+                (State::InFlight(lease.renewed(until)), false)
+            }
+            (State::InFlight(_) | State::FailedRetry { .. }, Event::TakenOver(lease)) => {
+                (State::InFlight(lease), true)
+            }
+            (State::InFlight(_), Event::PutOff { not_before }) => (State::FailedRetry { not_before }, false),
+            (State::Uncertain(Hold::Held(lease)), Event::Renewed { until }) => {
+                (State::Uncertain(Hold::Held(lease.renewed(until))), false)
+            }
+            (State::Uncertain(_), Event::TakenOver(lease)) => (State::Uncertain(Hold::Held(lease)), true),
+            (State::InFlight(_) | State::Uncertain(Hold::Held(_)), Event::Doubted { not_before }) => {
+                (State::Uncertain(Hold::Waiting { not_before }), false)
+            }
+            (State::InFlight(_) | State::Uncertain(_), Event::Completed(settled)) => {
+                (State::Completed(settled), false)
+            }
+            (State::InFlight(_) | State::Uncertain(_), Event::Failed(settled)) => {
+                (State::FailedTerminal(settled), false)
+            }
+            (State::Completed(_) | State::FailedTerminal(_), Event::Aged { tombstone_until }) => {
+                (State::Expired { tombstone_until }, false)
+            }
+            (
+                state @ (State::FailedRetry { .. }
+                | State::Uncertain(_)
+                | State::InFlight(_)
+                | State::Completed(_)
+                | State::FailedTerminal(_)
+                | State::Expired { .. }),
+                event @ (Event::Renewed { .. }
+                | Event::TakenOver(_)
+                | Event::Completed(_)
+                | Event::Failed(_)
+                | Event::PutOff { .. }
+                | Event::Doubted { .. }
+                | Event::Aged { .. }),
+            ) => {
+                return Err(IllegalMove {
+                    from: state.name(),
+                    event: event.name(),
+                });
+            }
+        };
+        Ok(Claim {
+            fence: if handed_over {
+                self.fence.saturating_add(1)
+            } else {
+                self.fence
+            },
+            attempts: if handed_over {
+                self.attempts.saturating_add(1)
+            } else {
+                self.attempts
+            },
+            revision: self.revision.saturating_add(1),
+            state,
+            ..self.clone()
+        })
+    }
+
+    /// Whether `next` may stand where this claim stands now: what every store holds against every writer.
+    pub fn may_become(&self, next: &Claim) -> bool {
+        let reused = next.subject != self.subject;
+        if reused {
+            // The key was free again and means a new request: everything starts anew but the revision.
+            return self.settled_or_expired() && next.fence > self.fence;
+        }
+        let fence_ok =
+            next.fence >= self.fence && next.attempts >= self.attempts && next.created_at == self.created_at;
+        let state_ok = match (&self.state, &next.state) {
+            (State::InFlight(_), State::Expired { .. }) => false,
+            (State::InFlight(_), _) => true,
+            (State::FailedRetry { .. }, next) => matches!(next, State::InFlight(_)),
+            (State::Uncertain(_), next) => {
+                matches!(
+                    next,
+                    State::Uncertain(_) | State::Completed(_) | State::FailedTerminal(_)
+                )
+            }
+            (State::Completed(_) | State::FailedTerminal(_), next) => matches!(next, State::Expired { .. }),
+            (State::Expired { .. }, _) => false,
+        };
+        fence_ok && state_ok && next.fingerprint == self.fingerprint && next.tenant == self.tenant
+    }
+
+    fn settled_or_expired(&self) -> bool {
+        matches!(
+            self.state,
+            State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. }
+        )
+    }
+
+    /// When the sweeper should look at this claim: to drop its answer, or to drop it whole.
+    pub fn sweep_at(&self) -> Option<Time> {
+        match &self.state {
+            State::Completed(settled) | State::FailedTerminal(settled) => Some(settled.windows.replay_until),
+            State::Expired { tombstone_until } if *tombstone_until < Time::MAX => Some(*tombstone_until),
+            State::Expired { .. } | State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => {
+                None
+            }
+        }
+    }
+
+    /// What a request with `fingerprint` gets that finds this claim at `now`.
+    pub fn meet(&self, fingerprint: Fingerprint, now: Time) -> Meeting<'_> {
+        let tombstone_until = match &self.state {
+            State::Completed(settled) | State::FailedTerminal(settled) => settled.windows.tombstone_until,
+            State::Expired { tombstone_until } => *tombstone_until,
+            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => Time::MAX,
+        };
+        if tombstone_until <= now {
+            return Meeting::Free;
+        }
+        if fingerprint != self.fingerprint {
+            return Meeting::Mismatch;
+        }
+        match &self.state {
+            State::InFlight(_) => Meeting::InFlight,
+            State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => {
+                Meeting::Pending {
+                    not_before: *not_before,
+                }
+            }
+            State::Uncertain(Hold::Held(_)) => Meeting::Pending { not_before: now },
+            State::Completed(settled) | State::FailedTerminal(settled)
+                if now < settled.windows.replay_until =>
+            {
+                Meeting::Replay(settled)
+            }
+            State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. } => Meeting::Expired {
+                original_request_at: self.created_at,
+            },
+        }
+    }
+
+    /// May the client start again under a new key without a risk of a second effect? Only where this key's
+    /// request is known to have had none.
+    pub const fn safe_new_key(&self) -> bool {
+        matches!(self.state, State::FailedTerminal(_))
+    }
+}
+
+impl Lease {
+    fn renewed(self, until: Time) -> Lease {
+        Lease {
+            until: until.min(self.ceiling).max(self.until),
+            ..self
+        }
+    }
+}
+
+/// What a request gets that finds a claim. In order of precedence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meeting<'a> {
+    /// The tombstone is over: the key may be claimed anew in the old one's place.
+    Free,
+    /// The key belongs to another request.
+    Mismatch,
+    /// Somebody is at work; wait for them. (A lease that is over belongs to the recovery worker.)
+    InFlight,
+    /// Nobody is at work before this instant.
+    Pending {
+        /// When work goes on.
+        not_before: Time,
+    },
+    /// The answer.
+    Replay(&'a Settled),
+    /// The answer was given too long ago.
+    Expired {
+        /// When the key was first used.
+        original_request_at: Time,
+    },
+}

@@ -1,0 +1,134 @@
+//! Which requests are the same request: SHA-256 over the canonical method, path, query and parsed body of a
+//! tenant's request. Headers that vary between retries stay out; so do key order, white space and the spelling
+//! of numbers.
+
+use crate::types::digest::Digest;
+use crate::types::id::TenantId;
+use crate::types::json::{self, Json};
+use std::fmt;
+
+/// The canonical digest of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(Digest);
+
+/// The parts of a request that make it this request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Whose request it is.
+    pub tenant: TenantId,
+    /// Upper-case method.
+    pub method: &'a str,
+    /// The path as routed, without query.
+    pub path: &'a str,
+    /// Query parameters, in any order.
+    pub query: &'a [(String, String)],
+    /// The parsed body; equal bodies of different media types parse to equal values.
+    pub body: &'a Json,
+}
+
+impl Fingerprint {
+    /// The fingerprint of `request`.
+    pub fn of(request: Request<'_>) -> Fingerprint {
+        let mut query: Vec<_> = request.query.iter().collect();
+        query.sort();
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(query.len().saturating_mul(2).saturating_add(4));
+        let tenant = request.tenant.to_i64().to_be_bytes();
+        let mut body = Vec::with_capacity(256);
+        json::canonical(request.body, &mut body);
+        parts.extend([
+            tenant.as_slice(),
+            request.method.as_bytes(),
+            request.path.as_bytes(),
+            &body,
+        ]);
+        for (name, value) in query {
+            parts.extend([name.as_bytes(), value.as_bytes()]);
+        }
+        Fingerprint(Digest::of("counterfoil/fingerprint/1", &parts))
+    }
+
+    /// As stored.
+    pub const fn from_digest(digest: Digest) -> Fingerprint {
+        Fingerprint(digest)
+    }
+
+    /// To store.
+    pub const fn digest(&self) -> &Digest {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(method: &str, path: &str, query: &[(&str, &str)], tenant: i64, body: &str) -> Fingerprint {
+        let query: Vec<_> = query
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let body = Json::parse(body.as_bytes()).unwrap();
+        Fingerprint::of(Request {
+            tenant: TenantId::from_i64(tenant),
+            method,
+            path,
+            query: &query,
+            body: &body,
+        })
+    }
+
+    fn body(text: &str) -> Fingerprint {
+        of("POST", "/v1/charges", &[], 1, text)
+    }
+
+    #[test]
+    fn golden_fingerprint() {
+        let fingerprint = body(r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#);
+        assert_eq!(fingerprint.digest().hex(), "golden");
+    }
+
+    #[test]
+    fn the_same_request_in_other_clothes() {
+        let first = body(r#"{"amount":1250,"currency":"USD"}"#);
+        for other in [
+            r#"{"currency":"USD","amount":1250}"#,
+            " {\n\t\"amount\" : 1250.0 , \"currency\" : \"\\u0055SD\" } ",
+            r#"{"amount":1.25e3,"currency":"USD"}"#,
+            r#"{"amount":12500E-1,"currency":"USD"}"#,
+        ] {
+            assert_eq!(body(other), first, "{other}");
+        }
+        let query = [("a", "1"), ("b", "2")];
+        assert_eq!(
+            of("POST", "/x", &query, 1, "{}"),
+            of("POST", "/x", &[("b", "2"), ("a", "1")], 1, "{}")
+        );
+    }
+
+    #[test]
+    fn another_request_differs() {
+        let first = of("POST", "/v1/charges", &[], 1, r#"{"amount":9007199254740992}"#);
+        for other in [
+            of("POST", "/v1/charges", &[], 1, r#"{"amount":9007199254740993}"#),
+            of("POST", "/v1/charges", &[], 1, r#"{"amount":"9007199254740992"}"#),
+            of("POST", "/v1/charges", &[], 2, r#"{"amount":9007199254740992}"#),
+            of("PUT", "/v1/charges", &[], 1, r#"{"amount":9007199254740992}"#),
+            of("POST", "/v1/refunds", &[], 1, r#"{"amount":9007199254740992}"#),
+            of(
+                "POST",
+                "/v1/charges",
+                &[("a", "1")],
+                1,
+                r#"{"amount":9007199254740992}"#,
+            ),
+        ] {
+            assert_ne!(other, first);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A stored answer: what every retry gets, byte for byte.
+
+use bytes::Bytes;
+
+/// The status, declared headers and body of an answer. `Idempotency-Expires` follows from the claim's window;
+/// per-exchange headers (`Date`, `Request-Id`, `Idempotent-Replayed`) are not part of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// Which media type the body has.
+    pub media: Media,
+    /// `Location`, where the answer made something.
+    pub location: Option<String>,
+    /// The body's bytes.
+    pub body: Bytes,
+}
+
+/// The media types an answer can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// `application/json`
+    Json,
+    /// `application/problem+json`
+    Problem,
+}
+
+impl Media {
+    /// The `Content-Type` header.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Media::Json => "application/json",
+            Media::Problem => "application/problem+json",
+        }
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The body belongs to the client and stays out of logs.
+        write!(
+            f,
+            "Reply({} {:?}, {} bytes)",
+            self.status,
+            self.media,
+            self.body.len()
+        )
+    }
+}

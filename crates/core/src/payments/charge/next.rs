@@ -1,0 +1,174 @@
+//! What to do next for a charge whose work is due: call, ask, wait or call a human. Never a guess.
+
+use crate::outbox::{History, Outbox, Park};
+use crate::payments::provider::Rules;
+use crate::types::time::{Span, Time};
+
+/// The next thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Call the provider with the key of this generation.
+    Call,
+    /// Ask the provider what it knows.
+    Query,
+    /// Nothing can be learnt before this instant.
+    Wait(Time),
+    /// Only a human can go on.
+    Park(Park),
+}
+
+/// Server errors in a row after which a provider that stores its errors is asked instead of called again.
+const ERRORS_BEFORE_QUERY: u32 = 2;
+
+/// Decides the next thing to do for `outbox` at `now`. `attempt` counts the claim's attempts.
+pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> Next {
+    if let Some(park) = outbox.parked {
+        return Next::Park(park);
+    }
+    let history = &outbox.history;
+    if !history.unknown {
+        return Next::Call;
+    }
+    // Something may have been executed: from here on a call must be one the provider recognises as the same.
+    if recognised(rules, history, now) {
+        let stuck = rules.stores_errors && history.server_errors >= ERRORS_BEFORE_QUERY;
+        return if stuck && rules.queryable && attempt % 2 == 0 {
+            Next::Query
+        } else {
+            Next::Call
+        };
+    }
+    if !rules.queryable {
+        return Next::Park(Park::NoEvidence);
+    }
+    let quiet_at = quiescent_at(rules, history);
+    if now < quiet_at {
+        Next::Wait(quiet_at)
+    } else {
+        Next::Query
+    }
+}
+
+/// Whether a repeated call is sure to be recognised: well inside the window, and not one the provider would
+/// execute again because it answered the first with an error.
+fn recognised(rules: &Rules, history: &History, now: Time) -> bool {
+    let Some(window) = rules.dedup_window else {
+        return false;
+    };
+    let half = window.part(1, 2);
+    now < history.first_sent_at.plus(half) && !(rules.reexecutes_errors && history.server_errors > 0)
+}
+
+/// From this instant on, "not found" is proof: nothing can still arrive, and every effect is visible.
+pub fn quiescent_at(rules: &Rules, history: &History) -> Time {
+    history
+        .last_sent_at
+        .plus(rules.late_delivery)
+        .plus(rules.query_lag)
+        .plus(Span::from_ms(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::idempotency::claim::ClaimId;
+    use crate::outbox::Pinned;
+    use crate::types::digest::Digest;
+    use crate::types::id::{ChargeId, TenantId};
+
+    const MINUTE: Span = Span::from_ms(60_000);
+    const STRIPE: Rules = Rules {
+        dedup_window: Some(Span::from_ms(86_400_000)),
+        stores_errors: true,
+        reexecutes_errors: false,
+        queryable: true,
+        late_delivery: MINUTE,
+        query_lag: MINUTE,
+        key_bytes_max: 255,
+    };
+
+    fn outbox(history: History) -> Outbox {
+        Outbox {
+            charge: ChargeId::from_i64(1),
+            claim: ClaimId::from_digest(Digest::from_bytes([0; 32])),
+            tenant: TenantId::from_i64(1),
+            provider: Pinned {
+                profile: "stripe".into(),
+                endpoint: "http://p".into(),
+            },
+            due_at: Time::EPOCH,
+            created_at: Time::EPOCH,
+            history,
+            parked: None,
+            revision: 1,
+        }
+    }
+
+    fn sent(unknown: bool, server_errors: u32) -> History {
+        History {
+            generation: 1,
+            idle_calls: 0,
+            unknown,
+            server_errors,
+            first_sent_at: Time::EPOCH,
+            last_sent_at: Time::EPOCH,
+        }
+    }
+
+    fn at(minutes: u64) -> Time {
+        Time::EPOCH.plus(Span::from_ms(minutes * 60_000))
+    }
+
+    #[test]
+    fn a_clean_history_is_called() {
+        assert_eq!(next(&STRIPE, &outbox(sent(false, 5)), 3, at(9_999)), Next::Call);
+    }
+
+    #[test]
+    fn an_unknown_one_is_called_again_only_while_the_provider_remembers() {
+        assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(719)), Next::Call);
+        assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(720)), Next::Query);
+    }
+
+    #[test]
+    fn stored_errors_are_asked_about_every_other_time() {
+        let stuck = outbox(sent(true, 2));
+        assert_eq!(next(&STRIPE, &stuck, 3, at(1)), Next::Call);
+        assert_eq!(next(&STRIPE, &stuck, 4, at(1)), Next::Query);
+    }
+
+    #[test]
+    fn without_deduplication_nothing_is_asked_before_quiescence() {
+        let rules = Rules {
+            dedup_window: None,
+            ..STRIPE
+        };
+        let quiet = Time::EPOCH.plus(Span::from_ms(120_001));
+        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), Next::Wait(quiet));
+        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, quiet), Next::Query);
+    }
+
+    #[test]
+    fn a_provider_that_reexecutes_errors_is_not_called_after_one() {
+        let rules = Rules {
+            reexecutes_errors: true,
+            stores_errors: false,
+            ..STRIPE
+        };
+        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), Next::Call);
+        assert_eq!(next(&rules, &outbox(sent(true, 1)), 2, at(3)), Next::Query);
+    }
+
+    #[test]
+    fn without_any_evidence_a_human_is_called() {
+        let rules = Rules {
+            dedup_window: None,
+            queryable: false,
+            ..STRIPE
+        };
+        assert_eq!(
+            next(&rules, &outbox(sent(true, 0)), 2, at(1)),
+            Next::Park(Park::NoEvidence)
+        );
+    }
+}

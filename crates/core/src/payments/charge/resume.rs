@@ -1,0 +1,63 @@
+//! Going on with a charge somebody else began, or that was put off. Resume is the same path as start.
+
+use crate::audit::{Kind, Record};
+use crate::idempotency::claim::{Claim, Event, Hold, IllegalMove, LeasePolicy, State};
+use crate::outbox::Outbox;
+use crate::types::id::Holder;
+use crate::types::time::Time;
+use crate::types::ulid::Ulid;
+
+/// A claim in new hands, to be committed before anything else is done for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumption {
+    /// The record under a higher fence.
+    pub claim: Claim,
+    /// The work, due again when the new lease is over.
+    pub outbox: Outbox,
+    /// The audit record.
+    pub audit: Record,
+}
+
+/// Takes the work over for `holder`. Whoever held a lease before may have called the provider until it ended.
+pub fn take_over(
+    claim: &Claim,
+    outbox: &Outbox,
+    policy: LeasePolicy,
+    holder: Holder,
+    now: Time,
+    chance: u128,
+) -> Result<Resumption, IllegalMove> {
+    let lease = policy.grant(holder, now);
+    let resumed = claim.on(Event::TakenOver(lease))?;
+    let mut outbox = Outbox {
+        due_at: lease.until,
+        revision: outbox.revision.saturating_add(1),
+        ..outbox.clone()
+    };
+    let abandoned = match claim.state {
+        State::InFlight(old) | State::Uncertain(Hold::Held(old)) => Some(old),
+        State::FailedRetry { .. }
+        | State::Uncertain(Hold::Waiting { .. })
+        | State::Completed(_)
+        | State::FailedTerminal(_)
+        | State::Expired { .. } => None,
+    };
+    if let Some(old) = abandoned {
+        outbox.history.unknown = true;
+        outbox.history.last_sent_at = old.until.min(now);
+    }
+    let audit = Record {
+        id: Ulid::new(now, chance),
+        tenant: claim.tenant,
+        subject: claim.subject,
+        at: now,
+        fence: resumed.fence,
+        kind: Kind::TakenOver,
+        detail: format!("from={} attempt={}", claim.state.name(), resumed.attempts),
+    };
+    Ok(Resumption {
+        claim: resumed,
+        outbox,
+        audit,
+    })
+}

@@ -1,0 +1,3 @@
+//! What multi-step work shares: when to try again.
+
+pub mod backoff;

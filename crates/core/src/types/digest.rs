@@ -1,0 +1,98 @@
+//! SHA-256 and HMAC-SHA-256, with every part length-prefixed so that two lists of parts never collide by joining.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// 32 bytes of SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of `domain` and `parts`, in that order.
+    pub fn of(domain: &str, parts: &[&[u8]]) -> Digest {
+        let mut hash = Sha256::new();
+        absorb(domain, parts, |bytes| hash.update(bytes));
+        Digest(hash.finalize().into())
+    }
+
+    /// A digest that was stored earlier.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
+        Digest(bytes)
+    }
+
+    /// The bytes to store or compare.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Lower-case hexadecimal.
+    pub fn hex(&self) -> String {
+        self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
+            for nibble in [byte >> 4, byte & 15] {
+                text.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+            }
+            text
+        })
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.hex())
+    }
+}
+
+/// A key for HMAC-SHA-256 that is prepared once and used often. It never shows its bytes.
+#[derive(Clone)]
+pub struct MacKey(Hmac<Sha256>);
+
+impl MacKey {
+    /// Prepares the key.
+    pub fn new(secret: &[u8; 32]) -> MacKey {
+        // A 32-byte array is always a valid HMAC key; the fallback can only be reached by a change of the crate.
+        MacKey(
+            Hmac::<Sha256>::new_from_slice(secret)
+                .unwrap_or_else(|_| Hmac::new(&hmac::digest::Key::<Hmac<Sha256>>::default())),
+        )
+    }
+
+    /// The tag of `domain` and `parts`, in that order.
+    pub fn tag(&self, domain: &str, parts: &[&[u8]]) -> Digest {
+        let mut mac = self.0.clone();
+        absorb(domain, parts, |bytes| mac.update(bytes));
+        Digest(mac.finalize().into_bytes().into())
+    }
+}
+
+impl fmt::Debug for MacKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MacKey(***)")
+    }
+}
+
+fn absorb(domain: &str, parts: &[&[u8]], mut update: impl FnMut(&[u8])) {
+    for part in std::iter::once(domain.as_bytes()).chain(parts.iter().copied()) {
+        update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        update(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_kept_apart() {
+        assert_ne!(Digest::of("d", &[b"ab", b"c"]), Digest::of("d", &[b"a", b"bc"]));
+        assert_ne!(Digest::of("d", &[b"ab"]), Digest::of("da", &[b"b"]));
+        let key = MacKey::new(&[7; 32]);
+        assert_ne!(key.tag("d", &[b"ab", b""]), key.tag("d", &[b"ab"]));
+        assert_ne!(key.tag("d", &[]), MacKey::new(&[8; 32]).tag("d", &[]));
+    }
+
+    #[test]
+    fn a_key_never_shows_itself() {
+        assert_eq!(format!("{:?}", MacKey::new(&[7; 32])), "MacKey(***)");
+    }
+}

@@ -1,0 +1,147 @@
+//! A JSON object: members in the order they came, no key twice.
+//!
+//! Promises: looking a key up is cheap at every size, so a body of thousands of members cannot make the parser
+//! quadratic; small objects, nearly all of them, carry no index.
+
+use super::Json;
+use std::fmt;
+
+/// Up to here comparing every key is faster than any index.
+const UNINDEXED_MAX: usize = 16;
+
+/// The members of a JSON object.
+#[derive(Clone, Default)]
+pub struct Object {
+    members: Vec<(String, Json)>,
+    /// Positions in `members`, sorted by key; empty while there are at most [`UNINDEXED_MAX`] members.
+    by_key: Vec<usize>,
+}
+
+/// Refused: the object has a member of that name already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateKey {
+    /// The name.
+    pub key: String,
+}
+
+/// Where a key is, or where the index would take it.
+enum Place {
+    Member(usize),
+    Vacant { slot: usize },
+}
+
+impl Object {
+    /// An object without members.
+    pub const fn new() -> Object {
+        Object {
+            members: Vec::new(),
+            by_key: Vec::new(),
+        }
+    }
+
+    /// Appends a member.
+    pub fn insert(&mut self, key: String, value: Json) -> Result<(), DuplicateKey> {
+        match self.find(&key) {
+            Place::Member(_) => Err(DuplicateKey { key }),
+            Place::Vacant { slot } => {
+                let position = self.members.len();
+                self.members.push((key, value));
+                if !self.by_key.is_empty() {
+                    self.by_key.insert(slot, position);
+                } else if position >= UNINDEXED_MAX {
+                    let mut keyed: Vec<(&str, usize)> =
+                        self.iter().zip(0..).map(|((key, _), at)| (key, at)).collect();
+                    keyed.sort_unstable();
+                    self.by_key = keyed.into_iter().map(|(_, at)| at).collect();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The value of the member named `key`.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        match self.find(key) {
+            Place::Member(position) => self.members.get(position).map(|(_, value)| value),
+            Place::Vacant { .. } => None,
+        }
+    }
+
+    /// The members, in the order they were inserted.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> {
+        self.members.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The name of the member inserted last.
+    pub(super) fn last_key(&self) -> Option<&str> {
+        self.members.last().map(|(key, _)| key.as_str())
+    }
+
+    /// Replaces the value of the member inserted last: the parser inserts a name before it has read the value.
+    pub(super) fn set_last(&mut self, value: Json) {
+        if let Some((_, last)) = self.members.last_mut() {
+            *last = value;
+        }
+    }
+
+    fn find(&self, key: &str) -> Place {
+        if self.by_key.is_empty() {
+            return match self.members.iter().position(|(name, _)| name == key) {
+                Some(position) => Place::Member(position),
+                None => Place::Vacant { slot: 0 },
+            };
+        }
+        let name_at = |position: usize| self.members.get(position).map(|(name, _)| name.as_str());
+        match self
+            .by_key
+            .binary_search_by(|position| name_at(*position).cmp(&Some(key)))
+        {
+            Ok(slot) => self
+                .by_key
+                .get(slot)
+                .map_or(Place::Vacant { slot }, |position| Place::Member(*position)),
+            Err(slot) => Place::Vacant { slot },
+        }
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Object) -> bool {
+        self.len() == other.len() && self.iter().all(|(key, value)| other.get(key) == Some(value))
+    }
+}
+
+impl Eq for Object {}
+
+impl IntoIterator for Object {
+    type Item = (String, Json);
+    type IntoIter = std::vec::IntoIter<(String, Json)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.members.into_iter()
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Display for DuplicateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the member {:?} appears twice; send each name once", self.key)
+    }
+}
+
+impl std::error::Error for DuplicateKey {}

@@ -1,0 +1,13 @@
+//! The words every other room speaks: ids, money, time, digests, exact numbers and the bounds of the system.
+
+pub mod asset;
+pub mod decimal;
+pub mod digest;
+pub mod id;
+pub mod json;
+pub mod limits;
+pub mod mask;
+pub mod money;
+pub mod reference;
+pub mod time;
+pub mod ulid;

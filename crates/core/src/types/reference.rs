@@ -1,0 +1,176 @@
+//! Public references: what clients see instead of ids. They reveal neither order nor count nor worker.
+//!
+//! A reference is the id and a check word, mixed by a four-round Feistel network whose round function is
+//! HMAC-SHA-256 (a pseudo-random permutation by Luby and Rackoff). It is reversible with the key, so looking
+//! a reference up needs no index, and a guessed one fails its check before the store is asked.
+
+use super::digest::MacKey;
+use std::fmt;
+
+/// What a reference points to; the prefix makes it recognisable in any log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `ch_…`
+    Charge,
+    /// `ac_…`
+    Account,
+}
+
+impl Kind {
+    /// The prefix with its underscore.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Kind::Charge => "ch_",
+            Kind::Account => "ac_",
+        }
+    }
+}
+
+/// A public reference, as text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reference(String);
+
+impl Reference {
+    /// The text clients see.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const TEXT_LEN: usize = 26;
+const ROUNDS: [u8; 4] = [1, 2, 3, 4];
+
+/// Turns ids into references and back, under the instance's key.
+#[derive(Clone, Debug)]
+pub struct References(MacKey);
+
+impl References {
+    /// Under `key`, which must stay the same for the life of the store.
+    pub const fn new(key: MacKey) -> References {
+        References(key)
+    }
+
+    /// The reference of `id`.
+    pub fn seal(&self, kind: Kind, id: i64) -> Reference {
+        let (mut left, mut right) = (0, u64::from_be_bytes(id.to_be_bytes()));
+        for round in ROUNDS {
+            (left, right) = (right, left ^ self.round(kind, round, right));
+        }
+        let word = (u128::from(left) << 64) | u128::from(right);
+        let mut text = String::with_capacity(kind.prefix().len().saturating_add(TEXT_LEN));
+        text.push_str(kind.prefix());
+        for place in (0..26_u32).rev() {
+            let digit = usize::try_from((word >> place.saturating_mul(5)) & 31).unwrap_or(0);
+            text.push(char::from(ALPHABET.get(digit).copied().unwrap_or(b'0')));
+        }
+        Reference(text)
+    }
+
+    /// The id behind `text`, or nothing if this instance never made such a reference of this kind.
+    pub fn open(&self, kind: Kind, text: &str) -> Option<i64> {
+        let digits = text.strip_prefix(kind.prefix())?;
+        if digits.len() != TEXT_LEN {
+            return None;
+        }
+        let mut word: u128 = 0;
+        for byte in digits.bytes() {
+            let digit = ALPHABET.iter().position(|&known| known == byte)?;
+            // The first of 26 digits carries only 3 bits; anything that would fall out of the word is no reference.
+            word = word.checked_mul(32)?.checked_add(u128::try_from(digit).ok()?)?;
+        }
+        let mut left = u64::try_from(word >> 64).ok()?;
+        let mut right = u64::try_from(word & u128::from(u64::MAX)).ok()?;
+        for round in ROUNDS.into_iter().rev() {
+            (left, right) = (right ^ self.round(kind, round, left), left);
+        }
+        (left == 0).then(|| i64::from_be_bytes(right.to_be_bytes()))
+    }
+
+    fn round(&self, kind: Kind, round: u8, half: u64) -> u64 {
+        let tag = self.0.tag(
+            "counterfoil/reference",
+            &[kind.prefix().as_bytes(), &[round], &half.to_be_bytes()],
+        );
+        let first: [u8; 8] = tag.as_bytes().first_chunk().copied().unwrap_or_default();
+        u64::from_be_bytes(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn references() -> References {
+        References::new(MacKey::new(&[42; 32]))
+    }
+
+    #[test]
+    fn golden_reference() {
+        assert_eq!(references().seal(Kind::Charge, 1).as_str(), GOLDEN);
+    }
+    const GOLDEN: &str = "ch_golden";
+
+    #[test]
+    fn order_and_neighbourhood_do_not_show() {
+        let sealed: Vec<String> = (0..2_000)
+            .map(|id| references().seal(Kind::Charge, id).to_string())
+            .collect();
+        let rising = sealed.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!(
+            (850..1_150).contains(&rising),
+            "{rising} of 1999 neighbours rise; chance gives about 1000"
+        );
+    }
+
+    #[test]
+    fn guesses_and_other_kinds_open_nothing() {
+        let references = references();
+        let charge = references.seal(Kind::Charge, 77).to_string();
+        assert_eq!(
+            references.open(Kind::Account, &charge.replace("ch_", "ac_")),
+            None
+        );
+        assert_eq!(
+            References::new(MacKey::new(&[1; 32])).open(Kind::Charge, &charge),
+            None
+        );
+        for text in [
+            "",
+            "ch_",
+            "ch_zzzzzzzzzzzzzzzzzzzzzzzzzz",
+            "ch_0000000000000000000000000é",
+            "CH_1",
+        ] {
+            assert_eq!(references.open(Kind::Charge, text), None, "{text}");
+        }
+        for at in 3..charge.len() {
+            let mut other = charge.clone().into_bytes();
+            other[at] = if other[at] == b'0' { b'1' } else { b'0' };
+            assert_eq!(
+                references.open(Kind::Charge, &String::from_utf8(other).unwrap()),
+                None
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_sealed_opens(id: i64) {
+            let sealed = references().seal(Kind::Charge, id);
+            prop_assert_eq!(references().open(Kind::Charge, sealed.as_str()), Some(id));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".*") {
+            let _ = references().open(Kind::Charge, &text);
+        }
+    }
+}

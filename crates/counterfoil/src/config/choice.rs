@@ -1,0 +1,67 @@
+//! Settings that are one of a few words.
+
+/// A closed list of words; the order is the one documentation shows.
+pub(super) trait Choice: Copy + 'static {
+    const ALL: &'static [Self];
+
+    fn word(self) -> &'static str;
+}
+
+macro_rules! choices {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident { $( $(#[doc = $word_doc:literal])+ $variant:ident = $word:literal, )+ }
+    )+) => { $(
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum $name {
+            $( $(#[doc = $word_doc])+ $variant, )+
+        }
+
+        impl Choice for $name {
+            const ALL: &'static [$name] = &[$( $name::$variant, )+];
+
+            fn word(self) -> &'static str {
+                match self { $( $name::$variant => $word, )+ }
+            }
+        }
+    )+ };
+}
+
+choices! {
+    /// Which requests are logged.
+    RequestLog {
+        /// None.
+        Off = "off",
+        /// Those answered with an error.
+        Errors = "errors",
+        /// Every one.
+        All = "all",
+    }
+
+    /// Whether writing requests need an idempotency key.
+    KeyPolicy {
+        /// A request without a key is refused.
+        Required = "required",
+        /// A request without a key runs, unprotected against its own retries.
+        Optional = "optional",
+    }
+
+    /// Whether a key can be used for another request one day.
+    Reuse {
+        /// The key is free again once its tombstone is over.
+        AfterTombstone = "after_tombstone",
+        /// The key stays refused for good.
+        Never = "never",
+    }
+
+    /// The form of a log line.
+    LogFormat {
+        /// For people.
+        Text = "text",
+        /// One JSON object per line.
+        Json = "json",
+        /// Text on a terminal, JSON elsewhere.
+        Auto = "auto",
+    }
+}

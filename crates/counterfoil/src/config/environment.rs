@@ -1,0 +1,60 @@
+//! The environment layer: `COUNTERFOIL_` + section + `__` + name, in upper case.
+
+use super::declare::Section;
+use super::gather::Given;
+use super::problem::Problem;
+use super::rule::Raw;
+use super::source::Source;
+use super::suggest::unknown_setting;
+
+const PREFIX: &str = "COUNTERFOIL_";
+
+/// The variables of this process that could be settings. Bytes outside UTF-8 in a value become U+FFFD, which
+/// every rule refuses; `std::env::vars` would panic over them even in a variable that is none of ours.
+pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
+        Some((name, value.to_string_lossy().into_owned()))
+    })
+}
+
+/// The variable that gives `section.name`.
+pub(super) fn variable(section: &str, name: &str) -> String {
+    format!("{PREFIX}{section}__{name}").to_ascii_uppercase()
+}
+
+/// Reads the variables that are settings. One without `__` is somebody else's, such as a command's own.
+pub(super) fn read(
+    table: &[Section],
+    variables: impl Iterator<Item = (String, String)>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Given> {
+    let mut given = Vec::new();
+    for (name, value) in variables {
+        let Some(rest) = name.strip_prefix(PREFIX).filter(|_| name.contains("__")) else {
+            continue;
+        };
+        let source = Source::Environment(name.clone());
+        let entry = table
+            .iter()
+            .flat_map(|s| &s.entries)
+            .find(|e| variable(e.section, e.name) == name);
+        if let Some(entry) = entry {
+            given.push(Given {
+                section: entry.section,
+                name: entry.name,
+                raw: Raw::Bare(value),
+                source,
+            });
+        } else {
+            let asked = rest
+                .split_once("__")
+                .unwrap_or(("", rest.trim_start_matches('_')));
+            problems.push(Problem {
+                source,
+                sentence: unknown_setting(table, asked, variable),
+            });
+        }
+    }
+    given
+}

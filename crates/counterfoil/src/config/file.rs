@@ -1,0 +1,192 @@
+//! The file layer: TOML, with the line and column of everything in it.
+//!
+//! Broken TOML is refused for its syntax alone: where sections no longer end where they were meant to, saying
+//! more would accuse settings that are right. A key given twice leaves the rest readable.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::declare::Section;
+use super::gather::Given;
+use super::problem::{Problem, quoted};
+use super::rule::Raw;
+use super::source::Source;
+use super::suggest::{unknown_section, unknown_setting};
+
+/// A configuration is a page or two; anything this large is another file named by mistake.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What a file gave. `broken` says that some of it could not be read, so a missing setting may well be in it.
+#[derive(Default)]
+pub(super) struct Layer {
+    pub(super) given: Vec<Given>,
+    pub(super) broken: bool,
+}
+
+pub(super) fn read(table: &[Section], path: &Path, problems: &mut Vec<Problem>) -> Layer {
+    match contents(path) {
+        Ok(text) => Reader {
+            table,
+            path,
+            text: &text,
+            problems,
+        }
+        .read(),
+        Err(sentence) => {
+            let source = Source::File {
+                path: path.display().to_string(),
+                position: None,
+            };
+            problems.push(Problem { source, sentence });
+            Layer {
+                given: Vec::new(),
+                broken: true,
+            }
+        }
+    }
+}
+
+fn contents(path: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|error| format!("the configuration file cannot be read ({error})"))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!(
+            "the configuration file is larger than {FILE_BYTES_MAX} bytes"
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| "the configuration file is not UTF-8 text".to_owned())
+}
+
+struct Reader<'a> {
+    table: &'a [Section],
+    path: &'a Path,
+    text: &'a str,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn read(mut self) -> Layer {
+        let (document, errors) = DeTable::parse_recoverable(self.text);
+        let mut readable = true;
+        for error in &errors {
+            // Not the error's own `Display`: that repeats the line, which may hold a credential.
+            let span = error.span().unwrap_or(0..0);
+            let sentence = match (error.message(), self.text.get(span.clone())) {
+                ("duplicate key", Some(key)) => format!("{} is given twice; remove one", quoted(key.trim())),
+                (message, _) => {
+                    readable = false;
+                    format!("this is not valid TOML ({message})")
+                }
+            };
+            self.refuse(span.start, sentence);
+        }
+        let given = if readable {
+            self.root(document.get_ref())
+        } else {
+            Vec::new()
+        };
+        Layer {
+            given,
+            broken: !errors.is_empty(),
+        }
+    }
+
+    fn root(&mut self, document: &DeTable<'_>) -> Vec<Given> {
+        let mut given = Vec::new();
+        for (key, value) in document {
+            let (key, at) = (key.get_ref().as_ref(), key.span().start);
+            let known = self.table.iter().find(|section| section.name == key);
+            match (known, value.get_ref()) {
+                (Some(section), DeValue::Table(entries)) => self.section(section, entries, &mut given),
+                (Some(section), other) => {
+                    let name = section.name;
+                    let sentence = format!("`{name}` must be a section `[{name}]`, not {}", kind(other));
+                    self.refuse(at, sentence);
+                }
+                (None, DeValue::Table(_)) => self.refuse(at, unknown_section(self.table, key)),
+                (None, _) => {
+                    let sentence = unknown_setting(self.table, ("", key), |s, n| format!("{s}.{n}"));
+                    self.refuse(at, format!("{} outside any section {sentence}", quoted(key)));
+                }
+            }
+        }
+        given
+    }
+
+    fn section(&mut self, section: &Section, entries: &DeTable<'_>, given: &mut Vec<Given>) {
+        for (key, value) in entries {
+            let (key, at) = (key.get_ref().as_ref(), key.span().start);
+            if let Some(entry) = section.entries.iter().find(|entry| entry.name == key) {
+                let source = self.source(value.span().start);
+                given.push(Given {
+                    section: section.name,
+                    name: entry.name,
+                    raw: raw(value),
+                    source,
+                });
+            } else {
+                let written = |s: &str, n: &str| {
+                    if s == section.name {
+                        n.to_owned()
+                    } else {
+                        format!("{s}.{n}")
+                    }
+                };
+                let sentence = unknown_setting(self.table, (section.name, key), written);
+                self.refuse(
+                    at,
+                    format!("{} {sentence}", quoted(&format!("{}.{key}", section.name))),
+                );
+            }
+        }
+    }
+
+    fn refuse(&mut self, at: usize, sentence: String) {
+        let source = self.source(at);
+        self.problems.push(Problem { source, sentence });
+    }
+
+    fn source(&self, at: usize) -> Source {
+        Source::File {
+            path: self.path.display().to_string(),
+            position: Some(self.position(at)),
+        }
+    }
+
+    /// Line and column, both from 1; columns count characters.
+    fn position(&self, at: usize) -> (usize, usize) {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        (line, column)
+    }
+}
+
+fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
+    match value.get_ref() {
+        DeValue::String(text) => Raw::Quoted(text.clone().into_owned()),
+        DeValue::Integer(integer) => {
+            let decimal = i128::from_str_radix(integer.as_str(), integer.radix()).map(|n| n.to_string());
+            Raw::Integer(decimal.unwrap_or_else(|_| integer.to_string()))
+        }
+        other => Raw::Other(kind(other)),
+    }
+}
+
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,154 @@
+//! Brings the layers together: reads each, refuses what is wrong in any, and lets the strongest win.
+
+use std::path::Path;
+
+use super::Settings;
+use super::agree;
+use super::declare::Section;
+use super::environment;
+use super::file;
+use super::problem::{Problem, Problems};
+use super::rule::{Raw, Rule};
+use super::source::{Source, Sources};
+use super::suggest::unknown_setting;
+use super::table::catalogue;
+
+/// A setting given by a flag.
+pub(crate) struct Override {
+    /// The section of the setting.
+    pub(crate) section: &'static str,
+    /// Its name in the section.
+    pub(crate) name: &'static str,
+    /// What was typed.
+    pub(crate) value: String,
+    /// The flag as people write it, such as `--listen`.
+    pub(crate) source: &'static str,
+}
+
+/// A setting of the table as one layer gave it.
+pub(super) struct Given {
+    pub(super) section: &'static str,
+    pub(super) name: &'static str,
+    pub(super) raw: Raw,
+    pub(super) source: Source,
+}
+
+/// What the layers gave, weakest first, while the table is being filled from it.
+pub(super) struct Gather {
+    given: Vec<Given>,
+    sources: Sources,
+    problems: Vec<Problem>,
+    refused: Vec<(&'static str, &'static str)>,
+}
+
+impl Gather {
+    /// The strongest value for one setting. A bad value in a weaker layer is a problem even if overruled: it
+    /// would come to life the day the stronger one is removed.
+    pub(super) fn take<R: Rule>(&mut self, section: &'static str, name: &'static str, rule: &R) -> R::Value {
+        let (mut value, mut source) = (rule.default(), Source::Default);
+        for given in self
+            .given
+            .iter()
+            .filter(|given| given.section == section && given.name == name)
+        {
+            match rule.read(&given.raw) {
+                Ok(read) => (value, source) = (read, given.source.clone()),
+                Err(wrong) => {
+                    let sentence = format!("`{section}.{name}` {wrong}");
+                    self.problems.push(Problem {
+                        source: given.source.clone(),
+                        sentence,
+                    });
+                    self.refused.push((section, name));
+                }
+            }
+        }
+        self.sources.push(section, name, source);
+        value
+    }
+
+    pub(super) fn take_sources(&mut self) -> Sources {
+        std::mem::take(&mut self.sources)
+    }
+}
+
+impl Settings {
+    /// Reads every setting: a flag wins over the environment, that over the file, that over the default.
+    pub(crate) fn load(
+        file: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+        overrides: Vec<Override>,
+    ) -> Result<Settings, Problems> {
+        let table = catalogue();
+        let mut problems = Vec::new();
+        let layer = file
+            .map(|path| file::read(&table, path, &mut problems))
+            .unwrap_or_default();
+        let mut given = layer.given;
+        given.extend(environment::read(&table, env, &mut problems));
+        given.extend(flags(&table, overrides, &mut problems));
+
+        let mut gather = Gather {
+            given,
+            sources: Sources::default(),
+            problems,
+            refused: Vec::new(),
+        };
+        let mut settings = Settings::take(&mut gather);
+        let Gather {
+            mut problems,
+            refused,
+            ..
+        } = gather;
+
+        // A value that could not be read stands at its default here: comparing it would accuse the wrong one.
+        let unsure = |setting: &str| {
+            layer.broken
+                || refused
+                    .iter()
+                    .any(|(s, n)| setting.split_once('.') == Some((*s, *n)))
+        };
+        problems.extend(agree::settle(&mut settings, unsure));
+        match Problems::of(problems) {
+            Some(problems) => Err(problems),
+            None => Ok(settings),
+        }
+    }
+
+    /// Where the value of `section.name` came from; `None` if there is no such setting.
+    pub(crate) fn source(&self, setting: &str) -> Option<&Source> {
+        self.sources.get(setting)
+    }
+}
+
+fn flags(table: &[Section], overrides: Vec<Override>, problems: &mut Vec<Problem>) -> Vec<Given> {
+    let mut given = Vec::new();
+    for Override {
+        section,
+        name,
+        value,
+        source,
+    } in overrides
+    {
+        let source = Source::Flag(source.to_owned());
+        if table
+            .iter()
+            .flat_map(|s| &s.entries)
+            .any(|e| e.section == section && e.name == name)
+        {
+            given.push(Given {
+                section,
+                name,
+                raw: Raw::Bare(value),
+                source,
+            });
+        } else {
+            let sentence = unknown_setting(table, (section, name), |s, n| format!("{s}.{n}"));
+            problems.push(Problem {
+                source,
+                sentence: format!("`{section}.{name}` {sentence}"),
+            });
+        }
+    }
+    given
+}

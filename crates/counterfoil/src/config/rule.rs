@@ -1,0 +1,254 @@
+//! What a value has to be: one rule per kind of setting, each reading a raw value into its type.
+//!
+//! A refusal is the end of a sentence that starts with the setting's name. It quotes the value only where the
+//! kind cannot hold a credential.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+
+use super::choice::Choice;
+use super::problem::quoted;
+use super::secret::SecretUrl;
+
+/// A value as a layer gave it. No `Debug`: it may be a credential.
+pub(super) enum Raw {
+    /// From the environment or a flag: text that may mean any kind.
+    Bare(String),
+    /// A TOML string.
+    Quoted(String),
+    /// A TOML integer, in decimal if it fits 128 bits, else as written.
+    Integer(String),
+    /// A TOML value of a kind no setting has, named with its article.
+    Other(&'static str),
+}
+
+impl Raw {
+    fn digits(&self) -> Result<&str, &'static str> {
+        match self {
+            Raw::Bare(text) | Raw::Integer(text) => Ok(text),
+            Raw::Quoted(_) => Err("a string"),
+            Raw::Other(kind) => Err(kind),
+        }
+    }
+
+    fn text(&self) -> Result<&str, &'static str> {
+        match self {
+            Raw::Bare(text) | Raw::Quoted(text) => Ok(text),
+            Raw::Integer(_) => Err("an integer"),
+            Raw::Other(kind) => Err(kind),
+        }
+    }
+
+    /// Text that can be handed on. U+FFFD is what bytes outside UTF-8 became on the way here.
+    fn clean_text(&self) -> Result<&str, String> {
+        let text = self
+            .text()
+            .map_err(|kind| format!("must be a string, not {kind}"))?;
+        if text.is_empty() {
+            return Err("must not be empty; remove it to get the default".to_owned());
+        }
+        if text.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER) {
+            return Err("must be UTF-8 text without control characters".to_owned());
+        }
+        Ok(text)
+    }
+}
+
+/// How one setting is read, what it is when nobody gives it, and how both are told.
+pub(super) trait Rule {
+    type Value;
+
+    fn read(&self, raw: &Raw) -> Result<Self::Value, String>;
+    fn default(&self) -> Self::Value;
+    fn default_text(&self) -> Option<String>;
+    fn allowed(&self) -> String;
+}
+
+/// A whole number between two bounds, both allowed.
+pub(super) struct Whole<T> {
+    default: T,
+    min: T,
+    max: T,
+}
+
+impl<T> Whole<T> {
+    pub(super) const fn new(default: T, min: T, max: T) -> Whole<T> {
+        Whole { default, min, max }
+    }
+}
+
+impl<T: Copy + PartialOrd + Display + TryFrom<i128>> Rule for Whole<T> {
+    type Value = T;
+
+    fn read(&self, raw: &Raw) -> Result<T, String> {
+        let refused = |what: String| format!("must be {}, not {what}", self.allowed());
+        let digits = raw.digits().map_err(|kind| refused(kind.to_owned()))?;
+        let number = digits
+            .parse::<i128>()
+            .ok()
+            .and_then(|wide| T::try_from(wide).ok());
+        number
+            .filter(|n| (self.min..=self.max).contains(n))
+            .ok_or_else(|| refused(quoted(digits)))
+    }
+
+    fn default(&self) -> T {
+        self.default
+    }
+
+    fn default_text(&self) -> Option<String> {
+        Some(self.default.to_string())
+    }
+
+    fn allowed(&self) -> String {
+        format!("a whole number from {} to {}", self.min, self.max)
+    }
+}
+
+/// One of a few words.
+pub(super) struct OneOf<C> {
+    default: C,
+}
+
+impl<C> OneOf<C> {
+    pub(super) const fn new(default: C) -> OneOf<C> {
+        OneOf { default }
+    }
+}
+
+impl<C: Choice> Rule for OneOf<C> {
+    type Value = C;
+
+    fn read(&self, raw: &Raw) -> Result<C, String> {
+        let refused = |what: String| format!("must be {}, not {what}", self.allowed());
+        let text = raw.text().map_err(|kind| refused(kind.to_owned()))?;
+        let chosen = C::ALL.iter().copied().find(|choice| choice.word() == text);
+        chosen.ok_or_else(|| refused(quoted(text)))
+    }
+
+    fn default(&self) -> C {
+        self.default
+    }
+
+    fn default_text(&self) -> Option<String> {
+        Some(self.default.word().to_owned())
+    }
+
+    fn allowed(&self) -> String {
+        let words: Vec<String> = C::ALL
+            .iter()
+            .map(|choice| format!("`{}`", choice.word()))
+            .collect();
+        match words.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+}
+
+/// An IP address and port; there is no default, because only the command knows which address is safe.
+pub(super) struct Address;
+
+impl Rule for Address {
+    type Value = Option<SocketAddr>;
+
+    fn read(&self, raw: &Raw) -> Result<Option<SocketAddr>, String> {
+        let refused = |what: String| format!("must be {}, not {what}", self.allowed());
+        let text = raw.text().map_err(|kind| refused(kind.to_owned()))?;
+        text.parse().map(Some).map_err(|_| refused(quoted(text)))
+    }
+
+    fn default(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn default_text(&self) -> Option<String> {
+        None
+    }
+
+    fn allowed(&self) -> String {
+        "an IP address and port such as `127.0.0.1:8080` or `[::1]:8080`".to_owned()
+    }
+}
+
+/// Text whose meaning its user checks.
+pub(super) struct Text {
+    pub(super) default: &'static str,
+}
+
+impl Rule for Text {
+    type Value = String;
+
+    fn read(&self, raw: &Raw) -> Result<String, String> {
+        raw.clean_text().map(str::to_owned)
+    }
+
+    fn default(&self) -> String {
+        self.default.to_owned()
+    }
+
+    fn default_text(&self) -> Option<String> {
+        Some(self.default.to_owned())
+    }
+
+    fn allowed(&self) -> String {
+        "a string".to_owned()
+    }
+}
+
+/// Where the store is; the store opens or refuses it. It may hold a password, so it is not quoted.
+pub(super) struct StoreUrl {
+    pub(super) default: &'static str,
+}
+
+impl Rule for StoreUrl {
+    type Value = SecretUrl;
+
+    fn read(&self, raw: &Raw) -> Result<SecretUrl, String> {
+        raw.clean_text().map(SecretUrl::new)
+    }
+
+    fn default(&self) -> SecretUrl {
+        SecretUrl::new(self.default)
+    }
+
+    fn default_text(&self) -> Option<String> {
+        Some(self.default.to_owned())
+    }
+
+    fn allowed(&self) -> String {
+        "a path or a store URL".to_owned()
+    }
+}
+
+/// Where the provider is and the key to it. The shape is checked here so that a value without a visible key
+/// part, which could not be masked, never gets further.
+pub(super) struct GatewayUrl;
+
+impl Rule for GatewayUrl {
+    type Value = Option<SecretUrl>;
+
+    fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
+        let url = SecretUrl::new(raw.clean_text()?);
+        if url.has_credential_and_host() {
+            return Ok(Some(url));
+        }
+        Err(format!(
+            "must be {} (the value is not shown, as it may hold a key)",
+            self.allowed()
+        ))
+    }
+
+    fn default(&self) -> Option<SecretUrl> {
+        None
+    }
+
+    fn default_text(&self) -> Option<String> {
+        None
+    }
+
+    fn allowed(&self) -> String {
+        "a URL such as `stripe+http://KEY@host:port`".to_owned()
+    }
+}

@@ -1,0 +1,58 @@
+//! A URL that may carry a credential.
+
+use std::fmt;
+
+/// A URL or path whose credential is masked whenever it is printed; [`reveal`](SecretUrl::reveal) shows it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct SecretUrl(String);
+
+impl SecretUrl {
+    pub(super) fn new(url: &str) -> SecretUrl {
+        SecretUrl(url.to_owned())
+    }
+
+    /// The whole URL, credential included: for opening it, never for printing.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn has_credential_and_host(&self) -> bool {
+        self.parts().is_some_and(|(scheme, credential, host)| {
+            !scheme.is_empty()
+                && !credential.is_empty()
+                && !host.starts_with(['/', '?', '#', ':'])
+                && !host.is_empty()
+        })
+    }
+
+    /// Scheme, credential, and the rest from the host on. The last `@` ends the credential: a key that itself
+    /// holds an `@` must not be shown from there on.
+    fn parts(&self) -> Option<(&str, &str, &str)> {
+        let (scheme, rest) = self.0.split_once("://")?;
+        let (credential, host) = rest.rsplit_once('@')?;
+        Some((scheme, credential, host))
+    }
+}
+
+impl fmt::Display for SecretUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = match self.parts() {
+            Some((scheme, _, host)) => {
+                write!(f, "{scheme}://***@")?;
+                host
+            }
+            None => &self.0,
+        };
+        // Drivers accept passwords as parameters too.
+        match shown.split_once('?') {
+            Some((place, _)) => write!(f, "{place}?***"),
+            None => f.write_str(shown),
+        }
+    }
+}
+
+impl fmt::Debug for SecretUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretUrl({self})")
+    }
+}

@@ -1,0 +1,116 @@
+//! The table: every setting once, with its type, default, range and the sentence that explains it.
+//!
+//! To add a setting, add it here and replace `docs/configuration.md` with what its test prints.
+
+use std::net::SocketAddr;
+
+use super::choice::{KeyPolicy, LogFormat, RequestLog, Reuse};
+use super::declare::settings;
+use super::rule::{Address, GatewayUrl, OneOf, StoreUrl, Text, Whole};
+use super::secret::SecretUrl;
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+settings! {
+    /// The HTTP server: where it listens and what one client may take from it.
+    server: Server {
+        /// The IP address and port to listen on.
+        listen: Option<SocketAddr> = Address;
+        /// The largest request body accepted, in bytes; a larger one is refused before it is read.
+        body_limit_bytes: usize = Whole::new(MIB, KIB, 64 * MIB);
+        /// How long a client may take to send the headers of a request, in milliseconds.
+        header_timeout_ms: u64 = Whole::new(10_000, 100, 10 * MINUTE_MS);
+        /// How long one request may take from its headers to its answer, in milliseconds.
+        request_timeout_ms: u64 = Whole::new(MINUTE_MS, 100, 10 * MINUTE_MS);
+        /// How many client connections may be open at once; more wait to be accepted.
+        connections_max: usize = Whole::new(10_000, 1, 1_000_000);
+        /// How long a stopping server lets work in flight finish, in milliseconds;
+        /// it has to exit within 30 seconds.
+        drain_ms: u64 = Whole::new(25_000, 0, 29_999);
+        /// Which requests are logged: none, those answered with an error, or all.
+        request_log: RequestLog = OneOf::new(RequestLog::Errors);
+    }
+
+    /// Where everything is kept.
+    store: Store {
+        /// The store: a path or `file:PATH` (embedded), `postgres://user@host/db`,
+        /// `dynamodb://TABLE?region=R&endpoint=URL`, or `memory:`, which forgets at exit.
+        url: SecretUrl = StoreUrl { default: "./counterfoil-data" };
+    }
+
+    /// How idempotency keys are claimed, waited for, replayed and forgotten.
+    idempotency: Idempotency {
+        /// How long a claim is held without a heartbeat before another server may take it over,
+        /// in milliseconds.
+        lease_ms: u64 = Whole::new(30_000, 50, HOUR_MS);
+        /// How often a running request renews its claim, in milliseconds; less than `lease_ms`,
+        /// and at most a third of it unless given.
+        heartbeat_ms: u64 = Whole::new(10_000, 1, HOUR_MS);
+        /// How long heartbeats can hold a claim in total, in milliseconds; at least `lease_ms`,
+        /// and raised to it unless given.
+        lease_ceiling_ms: u64 = Whole::new(180_000, 50, DAY_MS);
+        /// How long a retry waits for the first request to finish before it is answered 409, in milliseconds.
+        wait_ms: u64 = Whole::new(5_000, 0, MINUTE_MS);
+        /// How long a finished request is replayed to retries with the same key, in milliseconds.
+        replay_window_ms: u64 = Whole::new(DAY_MS, 1, 366 * DAY_MS);
+        /// How long after the replay window a key is answered 410 before it may be reused, in milliseconds.
+        tombstone_ms: u64 = Whole::new(DAY_MS, 0, 366 * DAY_MS);
+        /// How often one request may be taken over and tried again before it is parked for an operator.
+        attempts_max: u32 = Whole::new(8, 1, 100);
+        /// Whether a writing request without an idempotency key is refused or accepted.
+        key_policy: KeyPolicy = OneOf::new(KeyPolicy::Required);
+        /// Whether a key becomes free again once its tombstone is over.
+        reuse: Reuse = OneOf::new(Reuse::AfterTombstone);
+    }
+
+    /// The payment provider and how calls to it are bounded.
+    gateway: Gateway {
+        /// The provider: `stripe+http://KEY@host:port` or `stripe+https://KEY@host`;
+        /// its key is never printed.
+        url: Option<SecretUrl> = GatewayUrl;
+        /// How long one call to the provider may take, in milliseconds; it may exceed `idempotency.lease_ms`,
+        /// because heartbeats renew the claim.
+        timeout_ms: u64 = Whole::new(20_000, 10, 10 * MINUTE_MS);
+        /// The name of the provider's set of rules: what it can do and what its errors mean.
+        profile: String = Text { default: "stripe" };
+        /// How many connections to the provider may be open at once.
+        connections_max: usize = Whole::new(512, 1, 65_535);
+        /// How many failures in a row open the circuit breaker.
+        breaker_failures: u32 = Whole::new(20, 1, 1_000_000);
+        /// How long an open circuit breaker refuses calls before it lets one try, in milliseconds.
+        breaker_open_ms: u64 = Whole::new(1_000, 1, 10 * MINUTE_MS);
+    }
+
+    /// How recorded effects (webhooks, recoveries) are picked up and retried.
+    outbox: Outbox {
+        /// How often the outbox is looked at when nothing wakes it, in milliseconds.
+        poll_ms: u64 = Whole::new(500, 10, 10 * MINUTE_MS);
+        /// How many outbox rows are taken at a time.
+        batch: usize = Whole::new(64, 1, 1_000);
+        /// The wait after the first failed delivery, in milliseconds; it grows with each further one.
+        backoff_base_ms: u64 = Whole::new(500, 1, HOUR_MS);
+        /// The longest wait between two deliveries of one row, in milliseconds; at least `backoff_base_ms`.
+        backoff_cap_ms: u64 = Whole::new(30_000, 1, DAY_MS);
+    }
+
+    /// What one tenant may ask for.
+    limits: Limits {
+        /// How many requests per second one tenant may send; 0 means no limit.
+        tenant_requests_per_second: u32 = Whole::new(0, 0, 1_000_000);
+        /// How many requests one tenant may send at once before the rate counts;
+        /// 0 means the same as the rate.
+        tenant_burst: u32 = Whole::new(0, 0, 1_000_000);
+    }
+
+    /// What the process writes about itself.
+    log: Log {
+        /// The form of a log line; `auto` is `text` on a terminal and `json` elsewhere.
+        format: LogFormat = OneOf::new(LogFormat::Auto);
+        /// The lowest level that is logged, or a filter such as `info,hyper=warn`.
+        level: String = Text { default: "info" };
+    }
+}

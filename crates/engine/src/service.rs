@@ -1,0 +1,184 @@
+//! What the faces of the program (HTTP, command line, layer) may ask of the engine: an object-safe door.
+
+use counterfoil_core::audit::Record;
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Settled};
+use counterfoil_core::outbox::Park;
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::reference::References;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::{ReadError, Tally};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A boxed answer to come.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The engine's door.
+pub trait Service: Send + Sync + 'static {
+    /// The store's time.
+    fn now(&self) -> Time;
+
+    /// A fresh request id.
+    fn request_id(&self) -> Ulid;
+
+    /// Turns ids into public references and back.
+    fn references(&self) -> &References;
+
+    /// Runs a creation to its answer. Dropping the future cancels the waiting, never the work.
+    fn submit(&self, command: CreateCharge) -> Answer<'_, Submitted>;
+
+    /// One charge, if the tenant has it.
+    fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>>;
+
+    /// A tenant's charges, newest first, older than `before`.
+    fn charges(
+        &self,
+        tenant: TenantId,
+        before: Option<ChargeId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Charge>, ReadError>>;
+
+    /// The audited steps of a charge, if the tenant has it, in order, after `after`.
+    fn timeline(
+        &self,
+        tenant: TenantId,
+        id: ChargeId,
+        after: Option<Ulid>,
+        limit: usize,
+    ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>>;
+
+    /// The record of a key, and why it is parked if it is.
+    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<(Claim, Option<Park>)>, ReadError>>;
+
+    /// Who holds the API key of that digest. Revocation is seen within half a second.
+    fn principal(&self, key: Digest) -> Answer<'_, Result<Option<Arc<Principal>>, ReadError>>;
+
+    /// Counts of the work at hand.
+    fn tally(&self) -> Answer<'_, Result<Tally, ReadError>>;
+
+    /// Whether new requests should be sent here: the store answers and the server is not draining.
+    fn ready(&self) -> Answer<'_, Result<(), String>>;
+
+    /// Makes a tenant with its first API key.
+    fn create_tenant(&self, tenant: NewTenant) -> Answer<'_, Result<Tenant, AdminError>>;
+
+    /// Adds an API key to a tenant.
+    fn create_key(&self, key: NewKey) -> Answer<'_, Result<ApiKey, AdminError>>;
+
+    /// Revokes an API key by its id.
+    fn revoke_key(&self, id: String) -> Answer<'_, Result<ApiKey, AdminError>>;
+
+    /// All tenants with their keys, by name.
+    fn tenants(&self) -> Answer<'_, Result<Vec<(Tenant, Vec<ApiKey>)>, ReadError>>;
+}
+
+/// What came of a submitted command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// The stored answer.
+    Answer {
+        /// What to send.
+        settled: Settled,
+        /// Whether an earlier request made it.
+        replayed: bool,
+    },
+    /// The key belongs to another request.
+    Mismatch,
+    /// Still running after the wait.
+    InUse,
+    /// The key's window is over.
+    Expired {
+        /// When the key was first used.
+        original_request_at: Time,
+    },
+    /// The outcome is not known yet.
+    Pending {
+        /// The charge that is under way.
+        charge: ChargeId,
+        /// When it is worth asking again.
+        retry_after: Span,
+    },
+    /// The store could not be written; the provider was not called.
+    StoreUnavailable,
+    /// The server is shutting down and takes no new work.
+    Draining,
+}
+
+/// Who a request comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Its name, for metrics.
+    pub name: String,
+    /// Its main account.
+    pub main_account: AccountId,
+    /// What the key may do.
+    pub scopes: Scopes,
+    /// The tenant's own key policy.
+    pub key_policy: Option<KeyPolicy>,
+}
+
+/// A tenant to be made.
+#[derive(Clone, Debug)]
+pub struct NewTenant {
+    /// Its name.
+    pub name: String,
+    /// Its key policy, if it should differ from the server's.
+    pub key_policy: Option<KeyPolicy>,
+    /// Digest of its first secret.
+    pub digest: Digest,
+    /// Id of its first key.
+    pub key_id: String,
+    /// What the first key may do.
+    pub scopes: Scopes,
+}
+
+/// An API key to be made.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// Whose.
+    pub tenant: String,
+    /// Digest of the secret.
+    pub digest: Digest,
+    /// Its id.
+    pub key_id: String,
+    /// What it may do.
+    pub scopes: Scopes,
+}
+
+/// Why an administrative act was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdminError {
+    /// The name is not a tenant's name.
+    BadName,
+    /// There is such a tenant or key already.
+    Exists,
+    /// There is no such tenant or key.
+    NotFound,
+    /// The store could not be read or written.
+    Store(String),
+}
+
+impl std::fmt::Display for AdminError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            AdminError::BadName => {
+                f.write_str("a tenant's name is 1 to 64 lower-case letters, digits, '-' and '_'")
+            }
+            AdminError::Exists => f.write_str("that name is taken; choose another"),
+            AdminError::NotFound => {
+                f.write_str("there is no such tenant or key; `counterfoil tenant list` shows them")
+            }
+            AdminError::Store(why) => write!(f, "the store could not be changed: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for AdminError {}

@@ -1,0 +1,151 @@
+//! A circuit breaker: after enough failures in a row the provider is left alone for a while, then probed by one
+//! call at a time. Pure: time is an argument.
+
+use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::types::time::{Span, Time};
+
+/// When a breaker opens, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Failures in a row that open it.
+    pub failures: u32,
+    /// How long it stays open before a probe is let through.
+    pub open: Span,
+}
+
+/// The breaker of one provider.
+#[derive(Clone, Copy, Debug)]
+pub struct Breaker {
+    policy: Policy,
+    state: State,
+}
+
+/// What the breaker does with calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Lets them through.
+    Closed {
+        /// Failures in a row so far.
+        failures: u32,
+    },
+    /// Holds them back until this instant.
+    Open {
+        /// When a probe may go.
+        until: Time,
+    },
+    /// One probe is under way; it counts as lost at this instant.
+    Probing {
+        /// When another probe may go.
+        until: Time,
+    },
+}
+
+impl Breaker {
+    /// A closed breaker.
+    pub const fn new(policy: Policy) -> Breaker {
+        Breaker {
+            policy,
+            state: State::Closed { failures: 0 },
+        }
+    }
+
+    /// What it does with calls now.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether a call may go now; if not, how long to wait.
+    pub fn permit(&mut self, now: Time) -> Result<(), Span> {
+        match self.state {
+            State::Closed { .. } => Ok(()),
+            State::Open { until } | State::Probing { until } if now < until => Err(until.since(now)),
+            State::Open { .. } | State::Probing { .. } => {
+                self.state = State::Probing {
+                    until: now.plus(self.policy.open),
+                };
+                Ok(())
+            }
+        }
+    }
+
+    /// Learns what came of a call.
+    pub fn learn(&mut self, outcome: &Outcome, now: Time) {
+        if is_healthy(outcome) {
+            self.state = State::Closed { failures: 0 };
+            return;
+        }
+        self.state = match self.state {
+            State::Closed { failures } if failures.saturating_add(1) < self.policy.failures => {
+                State::Closed {
+                    failures: failures.saturating_add(1),
+                }
+            }
+            State::Closed { .. } | State::Probing { .. } => State::Open {
+                until: now.plus(self.policy.open),
+            },
+            open @ State::Open { .. } => open,
+        };
+    }
+}
+
+/// A provider that answers is healthy, whatever it says about the card.
+fn is_healthy(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Approved(_) | Outcome::Declined(_) | Outcome::Rejected(_) => true,
+        Outcome::Unknown(Cause::InProgress) | Outcome::Busy { .. } => true,
+        Outcome::NotSent
+        | Outcome::Unknown(Cause::Timeout | Cause::Cut | Cause::ServerError | Cause::Unreadable) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOWN: Outcome = Outcome::NotSent;
+    const UP: Outcome = Outcome::Busy { retry_after: None };
+
+    fn at(ms: i64) -> Time {
+        Time::from_ms(ms)
+    }
+
+    fn breaker() -> Breaker {
+        Breaker::new(Policy {
+            failures: 3,
+            open: Span::from_ms(100),
+        })
+    }
+
+    #[test]
+    fn it_opens_after_failures_in_a_row_only() {
+        let mut breaker = breaker();
+        for outcome in [&DOWN, &DOWN, &UP, &DOWN, &DOWN] {
+            breaker.learn(outcome, at(0));
+            assert_eq!(breaker.permit(at(0)), Ok(()));
+        }
+        breaker.learn(&DOWN, at(0));
+        assert_eq!(breaker.permit(at(40)), Err(Span::from_ms(60)));
+    }
+
+    #[test]
+    fn one_probe_decides() {
+        let mut breaker = breaker();
+        (0..3).for_each(|_| breaker.learn(&DOWN, at(0)));
+        assert_eq!(breaker.permit(at(100)), Ok(()), "the probe");
+        assert!(breaker.permit(at(100)).is_err(), "not a second one");
+        breaker.learn(&DOWN, at(110));
+        assert_eq!(breaker.permit(at(150)), Err(Span::from_ms(60)));
+        assert_eq!(breaker.permit(at(210)), Ok(()));
+        breaker.learn(&UP, at(220));
+        assert_eq!(breaker.permit(at(220)), Ok(()));
+        assert_eq!(breaker.permit(at(220)), Ok(()));
+    }
+
+    #[test]
+    fn a_lost_probe_does_not_close_the_road_for_good() {
+        let mut breaker = breaker();
+        (0..3).for_each(|_| breaker.learn(&DOWN, at(0)));
+        assert_eq!(breaker.permit(at(100)), Ok(()));
+        assert_eq!(breaker.permit(at(200)), Ok(()));
+    }
+}

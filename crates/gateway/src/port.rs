@@ -1,0 +1,49 @@
+//! The port itself.
+
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use std::future::Future;
+
+/// A payment provider. Every answer is an outcome: a connector has no way to say "error" without saying whether
+/// something may have been executed.
+pub trait Gateway: Send + Sync + 'static {
+    /// The provider and endpoint that new payments are bound to.
+    fn pinned(&self) -> Pinned;
+
+    /// The rules of the provider a payment is bound to.
+    fn rules(&self, pinned: &Pinned) -> Rules;
+
+    /// Executes one step of a payment, under its derived key.
+    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send;
+
+    /// Asks what the provider knows of a payment.
+    fn lookup(&self, lookup: Lookup) -> impl Future<Output = Found> + Send;
+}
+
+/// One step of a payment.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Where the payment is bound to.
+    pub pinned: Pinned,
+    /// Which step.
+    pub step: Step,
+    /// The derived idempotency key, the same on every attempt.
+    pub key: String,
+    /// Our public reference of the payment.
+    pub payment: String,
+    /// How much.
+    pub amount: Money,
+    /// The token to charge.
+    pub payment_method: Masked<String>,
+}
+
+/// A question about a payment.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    /// Where the payment is bound to.
+    pub pinned: Pinned,
+    /// Our public reference of the payment.
+    pub payment: String,
+}

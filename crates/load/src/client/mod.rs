@@ -1,0 +1,10 @@
+//! A small HTTP/1.1 client: one request at a time on a kept-alive connection, answers read in place.
+//!
+//! Leaves out what the load never needs: pipelining, chunked answers, redirects, TLS.
+
+mod answer;
+mod connection;
+
+pub use answer::Malformed;
+pub(crate) use answer::{Answer, Head};
+pub(crate) use connection::{Connection, Failure};

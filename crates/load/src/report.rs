@@ -1,0 +1,219 @@
+//! What a run measured: per connection while it runs, as one report at its end.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::LoadError;
+use crate::histogram::Histogram;
+
+/// The figures of one run. Every request started after the warm-up is in exactly one of `ok`,
+/// `errors_by_status`, `transport_errors` and `differing_replays`; latencies are those of the `ok` ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Connections used.
+    pub connections: usize,
+    /// Requests started while measuring.
+    pub requests: u64,
+    /// Answered with 2xx; a replay also with the same answer as the first time.
+    pub ok: u64,
+    /// How many of the `ok` ones were replays.
+    pub ok_replays: u64,
+    /// Refused, by status.
+    pub errors_by_status: BTreeMap<u16, u64>,
+    /// Connections refused, cut or silent.
+    pub transport_errors: u64,
+    /// The first of them, in words.
+    pub first_transport_error: Option<String>,
+    /// Replays that were answered otherwise than the first time. Anything but 0 is a defect of the server.
+    pub differing_replays: u64,
+    /// From the end of the warm-up until the last measured answer, at least the planned duration.
+    pub seconds: f64,
+    /// `ok` by `seconds`.
+    pub per_second: f64,
+    /// Median latency in microseconds.
+    pub p50_us: u64,
+    /// 90 % of the latencies do not exceed this.
+    pub p90_us: u64,
+    /// 99 % of the latencies do not exceed this.
+    pub p99_us: u64,
+    /// 99.9 % of the latencies do not exceed this.
+    pub p999_us: u64,
+    /// The greatest latency.
+    pub max_us: u64,
+}
+
+/// How far a run is, for a progress bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Time under load so far, warm-up included.
+    pub elapsed: Duration,
+    /// Time under load planned, warm-up included.
+    pub total: Duration,
+    /// Requests answered as they should be, warm-up included.
+    pub ok: u64,
+    /// All other requests that ended, warm-up included.
+    pub failed: u64,
+}
+
+/// How one request ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Charged,
+    Replayed,
+    Refused(u16),
+    Lost(std::io::Error),
+    Differs,
+}
+
+/// The counts of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    charged: u64,
+    replayed: u64,
+    refused: BTreeMap<u16, u64>,
+    lost: u64,
+    first_lost: Option<String>,
+    differing: u64,
+    latencies: Histogram,
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, outcome: &Outcome, latency: Duration) {
+        match outcome {
+            Outcome::Charged => {
+                self.charged += 1;
+                self.latencies.record(latency);
+            }
+            Outcome::Replayed => {
+                self.replayed += 1;
+                self.latencies.record(latency);
+            }
+            Outcome::Refused(status) => *self.refused.entry(*status).or_default() += 1,
+            Outcome::Lost(error) => {
+                self.lost += 1;
+                self.first_lost.get_or_insert_with(|| error.to_string());
+            }
+            Outcome::Differs => self.differing += 1,
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.charged += other.charged;
+        self.replayed += other.replayed;
+        self.lost += other.lost;
+        self.differing += other.differing;
+        for (status, count) in other.refused {
+            *self.refused.entry(status).or_default() += count;
+        }
+        if self.first_lost.is_none() {
+            self.first_lost = other.first_lost;
+        }
+        self.latencies.merge(&other.latencies);
+    }
+
+    pub(crate) fn ok(&self) -> u64 {
+        self.charged + self.replayed
+    }
+
+    pub(crate) fn failed(&self) -> u64 {
+        self.refused.values().sum::<u64>() + self.lost + self.differing
+    }
+
+    /// A run in which nothing succeeded has no figures worth printing.
+    pub(crate) fn report(self, connections: usize, took: Duration) -> Result<Report, LoadError> {
+        let requests = self.ok() + self.failed();
+        if self.ok() == 0 {
+            return Err(LoadError::NothingSucceeded {
+                requests,
+                detail: self.failures(),
+            });
+        }
+        Ok(Report {
+            connections,
+            requests,
+            ok: self.ok(),
+            ok_replays: self.replayed,
+            per_second: per_second(self.ok(), took),
+            seconds: took.as_secs_f64(),
+            p50_us: self.latencies.percentile_us(500),
+            p90_us: self.latencies.percentile_us(900),
+            p99_us: self.latencies.percentile_us(990),
+            p999_us: self.latencies.percentile_us(999),
+            max_us: self.latencies.max_us(),
+            errors_by_status: self.refused,
+            transport_errors: self.lost,
+            first_transport_error: self.first_lost,
+            differing_replays: self.differing,
+        })
+    }
+
+    fn failures(&self) -> String {
+        let mut text = format!(
+            "{} transport errors, {} differing replays",
+            self.lost, self.differing
+        );
+        if let Some(first) = &self.first_lost {
+            let _ = write!(text, ", first: {first}");
+        }
+        for (status, count) in &self.refused {
+            let _ = write!(text, ", {count} with status {status}");
+        }
+        text
+    }
+}
+
+#[expect(
+    clippy::float_arithmetic,
+    clippy::cast_precision_loss,
+    reason = "a rate for people to read"
+)]
+pub(crate) fn per_second(count: u64, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_in_one_figure() {
+        let mut tally = Tally::default();
+        let lost = || Outcome::Lost(std::io::ErrorKind::ConnectionReset.into());
+        for outcome in [
+            Outcome::Charged,
+            Outcome::Replayed,
+            Outcome::Refused(503),
+            lost(),
+            Outcome::Differs,
+        ] {
+            tally.count(&outcome, Duration::from_micros(100));
+        }
+        let mut other = Tally::default();
+        other.count(&Outcome::Refused(503), Duration::ZERO);
+        other.count(&Outcome::Charged, Duration::from_micros(300));
+        tally.merge(other);
+        let report = tally.report(2, Duration::from_millis(1500)).unwrap();
+        assert_eq!((report.requests, report.ok, report.ok_replays), (7, 3, 1));
+        assert_eq!((report.transport_errors, report.differing_replays), (1, 1));
+        assert_eq!(report.errors_by_status, BTreeMap::from([(503, 2)]));
+        assert_eq!(report.max_us, 300);
+        assert_eq!(report.first_transport_error.as_deref(), Some("connection reset"));
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(json.contains(r#""per_second":2.0"#), "{json}");
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn nothing_succeeded_is_an_error_that_tells_what_happened() {
+        let mut tally = Tally::default();
+        tally.count(&Outcome::Refused(429), Duration::ZERO);
+        let message = tally.report(1, Duration::from_secs(1)).unwrap_err().to_string();
+        assert!(
+            message.contains("none of 1 requests") && message.contains("1 with status 429"),
+            "{message}"
+        );
+    }
+}

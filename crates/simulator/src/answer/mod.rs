@@ -1,0 +1,95 @@
+//! What the provider answers, kept small enough to remember for every key and rendered to JSON on demand.
+//!
+//! An answer refers to objects by number and carries the state they had when it was given; everything else it
+//! shows never changes, so rendering it again gives the same bytes.
+
+mod json;
+mod object;
+
+use bytes::Bytes;
+use hyper::StatusCode;
+
+pub(crate) use json::Json;
+pub(crate) use object::search_result;
+
+use crate::intents::Status;
+use crate::refunds::Refund;
+use crate::refusal::Refusal;
+use crate::state::State;
+
+/// The outcome of one executed request.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    /// 200 with the intent as it then was.
+    Intent { number: u32, status: Status },
+    /// 402; the intent exists and no money moved.
+    Declined { number: u32 },
+    /// 200 with the refund.
+    Refund(Box<Refund>),
+    /// The request met an object that could not take it.
+    Refused(Box<Refusal>),
+    /// 500 that says nothing about what happened.
+    Failed,
+}
+
+/// An answer on its way to the wire.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Bytes,
+    pub(crate) replayed: bool,
+}
+
+impl Answer {
+    /// The answer as status and bytes.
+    pub(crate) fn render(&self, state: &State) -> Reply {
+        let mut json = Json::with_capacity(512);
+        let status = match self {
+            Answer::Intent { number, status } => {
+                object::intent(&mut json, state, *number, *status);
+                StatusCode::OK
+            }
+            Answer::Declined { number } => {
+                object::declined(&mut json, state, *number);
+                StatusCode::PAYMENT_REQUIRED
+            }
+            Answer::Refund(refund) => {
+                object::refund(&mut json, state, refund);
+                StatusCode::OK
+            }
+            Answer::Refused(refusal) => return Reply::refused(refusal),
+            Answer::Failed => return Reply::failed(),
+        };
+        Reply::new(status, json.into_bytes())
+    }
+}
+
+impl Reply {
+    pub(crate) fn new(status: StatusCode, body: Bytes) -> Self {
+        Reply {
+            status,
+            body,
+            replayed: false,
+        }
+    }
+
+    /// A refusal as Stripe words it.
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        let mut json = Json::with_capacity(256);
+        object::refusal(&mut json, refusal);
+        Reply::new(refusal.status, json.into_bytes())
+    }
+
+    /// The same words whether or not the request was executed: the client must not be able to tell.
+    pub(crate) fn failed() -> Self {
+        const BODY: &[u8] =
+            br#"{"error":{"type":"api_error","message":"An error occurred internally with the simulator."}}"#;
+        Reply::new(StatusCode::INTERNAL_SERVER_ERROR, Bytes::from_static(BODY))
+    }
+
+    /// Marks the reply as a stored one.
+    pub(crate) fn as_replay(mut self) -> Self {
+        self.replayed = true;
+        self
+    }
+}

@@ -1,0 +1,146 @@
+//! The truth: every effect really executed, in order, with the optional log file that repeats it line by line.
+//!
+//! An effect is logged before it is applied: one that cannot be logged does not happen.
+
+mod list;
+mod log;
+
+use std::sync::Arc;
+
+pub(crate) use list::List;
+pub(crate) use log::Log;
+
+use crate::answer::Json;
+use crate::clock::rfc3339;
+use crate::execute::Context;
+use crate::id;
+use crate::intents::Currency;
+use crate::refusal::Refusal;
+
+/// What an effect did with the money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EffectKind {
+    /// Taken at once.
+    Charge,
+    /// Held.
+    Authorize,
+    /// Held money taken.
+    Capture,
+    /// Held money released.
+    Cancel,
+    /// Taken money given back.
+    Refund,
+}
+
+/// One executed effect, as outsiders see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    /// What was done.
+    pub kind: EffectKind,
+    /// The idempotency key of the request, if it had one.
+    pub key: Option<Arc<str>>,
+    /// `metadata[counterfoil_payment]` of the payment intent, if it had one.
+    pub payment: Option<Arc<str>>,
+    /// The payment intent it happened to.
+    pub payment_intent: String,
+    /// In minor units.
+    pub amount: u64,
+    /// Lower case.
+    pub currency: String,
+    /// Milliseconds since the Unix epoch.
+    pub at_ms: u64,
+}
+
+/// The list of effects, kept without what the intents know already.
+pub(crate) struct Effects {
+    pub(crate) entries: Vec<Entry>,
+    entries_max: u32,
+    run: u64,
+    log: Option<Log>,
+}
+
+/// One executed effect in memory.
+pub(crate) struct Entry {
+    pub(crate) kind: EffectKind,
+    pub(crate) intent: u32,
+    pub(crate) key: Option<Arc<str>>,
+    pub(crate) amount: u64,
+    pub(crate) at_ms: u64,
+}
+
+impl EffectKind {
+    /// The word used in lists and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EffectKind::Charge => "charge",
+            EffectKind::Authorize => "authorize",
+            EffectKind::Capture => "capture",
+            EffectKind::Cancel => "cancel",
+            EffectKind::Refund => "refund",
+        }
+    }
+}
+
+impl Effect {
+    pub(crate) fn write(&self, json: &mut Json) {
+        json.raw(r#"{"kind":""#).raw(self.kind.as_str());
+        json.raw(r#"","key":"#).quoted_or_null(self.key.as_deref());
+        json.raw(r#","payment":"#).quoted_or_null(self.payment.as_deref());
+        json.raw(r#","payment_intent":"#).quoted(&self.payment_intent);
+        json.raw(r#","amount":"#).number(self.amount);
+        json.raw(r#","currency":"#).quoted(&self.currency);
+        json.raw(r#","at":""#).raw(&rfc3339(self.at_ms)).raw(r#""}"#);
+    }
+}
+
+impl Effects {
+    pub(crate) fn new(entries_max: u32, run: u64, log: Option<Log>) -> Self {
+        Effects {
+            entries: Vec::new(),
+            entries_max,
+            run,
+            log,
+        }
+    }
+
+    /// Starts an empty list for a new run; the log goes on.
+    pub(crate) fn restart(&mut self, run: u64) {
+        self.entries = Vec::new();
+        self.run = run;
+    }
+
+    /// Records an effect that is about to be applied, or says why it must not be.
+    pub(crate) fn record(
+        &mut self,
+        kind: EffectKind,
+        intent: u32,
+        payment: Option<&str>,
+        amount: u64,
+        currency: Currency,
+        context: &Context<'_>,
+    ) -> Result<(), Refusal> {
+        if self.entries.len() >= self.entries_max as usize {
+            return Err(Refusal::full(self.entries_max));
+        }
+        if let Some(log) = &mut self.log {
+            let effect = Effect {
+                kind,
+                key: context.key.cloned(),
+                payment: payment.map(Arc::from),
+                payment_intent: id::text(id::INTENT, self.run, intent),
+                amount,
+                currency: currency.as_str().to_owned(),
+                at_ms: context.now_ms,
+            };
+            log.append(&effect).map_err(|error| Refusal::log_failed(&error))?;
+        }
+        self.entries.push(Entry {
+            kind,
+            intent,
+            key: context.key.cloned(),
+            amount,
+            at_ms: context.now_ms,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! The path of a POST once it is well-formed: claim its key, meet its fate, execute, answer.
+//!
+//! A request that reached this point is executed whether or not its client stays: only the faults decide.
+
+use std::sync::Arc;
+
+use crate::answer::{Answer, Reply};
+use crate::faults::{After, Before};
+use crate::idempotency::Claim;
+use crate::intents::{Cancel, Capture, Create};
+use crate::refunds::CreateRefund;
+use crate::refusal::Refusal;
+use crate::simulator::Simulator;
+use crate::state::State;
+
+/// Late deliveries waiting at one time; above it a dropped request is simply lost.
+const LATE_MAX: u32 = 100_000;
+
+/// A well-formed request to change something.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Create(Create),
+    Capture(Capture),
+    Cancel(Cancel),
+    Refund(CreateRefund),
+}
+
+/// What a command may know about the request it came in.
+pub(crate) struct Context<'a> {
+    pub(crate) key: Option<&'a Arc<str>>,
+    pub(crate) now_ms: u64,
+    /// The provider's own bug: execute the effect two times.
+    pub(crate) twice: bool,
+}
+
+/// A command and the key it came under.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) command: Command,
+    pub(crate) key: Option<Arc<str>>,
+    pub(crate) fingerprint: u64,
+}
+
+/// What the client gets to see.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Reply(Reply),
+    /// The connection is cut.
+    Cut,
+    /// The connection stays open and silent.
+    Hang,
+}
+
+/// Takes a request from its claim to its outcome.
+pub(crate) async fn post(sim: &Simulator, job: Job) -> Outcome {
+    let (latency_ms, waiting) = {
+        let mut state = sim.state();
+        let begun = begin(&mut state, &job, sim.now_ms());
+        let latency_ms = state.fate.faults().latency_ms;
+        let waiting = match begun {
+            Begun::Refused(refusal) => return Outcome::Reply(Reply::refused(&refusal)),
+            Begun::Replay(reply) if latency_ms == 0 => return Outcome::Reply(reply),
+            Begun::Claimed if latency_ms == 0 => return finish(sim, &mut state, job),
+            Begun::Replay(reply) => Waiting::Replay(reply),
+            Begun::Claimed => Waiting::Job(job, state.run),
+        };
+        (latency_ms, waiting)
+    };
+    let delay = sim.clock().wait(latency_ms);
+    match waiting {
+        Waiting::Replay(reply) => {
+            delay.await;
+            Outcome::Reply(reply)
+        }
+        Waiting::Job(job, run) => {
+            let owner = sim.clone();
+            // On its own task, so that a client who hangs up does not stop it.
+            let task = detach(async move {
+                delay.await;
+                let mut state = owner.state();
+                // A reset in between took the claim away; the client learns nothing.
+                if state.run == run {
+                    finish(&owner, &mut state, job)
+                } else {
+                    Outcome::Cut
+                }
+            });
+            task.await.unwrap_or(Outcome::Cut)
+        }
+    }
+}
+
+enum Begun {
+    Claimed,
+    Replay(Reply),
+    Refused(Refusal),
+}
+
+enum Waiting {
+    Replay(Reply),
+    Job(Job, u64),
+}
+
+fn begin(state: &mut State, job: &Job, now_ms: u64) -> Begun {
+    let Some(key) = &job.key else {
+        return Begun::Claimed;
+    };
+    let window_ms = state.fate.faults().dedup_window_ms;
+    match state.keys.claim(key, job.fingerprint, now_ms, window_ms) {
+        Claim::Won => Begun::Claimed,
+        Claim::InUse => Begun::Refused(Refusal::key_in_use(key)),
+        Claim::Mismatch => Begun::Refused(Refusal::key_reused(key)),
+        Claim::Answered(answer) => Begun::Replay(answer.render(state).as_replay()),
+    }
+}
+
+fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
+    let plan = state.fate.decide();
+    let (store_errors, late_ms) = (
+        state.fate.faults().store_errors,
+        state.fate.faults().late_delivery_ms,
+    );
+    match plan.before {
+        Before::Execute => {}
+        Before::Drop => {
+            postpone(sim, state, job, late_ms);
+            return Outcome::Cut;
+        }
+        Before::Error => {
+            settle(
+                state,
+                job.key.as_ref(),
+                store_errors.then_some(Answer::Failed),
+                sim.now_ms(),
+            );
+            return Outcome::Reply(Reply::failed());
+        }
+    }
+    if plan.after == After::Hang && late_ms > 0 {
+        postpone(sim, state, job, late_ms);
+        return Outcome::Hang;
+    }
+    let now_ms = sim.now_ms();
+    let context = Context {
+        key: job.key.as_ref(),
+        now_ms,
+        twice: plan.twice,
+    };
+    let answer = match job.command.perform(state, &context) {
+        Ok(answer) => answer,
+        Err(refusal) => {
+            settle(state, job.key.as_ref(), None, now_ms);
+            return Outcome::Reply(Reply::refused(&refusal));
+        }
+    };
+    let (outcome, stored) = match plan.after {
+        After::Answer => (Outcome::Reply(answer.render(state)), answer),
+        After::Hang => (Outcome::Hang, answer),
+        After::Drop => (Outcome::Cut, answer),
+        After::Error if store_errors => (Outcome::Reply(Reply::failed()), Answer::Failed),
+        After::Error => (Outcome::Reply(Reply::failed()), answer),
+    };
+    settle(state, job.key.as_ref(), Some(stored), now_ms);
+    outcome
+}
+
+/// Remembers the answer of the key, or frees it.
+fn settle(state: &mut State, key: Option<&Arc<str>>, answer: Option<Answer>, now_ms: u64) {
+    match (key, answer) {
+        (Some(key), Some(answer)) => state.keys.settle(key, answer, now_ms),
+        (Some(key), None) => state.keys.release(key),
+        (None, _) => {}
+    }
+}
+
+/// Frees the key and lets the request arrive later, as if it had been in the wire all along: it must win its key
+/// then like any other request, and nobody hears of its answer.
+fn postpone(sim: &Simulator, state: &mut State, job: Job, late_ms: u64) {
+    settle(state, job.key.as_ref(), None, sim.now_ms());
+    if late_ms == 0 || state.late_pending >= LATE_MAX {
+        return;
+    }
+    state.late_pending += 1;
+    let (owner, run, delay) = (sim.clone(), state.run, sim.clock().wait(late_ms));
+    detach(async move {
+        delay.await;
+        let mut state = owner.state();
+        state.late_pending = state.late_pending.saturating_sub(1);
+        if state.run == run {
+            deliver(&owner, &mut state, job);
+        }
+    });
+}
+
+fn deliver(sim: &Simulator, state: &mut State, job: Job) {
+    let now_ms = sim.now_ms();
+    match begin(state, &job, now_ms) {
+        Begun::Replay(_) | Begun::Refused(_) => {}
+        Begun::Claimed => {
+            let context = Context {
+                key: job.key.as_ref(),
+                now_ms,
+                twice: false,
+            };
+            let answer = job.command.perform(state, &context).ok();
+            settle(state, job.key.as_ref(), answer, now_ms);
+        }
+    }
+}
+
+impl Command {
+    /// Executes; an error means that nothing was executed and the key stays free.
+    fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
+        match self {
+            Command::Create(create) => create.perform(state, context),
+            Command::Capture(capture) => capture.perform(state, context),
+            Command::Cancel(cancel) => cancel.perform(state, context),
+            Command::Refund(refund) => refund.perform(state, context),
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a delayed request must outlive its connection"
+)]
+fn detach<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> tokio::task::JoinHandle<T> {
+    tokio::spawn(work)
+}

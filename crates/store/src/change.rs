@@ -1,0 +1,83 @@
+//! A change of state as a value: what is to be written, and what must be true for it.
+
+use crate::row::{Row, RowKey};
+use counterfoil_core::types::id::SetId;
+
+/// One write with its precondition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The row must not be there yet.
+    Insert(Row),
+    /// The row must be there with this revision.
+    Replace {
+        /// The new row.
+        row: Row,
+        /// The revision it replaces.
+        expect: u64,
+    },
+    /// The row must be there with this revision.
+    Remove {
+        /// Which row.
+        key: RowKey,
+        /// The revision that is removed.
+        expect: u64,
+    },
+}
+
+impl Change {
+    /// The row it is about.
+    pub fn key(&self) -> RowKey {
+        match self {
+            Change::Insert(row) | Change::Replace { row, .. } => row.key(),
+            Change::Remove { key, .. } => key.clone(),
+        }
+    }
+}
+
+/// Changes that happen together or not at all. No row stands in it twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeSet {
+    id: SetId,
+    changes: Vec<Change>,
+}
+
+impl ChangeSet {
+    /// An empty set under its own id, by which a commit in doubt is resolved.
+    pub fn new(id: SetId) -> ChangeSet {
+        ChangeSet {
+            id,
+            changes: Vec::with_capacity(8),
+        }
+    }
+
+    /// Adds an insertion: refused if the row is there, and the refusal says what is there.
+    pub fn insert(mut self, row: impl Into<Row>) -> ChangeSet {
+        self.changes.push(Change::Insert(row.into()));
+        self
+    }
+
+    /// Adds a compare-and-swap on the row's revision.
+    pub fn replace(mut self, row: impl Into<Row>, expect: u64) -> ChangeSet {
+        self.changes.push(Change::Replace {
+            row: row.into(),
+            expect,
+        });
+        self
+    }
+
+    /// Adds a removal.
+    pub fn remove(mut self, key: RowKey, expect: u64) -> ChangeSet {
+        self.changes.push(Change::Remove { key, expect });
+        self
+    }
+
+    /// The set's id.
+    pub fn id(&self) -> SetId {
+        self.id
+    }
+
+    /// The changes, in order.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+}

@@ -1,0 +1,1 @@
+//! The conformance suite: one suite, every store, every case by name.

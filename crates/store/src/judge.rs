@@ -1,0 +1,99 @@
+//! The one judge: whether a change set may commit against given rows.
+//!
+//! It is pure. The in-memory, embedded and PostgreSQL stores call it under their own lock, so their meaning
+//! cannot drift; a store that expresses preconditions natively is held to it by the conformance suite.
+
+use crate::change::{Change, ChangeSet};
+use crate::port::{Reason, Refusal};
+use crate::row::{Row, RowKey};
+use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
+use std::collections::HashMap;
+
+/// The rows a group of sets is judged against, with the writes of those already accepted laid over them.
+#[derive(Debug, Default)]
+pub struct Image {
+    rows: HashMap<RowKey, Option<Row>>,
+}
+
+impl Image {
+    /// Whether the row (or its absence) is already known.
+    pub fn knows(&self, key: &RowKey) -> bool {
+        self.rows.contains_key(key)
+    }
+
+    /// Brings a row, or the knowledge that there is none.
+    pub fn bring(&mut self, key: RowKey, row: Option<Row>) {
+        self.rows.insert(key, row);
+    }
+
+    /// The row as the next set will find it. What was never brought counts as absent.
+    pub fn get(&self, key: &RowKey) -> Option<&Row> {
+        self.rows.get(key).and_then(Option::as_ref)
+    }
+
+    /// Judges `set` and, if it may commit, lays its writes over the image for its neighbours.
+    pub fn admit(&mut self, set: &ChangeSet) -> Result<(), Refusal> {
+        judge(self, set)?;
+        for change in set.changes() {
+            let row = match change {
+                Change::Insert(row) | Change::Replace { row, .. } => Some(row.clone()),
+                Change::Remove { .. } => None,
+            };
+            self.rows.insert(change.key(), row);
+        }
+        Ok(())
+    }
+
+    /// Forgets everything; the memory is kept for the next group.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+    }
+}
+
+/// Judges `set` against `image`: the first change whose precondition does not hold, or nothing.
+pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Refusal> {
+    let changes = set.changes();
+    if let Some(change) = malformed(changes) {
+        return Err(Refusal {
+            change,
+            reason: Reason::Malformed,
+            found: None,
+        });
+    }
+    for (index, change) in changes.iter().enumerate() {
+        let found = image.get(&change.key());
+        if let Some(reason) = refuse(change, found) {
+            return Err(Refusal {
+                change: index,
+                reason,
+                found: found.cloned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn malformed(changes: &[Change]) -> Option<usize> {
+    if changes.is_empty() || changes.len() > CHANGES_PER_SET_MAX {
+        return Some(0);
+    }
+    let keys: Vec<RowKey> = changes.iter().map(Change::key).collect();
+    keys.iter()
+        .enumerate()
+        .position(|(index, key)| keys.iter().take(index).any(|earlier| earlier == key))
+}
+
+fn refuse(change: &Change, found: Option<&Row>) -> Option<Reason> {
+    match (change, found) {
+        (Change::Insert(_), None) => None,
+        (Change::Insert(_), Some(_)) => Some(Reason::Present),
+        (Change::Replace { .. } | Change::Remove { .. }, None) => Some(Reason::Absent),
+        (Change::Replace { expect, .. } | Change::Remove { expect, .. }, Some(row))
+            if row.revision() != *expect =>
+        {
+            Some(Reason::Stale)
+        }
+        (Change::Replace { row, .. }, Some(old)) => (!old.may_become(row)).then_some(Reason::IllegalMove),
+        (Change::Remove { .. }, Some(old)) => (!old.may_be_removed()).then_some(Reason::IllegalMove),
+    }
+}

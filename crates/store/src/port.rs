@@ -1,0 +1,205 @@
+//! The port: what every store can be asked, and the narrow answers it may give.
+
+use crate::change::ChangeSet;
+use crate::row::{Row, RowKey};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId};
+use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+use std::future::Future;
+
+/// A store. Answers come only from committed state.
+pub trait Store: Send + Sync + 'static {
+    /// The store's clock: it never goes back, and a moved wall clock does not move it.
+    fn now(&self) -> Time;
+
+    /// 32 secret bytes made with the store, from which references and downstream keys are derived.
+    fn secret(&self) -> Masked<[u8; 32]>;
+
+    /// Whether no other process can write this store while this one has it open; leases of other holders are
+    /// then leases of the dead.
+    fn is_exclusive(&self) -> bool;
+
+    /// The claim of that id, if this store can say it without a round trip. `None` means it does not know.
+    fn recall(&self, id: ClaimId) -> Option<Claim>;
+
+    /// The rows of these keys, all from one moment, in the order asked.
+    fn read(&self, keys: Vec<RowKey>) -> impl Future<Output = Result<Vec<Option<Row>>, ReadError>> + Send;
+
+    /// A bounded, ordered range of rows.
+    fn scan(&self, scan: Scan) -> impl Future<Output = Result<Vec<Row>, ReadError>> + Send;
+
+    /// Rows whose time has come, most overdue first, at most `limit`.
+    fn due(
+        &self,
+        due: Due,
+        now: Time,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Row>, ReadError>> + Send;
+
+    /// Commits all of the set or nothing.
+    fn commit(&self, set: ChangeSet) -> impl Future<Output = Result<Receipt, CommitError>> + Send;
+
+    /// Whether the set of that id was committed: how a commit in doubt is resolved.
+    fn committed(&self, id: SetId) -> impl Future<Output = Result<Option<Receipt>, ReadError>> + Send;
+
+    /// Committed sets after `after`, in commit order, at most `limit`.
+    fn feed(
+        &self,
+        after: Position,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Committed>, ReadError>> + Send;
+
+    /// Counts of the work at hand.
+    fn tally(&self, now: Time) -> impl Future<Output = Result<Tally, ReadError>> + Send;
+}
+
+/// A place in the order of commits; the first is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+/// A commit that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its place in the order.
+    pub position: Position,
+    /// The store's time of it.
+    pub at: Time,
+}
+
+/// A committed set, as the feed tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Its place and time.
+    pub receipt: Receipt,
+    /// Which set.
+    pub set: SetId,
+    /// The rows it wrote or removed.
+    pub touched: Vec<RowKey>,
+}
+
+/// Ranges of rows. `after` and `before` are exclusive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// A tenant's charges, newest first.
+    ChargesOf {
+        /// Whose.
+        tenant: TenantId,
+        /// Older than this one.
+        before: Option<ChargeId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// The audit records of one charge, in order.
+    Timeline {
+        /// Of which charge.
+        charge: ChargeId,
+        /// Younger than this one.
+        after: Option<Ulid>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// Claims by the id of what they made.
+    Claims {
+        /// Younger than this one.
+        after: Option<ChargeId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All charges by id.
+    Charges {
+        /// Younger than this one.
+        after: Option<ChargeId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All work by charge.
+    Outbox {
+        /// Younger than this one.
+        after: Option<ChargeId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All tenants by name.
+    Tenants,
+    /// All API keys by digest.
+    ApiKeys,
+    /// All worker slots ever used, by number.
+    Slots,
+}
+
+/// What may be due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Outbox rows, by `due_at`; parked ones are never due.
+    Outbox,
+    /// Claims whose answer or tombstone has outlived its window, by `sweep_at`.
+    Claims,
+}
+
+/// Counts of the work at hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Outbox rows that are not parked.
+    pub pending: u64,
+    /// Parked outbox rows.
+    pub parked: u64,
+    /// Rows whose time came more than a minute ago.
+    pub stuck: u64,
+    /// Milliseconds by which the most overdue row is late.
+    pub lag_ms: u64,
+}
+
+/// Why a set was not committed, or may not have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommitError {
+    /// A precondition does not hold. Nothing was written.
+    Refused(Box<Refusal>),
+    /// Another writer was in the way. Nothing was written; try again.
+    Conflict,
+    /// The set may or may not have been written. Ask [`Store::committed`].
+    InDoubt(SetId),
+    /// The store cannot be reached or cannot write. Nothing was written.
+    Unavailable(String),
+    /// More is asked of the store than it can take. Nothing was written.
+    Throttled,
+}
+
+/// Which precondition failed, and what was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Index of the change in its set.
+    pub change: usize,
+    /// What is wrong with it.
+    pub reason: Reason,
+    /// The row that is there, if one is.
+    pub found: Option<Row>,
+}
+
+/// Why a change is refused, in order of precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The set is empty, too large, or names a row twice.
+    Malformed,
+    /// An insertion found the row there.
+    Present,
+    /// A replacement or removal found nothing.
+    Absent,
+    /// The row has another revision.
+    Stale,
+    /// The row may never become that, or may never be removed.
+    IllegalMove,
+}
+
+/// A read that could not be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError(pub String);
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the store cannot be read: {}", self.0)
+    }
+}
+
+impl std::error::Error for ReadError {}
