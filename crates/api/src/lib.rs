@@ -1,1 +1,26 @@
-//! Not written yet.
+//! The HTTP face: routes, the order in which a request is checked, answers, metrics, the accept loop.
+//!
+//! Promises: every answer has a `Request-Id`, every error is a problem of the closed list, nothing a client sent
+//! reaches a log or a metric, and every dimension of a request is bounded before it is read. Leaves out: what
+//! anything means. The engine is reached through [`counterfoil_engine::service::Service`] alone.
+
+mod answer;
+mod app;
+mod auth;
+mod body;
+mod charges;
+mod exchange;
+mod health;
+mod keys;
+mod limits;
+mod metrics;
+mod pages;
+mod query;
+mod route;
+mod routes;
+mod serve;
+
+pub use app::{ApiSettings, App, RequestLog};
+pub use metrics::Metrics;
+pub use routes::router;
+pub use serve::{Drained, serve};

@@ -1,1 +1,21 @@
-fn main() {}
+//! `counterfoil`: one binary, every role a subcommand. Adapters meet the engine in `wire_up`, and nowhere else.
+
+#![expect(clippy::disallowed_methods, reason = "the outermost ring hands clock, chance and tasks to the others")]
+
+mod admin;
+mod cli;
+mod config;
+mod exit;
+mod logs;
+mod store_url;
+mod wire_up;
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    let arguments = cli::Arguments::parse();
+    match cli::run(arguments) {
+        Ok(code) => code,
+        Err(exit) => exit.tell(),
+    }
+}

@@ -5,7 +5,23 @@
 
 #![deny(clippy::disallowed_methods)]
 
+mod admin;
+mod commit;
+mod door;
+mod drive;
+mod engine;
+mod mint;
+pub mod policy;
 pub mod present;
+mod principals;
 pub mod service;
 pub mod signal;
+mod submit;
+pub mod verify;
+mod waiters;
+mod workers;
 pub mod world;
+
+pub use admin::Register;
+pub use engine::{Engine, Parts, StartError};
+pub use mint::Ids;

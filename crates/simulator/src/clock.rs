@@ -76,6 +76,11 @@ impl ManualClock {
         self.now_ms.send_modify(|now| *now = now.saturating_add(ms));
     }
 
+    /// Waits that are neither over nor given up.
+    pub fn waiting(&self) -> usize {
+        self.now_ms.receiver_count()
+    }
+
     /// Ends once `count` waits have begun on this clock since it was made: the moment to advance it.
     pub async fn waits_begun(&self, count: u64) {
         // The sender lives as long as `self`, so the wait can only end by reaching the count.

@@ -110,7 +110,7 @@ fn begin(state: &mut State, job: &Job, now_ms: u64) -> Begun {
         Claim::Won => Begun::Claimed,
         Claim::InUse => Begun::Refused(Refusal::key_in_use(key)),
         Claim::Mismatch => Begun::Refused(Refusal::key_reused(key)),
-        Claim::Answered(answer) => Begun::Replay(answer.render(state).as_replay()),
+        Claim::Answered(answer) => Begun::Replay(answer.render(state).replayed()),
     }
 }
 

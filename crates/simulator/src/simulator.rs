@@ -49,6 +49,11 @@ impl Simulator {
         state.effects_in(0..state.effects.entries.len()).collect()
     }
 
+    /// Requests cut off or hung whose late delivery is still to come: the effects are final once this is 0.
+    pub fn late_pending(&self) -> u32 {
+        self.state().late_pending
+    }
+
     /// The faults in force.
     pub fn faults(&self) -> Faults {
         self.state().fate.faults().clone()

@@ -5,6 +5,15 @@ use crate::types::id::{ChargeId, TenantId};
 use crate::types::time::Time;
 use crate::types::ulid::Ulid;
 
+/// The id of the first record of a decision: it sorts by time, then by the claim's new revision, so a timeline
+/// reads in the order of its commits even within one millisecond. The low byte is left to siblings
+/// ([`Ulid::after`]).
+pub fn record_id(at: Time, revision: u64, chance: u128) -> Ulid {
+    const CHANCE_BITS: u128 = (1 << 48) - 1;
+    let order = u128::from(revision & 0xff_ffff) << 56;
+    Ulid::new(at, order | ((chance & CHANCE_BITS) << 8))
+}
+
 /// One audited step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -70,5 +79,19 @@ impl Kind {
     /// The kind of that name.
     pub fn parse(name: &str) -> Option<Kind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_one_millisecond_sort_by_revision_and_siblings_stay_between() {
+        let at = Time::from_ms(5);
+        let first = record_id(at, 1, u128::MAX);
+        let second = record_id(at, 2, 0);
+        assert!(first < first.after(9) && first.after(9) < second);
+        assert!(second < record_id(Time::from_ms(6), 1, 0));
     }
 }

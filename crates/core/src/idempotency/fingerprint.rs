@@ -90,7 +90,10 @@ mod tests {
     #[test]
     fn golden_fingerprint() {
         let fingerprint = body(r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#);
-        assert_eq!(fingerprint.digest().hex(), "golden");
+        assert_eq!(
+            fingerprint.digest().hex(),
+            "a248c5a280e36bea39deab81f6756058d9d55a836fe7963bc580f4fe5c4a1247"
+        );
     }
 
     #[test]

@@ -66,10 +66,7 @@ mod tests {
     #[test]
     fn golden_text() {
         let id = Ulid::new(Time::from_ms(1_469_918_176_385), 0x1234_5678_9abc_def0_1234);
-        assert_eq!(
-            id.to_string(),
-            "01ARYZ6S41".to_owned() + "28T5CY4TQKFF14HM".get(..16).unwrap()
-        );
+        assert_eq!(id.to_string(), "01ARYZ6S4128T5CY4TQKFF04HM");
         assert_eq!(Ulid::from_bytes(id.to_bytes()), id);
     }
 

@@ -63,10 +63,6 @@ impl Json {
         self
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     pub(crate) fn into_bytes(self) -> Bytes {
         Bytes::from(self.0)
     }

@@ -88,7 +88,7 @@ impl Reply {
     }
 
     /// Marks the reply as a stored one.
-    pub(crate) fn as_replay(mut self) -> Self {
+    pub(crate) fn replayed(mut self) -> Self {
         self.replayed = true;
         self
     }

@@ -15,6 +15,7 @@ pub(crate) struct List {
     run: u64,
     next: usize,
     total: usize,
+    late_pending: u32,
     stage: Stage,
 }
 
@@ -28,15 +29,16 @@ enum Stage {
 impl List {
     /// The effects from index `after` on.
     pub(crate) fn new(sim: Simulator, after: usize) -> List {
-        let (run, total) = {
+        let (run, total, late_pending) = {
             let state = sim.state();
-            (state.run, state.effects.entries.len())
+            (state.run, state.effects.entries.len(), state.late_pending)
         };
         List {
             sim,
             run,
             next: after.min(total),
             total,
+            late_pending,
             stage: Stage::Head,
         }
     }
@@ -48,35 +50,34 @@ impl List {
             Stage::Done => return None,
             Stage::Data { first } => first,
             Stage::Head => {
-                json.raw(r#"{"object":"list","total":"#);
-                json.number(u64::try_from(self.total).unwrap_or(u64::MAX))
+                let total = u64::try_from(self.total).unwrap_or(u64::MAX);
+                json.raw(r#"{"object":"list","total":"#).number(total);
+                json.raw(r#","late_pending":"#)
+                    .number(u64::from(self.late_pending))
                     .raw(r#","data":["#);
                 true
             }
         };
-        let page_end = self.total.min(self.next.saturating_add(PAGE));
         {
             let state = self.sim.state();
-            let page = if state.run == self.run {
-                self.next..page_end
-            } else {
-                0..0
-            };
-            for effect in state.effects_in(page) {
+            if state.run != self.run {
+                self.total = self.next;
+            }
+            let page_end = self.total.min(self.next.saturating_add(PAGE));
+            for effect in state.effects_in(self.next..page_end) {
                 if !first {
                     json.raw(",\n");
                 }
                 first = false;
                 effect.write(&mut json);
             }
+            self.next = page_end;
         }
-        self.next = page_end;
         self.stage = Stage::Data { first };
         if self.next == self.total {
             json.raw("]}");
             self.stage = Stage::Done;
         }
-        debug_assert!(json.len() > 0, "an empty chunk would be sent as nothing at all");
         Some(json.into_bytes())
     }
 }

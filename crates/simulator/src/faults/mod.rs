@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use fate::{After, Before, Fate, Plan};
+pub(crate) use fate::{After, Before, Fate};
 
 /// Longest delay of an answer: as long as a hung request hangs.
 const LATENCY_MS_MAX: u64 = 600_000;

@@ -1,1 +1,221 @@
 //! The conformance suite: one suite, every store, every case by name.
+//!
+//! A case is an async function over a fresh store; its name says what it is about and a panic says that the store
+//! breaks the port's promise. [`conformance_suite!`](crate::conformance_suite) makes one test of each case;
+//! [`conformance_in_doubt!`](crate::conformance_in_doubt) adds those that need a store whose commits can be made
+//! doubtful. [`fixtures`] and [`variants`] build valid rows and serve the tests of other crates too.
+//!
+//! It leaves out what one store promises beyond the port: durability, restarts, files.
+
+#![allow(
+    clippy::expect_used,
+    missing_docs,
+    reason = "a broken promise must stop the case, and a case's name says what it is about"
+)]
+
+mod ask;
+pub mod bounds;
+pub mod claims;
+pub mod clock;
+pub mod doubt;
+pub mod due;
+pub mod feed;
+pub mod fixtures;
+pub mod groups;
+pub mod moves;
+pub mod preconditions;
+pub mod recall;
+pub mod rows;
+pub mod scans;
+pub mod tally;
+pub mod variants;
+
+pub use doubt::Doubtful;
+
+/// Makes a test of every case, each on its own store.
+///
+/// The argument is the path of an `async fn() -> (Arc<impl Store>, Guard)` (or one that returns such a future); the guard (a directory, a database)
+/// is dropped after the store. The calling crate needs `tokio` with `macros` and `rt-multi-thread`.
+#[macro_export]
+macro_rules! conformance_suite {
+    ($fresh:path) => {
+        $crate::conformance_tests! {
+            $fresh;
+            rows {
+                claims_read_back_in_every_state,
+                reply_bytes_read_back_unchanged,
+                charges_read_back_in_every_variant,
+                outbox_rows_read_back_in_every_variant,
+                audit_records_read_back_in_every_kind,
+                tenants_keys_and_slots_read_back,
+                replaced_rows_read_back_as_their_last,
+                rows_come_in_the_order_asked,
+                rows_of_one_id_and_other_kinds_are_apart,
+                nothing_is_read_from_an_empty_store,
+                the_secret_stays_the_same,
+            }
+            preconditions {
+                an_insertion_finds_what_is_there,
+                a_replacement_of_nothing_is_refused,
+                a_replacement_of_another_revision_finds_the_row,
+                a_revision_must_grow,
+                a_removal_of_nothing_is_refused,
+                a_removal_of_another_revision_finds_the_row,
+                a_removed_row_is_gone_and_may_come_again,
+                history_is_never_removed,
+            }
+            claims {
+                every_legal_move_commits,
+                an_illegal_move_is_refused,
+                a_claim_never_forgets_its_past,
+                a_free_key_is_claimed_anew,
+                a_key_at_work_is_not_claimed_anew,
+                only_a_settled_claim_is_removed,
+                a_hundred_claims_on_one_key_have_one_winner,
+                a_hundred_takeovers_have_one_winner,
+            }
+            moves {
+                a_settled_charge_stays_settled,
+                an_open_charge_may_become_anything,
+                an_order_is_fixed,
+                work_stays_with_its_provider,
+                a_generation_never_falls,
+                a_revoked_key_stays_revoked,
+                a_name_keeps_its_tenant,
+                a_slot_epoch_never_falls,
+            }
+            groups {
+                a_refused_set_leaves_nothing,
+                the_first_refused_change_is_named,
+                an_empty_set_is_malformed,
+                a_hundred_changes_are_malformed,
+                ninety_nine_changes_commit,
+                a_row_named_twice_is_malformed,
+                inserts_replaces_and_removals_travel_together,
+                one_refusal_never_fails_its_neighbours,
+                reads_never_see_half_a_set,
+            }
+            recall {
+                a_recalled_claim_is_the_committed_one,
+                a_removed_claim_is_not_recalled,
+                an_unknown_claim_is_not_recalled,
+            }
+            due {
+                work_is_due_when_its_time_has_come,
+                the_most_overdue_comes_first,
+                parked_work_is_never_due,
+                moved_work_is_due_at_its_new_time,
+                removed_work_is_not_due,
+                claims_are_due_when_their_window_is_over,
+                a_due_list_is_as_long_as_asked,
+            }
+            feed {
+                positions_are_dense_from_one,
+                the_feed_tells_what_was_touched,
+                the_feed_goes_on_after_a_position,
+                a_refused_set_is_not_in_the_feed,
+                a_commit_is_known_by_its_set,
+                concurrent_commits_stand_in_one_order,
+            }
+            scans {
+                charges_of_a_tenant_newest_first,
+                pages_stay_stable_while_charges_come,
+                a_timeline_is_one_charge_in_order,
+                claims_by_what_they_made,
+                charges_and_work_by_charge,
+                tenants_keys_and_slots_in_order,
+                a_scan_tells_the_last_state,
+            }
+            tally {
+                an_empty_store_has_no_work,
+                work_is_counted,
+                a_minute_late_is_not_stuck_yet,
+            }
+            clock {
+                time_never_goes_back,
+                receipts_carry_the_store_time,
+            }
+            bounds {
+                scans_stop_at_their_bound,
+                due_lists_stop_at_their_bound,
+                the_feed_stops_at_its_bound,
+                a_limit_of_nothing_gives_nothing,
+            }
+        }
+    };
+}
+
+/// Makes a test of every case that needs a commit in doubt. The argument is as for `conformance_suite!`, of a store
+/// that is [`Doubtful`](crate::conformance::Doubtful).
+#[macro_export]
+macro_rules! conformance_in_doubt {
+    ($fresh:path) => {
+        $crate::conformance_tests! {
+            $fresh;
+            doubt {
+                a_doubtful_commit_that_happened_is_known_by_its_set,
+                a_doubtful_commit_that_did_not_happen_may_be_tried_again,
+                a_repeated_doubtful_commit_finds_its_own_row,
+                a_doubtful_commit_is_in_the_feed_once_or_never,
+            }
+        }
+    };
+}
+
+/// The expansion behind the suites.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_tests {
+    ($fresh:path; $($group:ident { $($case:ident),* $(,)? })*) => {$(
+        mod $group {
+            use super::*;
+
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let (store, guard) = $fresh().await;
+                    $crate::conformance::$group::$case(&store).await;
+                    drop(store);
+                    drop(guard);
+                }
+            )*
+        }
+    )*};
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that no suite names would never run.
+    #[test]
+    fn every_case_is_in_a_suite() {
+        let suites = include_str!("mod.rs");
+        for file in [
+            include_str!("bounds.rs"),
+            include_str!("claims.rs"),
+            include_str!("clock.rs"),
+            include_str!("doubt.rs"),
+            include_str!("due.rs"),
+            include_str!("feed.rs"),
+            include_str!("groups.rs"),
+            include_str!("moves.rs"),
+            include_str!("preconditions.rs"),
+            include_str!("recall.rs"),
+            include_str!("rows.rs"),
+            include_str!("scans.rs"),
+            include_str!("tally.rs"),
+        ] {
+            let cases: Vec<&str> = file
+                .lines()
+                .filter_map(|line| line.strip_prefix("pub async fn "))
+                .filter_map(|rest| rest.split('<').next())
+                .collect();
+            assert!(!cases.is_empty());
+            for case in cases {
+                assert!(
+                    suites.contains(&format!("                {case},\n")),
+                    "{case} is in no suite"
+                );
+            }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Creating a charge: the claim, the charge, its work and its first audit record, as one decision.
 
 use super::{Charge, Order, Status};
-use crate::audit::{Kind, Record};
+use crate::audit::{Kind, Record, record_id};
 use crate::idempotency::claim::{Claim, ClaimId, LeasePolicy, State};
 use crate::idempotency::fingerprint::Fingerprint;
 use crate::outbox::{History, Outbox, Pinned};
@@ -92,7 +92,7 @@ pub fn decide(
         revision: 1,
     };
     let audit = Record {
-        id: Ulid::new(now, minted.chance),
+        id: record_id(now, claim.revision, minted.chance),
         tenant: command.tenant,
         subject: charge,
         at: now,

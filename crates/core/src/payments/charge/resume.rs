@@ -1,11 +1,10 @@
 //! Going on with a charge somebody else began, or that was put off. Resume is the same path as start.
 
-use crate::audit::{Kind, Record};
+use crate::audit::{Kind, Record, record_id};
 use crate::idempotency::claim::{Claim, Event, Hold, IllegalMove, LeasePolicy, State};
 use crate::outbox::Outbox;
 use crate::types::id::Holder;
 use crate::types::time::Time;
-use crate::types::ulid::Ulid;
 
 /// A claim in new hands, to be committed before anything else is done for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub fn take_over(
         outbox.history.last_sent_at = old.until.min(now);
     }
     let audit = Record {
-        id: Ulid::new(now, chance),
+        id: record_id(now, resumed.revision, chance),
         tenant: claim.tenant,
         subject: claim.subject,
         at: now,

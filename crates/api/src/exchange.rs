@@ -1,0 +1,43 @@
+//! One request and its answer: the id they share, and whose request it was.
+
+use crate::answer::{self, Answer};
+use crate::app::App;
+use axum::body::Body;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::service::Principal;
+use counterfoil_wire::problem::Problem;
+use http::{Extensions, Response};
+use std::sync::Arc;
+
+/// The request's id, and its principal once it is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) id: Ulid,
+    pub(crate) principal: Option<Arc<Principal>>,
+}
+
+impl Exchange {
+    pub(crate) const fn new(id: Ulid) -> Exchange {
+        Exchange { id, principal: None }
+    }
+
+    /// The exchange the face has begun, or a fresh one where the router is used without it.
+    pub(crate) fn of(app: &App, extensions: &Extensions) -> Exchange {
+        extensions
+            .get::<Exchange>()
+            .cloned()
+            .unwrap_or_else(|| Exchange::new(app.service.request_id()))
+    }
+
+    /// The answer, whatever came of the work.
+    pub(crate) fn answer(&self, worked: Result<Answer, Problem>) -> Answer {
+        worked.unwrap_or_else(|problem| answer::problem(&problem, self.id))
+    }
+
+    /// The same for the router; it carries the exchange back to the face.
+    pub(crate) fn finish(self, worked: Result<Answer, Problem>) -> Response<Body> {
+        let mut response = self.answer(worked).map(Body::from);
+        response.extensions_mut().insert(self);
+        response
+    }
+}

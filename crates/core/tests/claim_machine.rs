@@ -1,0 +1,259 @@
+//! The claim's state machine: every state against every event, and what no walk through it can do.
+
+mod given;
+
+use counterfoil_core::idempotency::claim::{Claim, Event, Hold, IllegalMove, Lease, State};
+use counterfoil_core::types::id::{ChargeId, Holder, TenantId};
+use counterfoil_core::types::time::Time;
+use given::{at, claim_in, fingerprint, lease_until, settled, states};
+use proptest::prelude::*;
+
+const TAKEN: Lease = Lease {
+    holder: Holder { slot: 2, epoch: 1 },
+    until: at(70_000),
+    ceiling: at(220_000),
+};
+
+fn events() -> [(&'static str, Event); 7] {
+    [
+        ("renewed", Event::Renewed { until: at(60_000) }),
+        ("taken_over", Event::TakenOver(TAKEN)),
+        ("completed", Event::Completed(settled(b"done"))),
+        ("failed", Event::Failed(settled(b"refused"))),
+        ("put_off", Event::PutOff { not_before: at(900) }),
+        ("doubted", Event::Doubted { not_before: at(800) }),
+        (
+            "aged",
+            Event::Aged {
+                tombstone_until: at(5_000),
+            },
+        ),
+    ]
+}
+
+/// What the pair must lead to, and whether the claim changes hands; nothing where it must not meet.
+fn legal(state: &str, event: &str) -> Option<(State, bool)> {
+    let renewed = lease_until(60_000);
+    let put_off = State::FailedRetry { not_before: at(900) };
+    let doubted = State::Uncertain(Hold::Waiting { not_before: at(800) });
+    let aged = State::Expired {
+        tombstone_until: at(5_000),
+    };
+    match (state, event) {
+        ("in_flight", "renewed") => Some((State::InFlight(renewed), false)),
+        ("in_flight" | "failed_retry", "taken_over") => Some((State::InFlight(TAKEN), true)),
+        ("in_flight", "put_off") => Some((put_off, false)),
+        ("in_flight" | "held", "doubted") => Some((doubted, false)),
+        ("in_flight" | "waiting" | "held", "completed") => Some((State::Completed(settled(b"done")), false)),
+        ("in_flight" | "waiting" | "held", "failed") => {
+            Some((State::FailedTerminal(settled(b"refused")), false))
+        }
+        ("waiting" | "held", "taken_over") => Some((State::Uncertain(Hold::Held(TAKEN)), true)),
+        ("held", "renewed") => Some((State::Uncertain(Hold::Held(renewed)), false)),
+        ("completed" | "failed_terminal", "aged") => Some((aged, false)),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_state_meets_every_event() {
+    let mut legal_pairs = 0;
+    for (state_name, state) in states() {
+        for (event_name, event) in events() {
+            let before = claim_in(state.clone());
+            let expected = match legal(state_name, event_name) {
+                Some((state, handed_over)) => {
+                    legal_pairs += 1;
+                    Ok(Claim {
+                        state,
+                        fence: before.fence + u64::from(handed_over),
+                        attempts: before.attempts + u32::from(handed_over),
+                        revision: before.revision + 1,
+                        ..before.clone()
+                    })
+                }
+                None => Err(IllegalMove {
+                    from: before.state.name(),
+                    event: event_name,
+                }),
+            };
+            assert_eq!(before.on(event), expected, "{state_name} on {event_name}");
+        }
+    }
+    assert_eq!(legal_pairs, 17, "of 49 pairs");
+}
+
+#[test]
+fn what_the_machine_does_every_store_admits() {
+    for (name, state) in states() {
+        let before = claim_in(state);
+        for (event_name, event) in events() {
+            if let Ok(after) = before.on(event) {
+                assert!(before.may_become(&after), "{name} on {event_name}");
+            }
+        }
+    }
+}
+
+/// Which state may follow which, as stores hold it against every writer. `waiting` and `held` are one here.
+#[test]
+fn no_store_admits_what_the_machine_never_does() {
+    let follows = |from: &str, to: &str| match from {
+        "in_flight" => to != "expired",
+        "failed_retry" => to == "in_flight",
+        "waiting" | "held" => matches!(to, "waiting" | "held" | "completed" | "failed_terminal"),
+        "completed" | "failed_terminal" => to == "expired",
+        _ => false,
+    };
+    for (from_name, from) in states() {
+        for (to_name, to) in states() {
+            let before = claim_in(from.clone());
+            let after = Claim {
+                state: to,
+                fence: before.fence + 1,
+                attempts: before.attempts + 1,
+                ..before.clone()
+            };
+            assert_eq!(
+                before.may_become(&after),
+                follows(from_name, to_name),
+                "{from_name} to {to_name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_claim_keeps_what_it_was_made_with() {
+    let before = claim_in(State::InFlight(lease_until(30_000)));
+    let after = before.on(Event::Completed(settled(b"done"))).unwrap();
+    assert!(before.may_become(&after));
+    for forged in [
+        Claim {
+            fence: before.fence - 1,
+            ..after.clone()
+        },
+        Claim {
+            attempts: before.attempts - 1,
+            ..after.clone()
+        },
+        Claim {
+            created_at: at(1),
+            ..after.clone()
+        },
+        Claim {
+            fingerprint: fingerprint(2),
+            ..after.clone()
+        },
+        Claim {
+            tenant: TenantId::from_i64(2),
+            ..after.clone()
+        },
+    ] {
+        assert!(!before.may_become(&forged), "{forged:?}");
+    }
+}
+
+#[test]
+fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
+    for (name, state) in states() {
+        let before = claim_in(state);
+        let anew = |fence| Claim {
+            subject: ChargeId::from_i64(8),
+            fingerprint: fingerprint(2),
+            created_at: at(9_000),
+            fence,
+            attempts: 1,
+            state: State::InFlight(TAKEN),
+            ..before.clone()
+        };
+        let over = matches!(name, "completed" | "failed_terminal" | "expired");
+        assert_eq!(before.may_become(&anew(before.fence + 1)), over, "{name}");
+        assert!(
+            !before.may_become(&anew(before.fence)),
+            "{name} without a higher fence"
+        );
+    }
+}
+
+#[test]
+fn a_lease_is_renewed_up_to_its_ceiling_and_never_shortened() {
+    let ceiling = lease_until(0).ceiling;
+    for (until, expected) in [
+        (at(29_999), at(30_000)),
+        (at(30_001), at(30_001)),
+        (ceiling, ceiling),
+        (at(180_001), ceiling),
+        (Time::MAX, ceiling),
+    ] {
+        for held in [
+            State::InFlight(lease_until(30_000)),
+            State::Uncertain(Hold::Held(lease_until(30_000))),
+        ] {
+            let renewed = claim_in(held).on(Event::Renewed { until }).unwrap();
+            assert_eq!(renewed.state.lease().unwrap().until, expected, "{until:?}");
+            assert_eq!(renewed.state.lease().unwrap().ceiling, ceiling);
+        }
+    }
+}
+
+#[test]
+fn a_lease_is_over_at_its_end_and_not_before() {
+    let lease = lease_until(30_000);
+    assert!(!lease.is_over(at(29_999)));
+    assert!(lease.is_over(at(30_000)));
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    (0_usize..7, 0_u64..400_000).prop_map(|(which, ms)| match events()[which].1.clone() {
+        Event::Renewed { .. } => Event::Renewed { until: at(ms) },
+        Event::TakenOver(lease) => Event::TakenOver(Lease {
+            until: at(ms),
+            ..lease
+        }),
+        Event::PutOff { .. } => Event::PutOff { not_before: at(ms) },
+        Event::Doubted { .. } => Event::Doubted { not_before: at(ms) },
+        Event::Aged { .. } => Event::Aged {
+            tombstone_until: at(ms),
+        },
+        settled @ (Event::Completed(_) | Event::Failed(_)) => settled,
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_walk_lowers_a_fence_or_leaves_an_end(
+        start in 0_usize..7,
+        walk in prop::collection::vec(any_event(), 1..40),
+    ) {
+        let mut claim = claim_in(states()[start].1.clone());
+        for event in walk {
+            let Ok(next) = claim.on(event.clone()) else { continue };
+            prop_assert!(claim.may_become(&next), "{claim:?} {event:?}");
+            prop_assert_eq!(next.revision, claim.revision + 1);
+            let handed_over = matches!(event, Event::TakenOver(_));
+            prop_assert_eq!(next.fence, claim.fence + u64::from(handed_over));
+            prop_assert_eq!(next.attempts, claim.attempts + u32::from(handed_over));
+            match &claim.state {
+                State::Completed(_) | State::FailedTerminal(_) => {
+                    prop_assert!(matches!(next.state, State::Expired { .. }), "left its end: {next:?}");
+                }
+                State::Expired { .. } => prop_assert!(false, "nothing follows: {next:?}"),
+                State::Uncertain(_) => {
+                    let open = matches!(next.state, State::InFlight(_) | State::FailedRetry { .. });
+                    prop_assert!(!open, "doubt was forgotten: {next:?}");
+                }
+                State::InFlight(_) | State::FailedRetry { .. } => {}
+            }
+            let same = Claim {
+                state: claim.state.clone(),
+                fence: claim.fence,
+                attempts: claim.attempts,
+                revision: claim.revision,
+                ..next.clone()
+            };
+            prop_assert_eq!(&same, &claim, "an event changed more than it may");
+            claim = next;
+        }
+    }
+}

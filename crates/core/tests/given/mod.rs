@@ -1,0 +1,133 @@
+//! What the scripts start from: a claim, its charge and its work, at one instant.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test binary takes what it needs from one set of beginnings, and a bad one must stop it"
+)]
+
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Settled, State};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::outbox::{History, Outbox, Pinned};
+use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{AccountId, ChargeId, Holder, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use std::collections::BTreeMap;
+
+/// `ms` after the instant at which every script begins.
+pub(crate) const fn at(ms: u64) -> Time {
+    Time::from_ms(1_790_000_000_000).plus(Span::from_ms(ms))
+}
+
+pub(crate) const fn lease_until(ms: u64) -> Lease {
+    Lease {
+        holder: Holder { slot: 1, epoch: 1 },
+        until: at(ms),
+        ceiling: at(180_000),
+    }
+}
+
+pub(crate) fn fingerprint(byte: u8) -> Fingerprint {
+    Fingerprint::from_digest(Digest::from_bytes([byte; 32]))
+}
+
+/// An answer replayed before 1 000 ms and remembered before 2 000 ms.
+pub(crate) fn settled(body: &'static [u8]) -> Settled {
+    Settled {
+        reply: Reply {
+            status: 201,
+            media: Media::Json,
+            location: None,
+            body: body.into(),
+        },
+        windows: Windows {
+            replay_until: at(1_000),
+            tombstone_until: at(2_000),
+        },
+    }
+}
+
+pub(crate) fn claim_in(state: State) -> Claim {
+    Claim {
+        id: ClaimId::from_digest(Digest::from_bytes([1; 32])),
+        tenant: TenantId::from_i64(1),
+        fingerprint: fingerprint(1),
+        subject: ChargeId::from_i64(7),
+        request: Ulid::new(at(0), 1),
+        created_at: at(0),
+        fence: 4,
+        revision: 9,
+        attempts: 3,
+        state,
+    }
+}
+
+/// Every form a state can have, by a name that tells the two kinds of uncertainty apart.
+pub(crate) fn states() -> [(&'static str, State); 7] {
+    [
+        ("in_flight", State::InFlight(lease_until(30_000))),
+        ("failed_retry", State::FailedRetry { not_before: at(500) }),
+        ("waiting", State::Uncertain(Hold::Waiting { not_before: at(500) })),
+        ("held", State::Uncertain(Hold::Held(lease_until(30_000)))),
+        ("completed", State::Completed(settled(b"yes"))),
+        ("failed_terminal", State::FailedTerminal(settled(b"no"))),
+        (
+            "expired",
+            State::Expired {
+                tombstone_until: at(2_000),
+            },
+        ),
+    ]
+}
+
+pub(crate) fn charge() -> Charge {
+    Charge {
+        id: ChargeId::from_i64(7),
+        tenant: TenantId::from_i64(1),
+        order: Order {
+            amount: Money::new(1_250, Asset::parse("USD").unwrap()).unwrap(),
+            payment_method: Masked::new("pm_card_visa".into()),
+            capture: true,
+            destination: AccountId::from_i64(2),
+            description: None,
+            metadata: BTreeMap::new(),
+        },
+        status: Status::Processing,
+        provider: "stripe".into(),
+        provider_reference: None,
+        failure: None,
+        created_at: at(0),
+        revision: 1,
+    }
+}
+
+pub(crate) fn outbox() -> Outbox {
+    Outbox {
+        charge: ChargeId::from_i64(7),
+        claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
+        tenant: TenantId::from_i64(1),
+        provider: Pinned {
+            profile: "stripe".into(),
+            endpoint: "http://provider".into(),
+        },
+        due_at: at(30_000),
+        created_at: at(0),
+        history: History {
+            generation: 1,
+            idle_calls: 0,
+            unknown: false,
+            server_errors: 0,
+            first_sent_at: at(0),
+            last_sent_at: at(0),
+        },
+        parked: None,
+        revision: 1,
+    }
+}

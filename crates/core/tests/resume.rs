@@ -1,0 +1,139 @@
+//! Taking a charge over: a higher fence, work that is due again, and no certainty about what a lost holder did.
+
+mod given;
+
+use counterfoil_core::audit::{Kind, record_id};
+use counterfoil_core::idempotency::claim::{Claim, Hold, IllegalMove, LeasePolicy, State};
+use counterfoil_core::outbox::{History, Outbox};
+use counterfoil_core::payments::charge::resume::{Resumption, take_over};
+use counterfoil_core::types::id::Holder;
+use counterfoil_core::types::time::{Span, Time};
+use given::{at, claim_in, lease_until, outbox, states};
+
+const POLICY: LeasePolicy = LeasePolicy {
+    lease: Span::from_ms(30_000),
+    ceiling: Span::from_ms(180_000),
+};
+const HEIR: Holder = Holder { slot: 5, epoch: 3 };
+
+fn resume(claim: &Claim, outbox: &Outbox, now: Time) -> Result<Resumption, IllegalMove> {
+    take_over(claim, outbox, POLICY, HEIR, now, 42)
+}
+
+#[test]
+fn open_claims_are_taken_over_and_ended_ones_are_not() {
+    for (name, state) in states() {
+        let claim = claim_in(state);
+        let resumed = resume(&claim, &outbox(), at(40_000));
+        if matches!(name, "completed" | "failed_terminal" | "expired") {
+            let refused = IllegalMove {
+                from: name,
+                event: "taken_over",
+            };
+            assert_eq!(resumed, Err(refused));
+            continue;
+        }
+        let resumed = resumed.unwrap();
+        let lease = POLICY.grant(HEIR, at(40_000));
+        let state = match name {
+            "waiting" | "held" => State::Uncertain(Hold::Held(lease)),
+            _ => State::InFlight(lease),
+        };
+        let expected = Claim {
+            state,
+            fence: claim.fence + 1,
+            attempts: claim.attempts + 1,
+            revision: claim.revision + 1,
+            ..claim.clone()
+        };
+        assert_eq!(resumed.claim, expected, "{name}");
+        assert!(claim.may_become(&resumed.claim));
+    }
+}
+
+#[test]
+fn the_work_is_due_again_when_the_new_lease_is_over() {
+    for (name, state) in states().into_iter().take(4) {
+        let resumed = resume(&claim_in(state), &outbox(), at(40_000)).unwrap();
+        let history = resumed.outbox.history;
+        let expected = Outbox {
+            due_at: at(70_000),
+            revision: 2,
+            history,
+            ..outbox()
+        };
+        assert_eq!(resumed.outbox, expected, "{name}");
+        assert_eq!(resumed.outbox.due_at, resumed.claim.state.lease().unwrap().until);
+    }
+}
+
+#[test]
+fn a_lost_holder_may_have_called_until_its_lease_ended() {
+    let cases = [
+        // The lease ended before it was taken over, exactly then, and not yet (its holder is known dead).
+        (at(40_000), at(30_000)),
+        (at(30_000), at(30_000)),
+        (at(10_000), at(10_000)),
+    ];
+    for (now, last_sent_at) in cases {
+        for state in [
+            State::InFlight(lease_until(30_000)),
+            State::Uncertain(Hold::Held(lease_until(30_000))),
+        ] {
+            let before = outbox();
+            let resumed = resume(&claim_in(state), &before, now).unwrap();
+            let expected = History {
+                unknown: true,
+                last_sent_at,
+                ..before.history
+            };
+            assert_eq!(resumed.outbox.history, expected, "at {now:?}");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_held_is_as_certain_as_before() {
+    let waiting = [
+        State::FailedRetry { not_before: at(500) },
+        State::Uncertain(Hold::Waiting { not_before: at(500) }),
+    ];
+    for state in waiting {
+        for unknown in [false, true] {
+            let mut before = outbox();
+            before.history = History {
+                generation: 3,
+                idle_calls: 2,
+                unknown,
+                server_errors: 1,
+                first_sent_at: at(100),
+                last_sent_at: at(200),
+            };
+            let resumed = resume(&claim_in(state.clone()), &before, at(40_000)).unwrap();
+            assert_eq!(resumed.outbox.history, before.history);
+        }
+    }
+}
+
+#[test]
+fn the_record_says_who_went_on_from_where() {
+    let claim = claim_in(State::InFlight(lease_until(30_000)));
+    let audit = resume(&claim, &outbox(), at(40_000)).unwrap().audit;
+    assert_eq!(audit.id, record_id(at(40_000), claim.revision + 1, 42));
+    assert_eq!((audit.tenant, audit.subject), (claim.tenant, claim.subject));
+    assert_eq!((audit.at, audit.fence), (at(40_000), claim.fence + 1));
+    assert_eq!(audit.kind, Kind::TakenOver);
+    assert_eq!(audit.detail, "from=in_flight attempt=4");
+}
+
+#[test]
+fn a_take_over_can_be_taken_over() {
+    let claim = claim_in(State::FailedRetry { not_before: at(500) });
+    let first = resume(&claim, &outbox(), at(1_000)).unwrap();
+    assert!(!first.outbox.history.unknown);
+    let second = resume(&first.claim, &first.outbox, at(31_000)).unwrap();
+    assert_eq!(second.claim.fence, claim.fence + 2);
+    assert_eq!(second.outbox.revision, 3);
+    assert!(second.outbox.history.unknown, "the first heir may have called");
+    assert_eq!(second.outbox.history.last_sent_at, at(31_000));
+}

@@ -1,0 +1,81 @@
+//! `dev`: everything in one process for a first look.
+
+use super::{Common, flag, listen, many_threads};
+use crate::config::Override;
+use crate::exit::Exit;
+use crate::{logs, wire_up};
+use clap::Args;
+use counterfoil_simulator::{Options, Simulator};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+/// The demo tenant's API key. It is no secret: `dev` listens on loopback only.
+pub(crate) const DEMO_KEY: &str = "sk_test_demo";
+
+/// Everything in one process for a first look: API, provider simulator, a demo tenant. Loopback only.
+#[derive(Args, Debug)]
+pub(crate) struct Dev {
+    #[command(flatten)]
+    common: Common,
+    /// Where the API listens.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: String,
+    /// Where the provider simulator listens.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
+    gateway_listen: String,
+    /// Where everything is kept: a path, file:PATH or memory:.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+}
+
+impl Dev {
+    pub(super) fn run(self) -> Result<ExitCode, Exit> {
+        loopback(&self.listen, "--listen")?;
+        loopback(&self.gateway_listen, "--gateway-listen")?;
+        many_threads()?.block_on(async {
+            let provider = listen(&self.gateway_listen, "--gateway-listen").await?;
+            let provider_address = provider.local_addr().map_err(Exit::failed)?;
+            let flags = [
+                flag("server", "listen", "--listen", Some(&self.listen)),
+                flag("store", "url", "--store", self.store.as_ref()),
+                Some(Override {
+                    section: "gateway",
+                    name: "url",
+                    source: "--gateway-listen",
+                    value: format!("stripe+http://sk_test_simulator@{provider_address}"),
+                }),
+            ];
+            let settings = self.common.settings(flags.into_iter().flatten().collect())?;
+            logs::start(&settings)?;
+            let gateway = wire_up::gateway(&settings)?;
+            let listener = listen(&self.listen, "--listen").await?;
+            let simulator = Simulator::new(Options::default())
+                .map_err(|error| Exit::failed(format!("the provider simulator cannot start: {error}")))?;
+            let serving = tokio::spawn(counterfoil_simulator::serve(provider, simulator, std::future::pending()));
+            let address = listener.local_addr().map_err(Exit::failed)?;
+            wire_up::serve(&settings, listener, gateway, Some(Box::new(move || greet(address, provider_address)))).await?;
+            serving.abort();
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}
+
+fn loopback(address: &str, flag: &str) -> Result<(), Exit> {
+    match address.parse::<SocketAddr>() {
+        Ok(parsed) if parsed.ip().is_loopback() => Ok(()),
+        Ok(_) => Err(Exit::refused(format!(
+            "{flag} {address} is not a loopback address; `dev` has a well-known key and stays on this machine, use `serve` instead"
+        ))),
+        Err(_) => Err(Exit::refused(format!("{flag} {address} is no address; write it as 127.0.0.1:8080"))),
+    }
+}
+
+fn greet(api: SocketAddr, provider: SocketAddr) {
+    println!(
+        "Counterfoil is ready.\n\n  API        http://{api}\n  API page   http://{api}/docs\n  Metrics    http://{api}/metrics\n  \
+         Provider   http://{provider} (a simulator; its truth: http://{provider}/_sim/effects)\n\nYour first charge:\n\n  \
+         curl -i http://{api}/v1/charges -H 'Authorization: Bearer {DEMO_KEY}' -H 'Idempotency-Key: first-charge' \
+         -H 'Content-Type: application/json' -d '{{\"amount\":1250,\"currency\":\"USD\",\"payment_method\":\"pm_card_visa\"}}'\n\n\
+         Send it twice: the second answer is the first, byte for byte, and the card is charged once.\n"
+    );
+}

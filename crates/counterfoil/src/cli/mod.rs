@@ -1,0 +1,94 @@
+//! The command line: what a person or a script may ask of the binary.
+
+mod bench;
+mod config;
+mod dev;
+
+mod serve;
+mod simulator;
+mod tenant;
+mod verify;
+
+pub(crate) use dev::DEMO_KEY;
+
+use crate::config::{Override, Settings, process_environment};
+use crate::exit::Exit;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A payments core: it charges at most once, answers every retry with the same bytes, and keeps its books straight.
+#[derive(Debug, Parser)]
+#[command(name = "counterfoil", version, about, propagate_version = true, max_term_width = 110)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything in one process for a first look: API, provider simulator, a demo tenant. Loopback only.
+    Dev(dev::Dev),
+    /// The production server.
+    Serve(serve::Serve),
+    /// The payment provider simulator alone.
+    Simulator(simulator::Simulator),
+    /// Tenants and their API keys.
+    Tenant(tenant::Tenant),
+    /// Checks every invariant of a live or stopped store.
+    Verify(verify::Verify),
+    /// Closed-loop load against a running server.
+    Bench(bench::Bench),
+    /// Explains settings: all of them, or one.
+    Config(config::Config),
+}
+
+/// Where settings come from besides the environment.
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// A TOML file with settings; see docs/configuration.md.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Common {
+    fn settings(&self, flags: Vec<Override>) -> Result<Settings, Exit> {
+        Settings::load(self.config.as_deref(), process_environment(), flags).map_err(Exit::refused)
+    }
+}
+
+/// A flag that overrides a setting.
+fn flag(section: &'static str, name: &'static str, source: &'static str, value: Option<&String>) -> Option<Override> {
+    value.map(|value| Override { section, name, source, value: value.clone() })
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Exit> {
+    match arguments.command {
+        Command::Dev(dev) => dev.run(),
+        Command::Serve(serve) => serve.run(),
+        Command::Simulator(simulator) => simulator.run(),
+        Command::Tenant(tenant) => tenant.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Bench(bench) => bench.run(),
+        Command::Config(config) => config.run(),
+    }
+}
+
+fn many_threads() -> Result<tokio::runtime::Runtime, Exit> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(no_runtime)
+}
+
+/// For clients and the simulator: one thread costs less than its coordination with others.
+fn one_thread() -> Result<tokio::runtime::Runtime, Exit> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_runtime)
+}
+
+fn no_runtime(error: std::io::Error) -> Exit {
+    Exit::failed(format!("the operating system gives no threads or timers: {error}"))
+}
+
+async fn listen(address: &str, flag: &str) -> Result<tokio::net::TcpListener, Exit> {
+    tokio::net::TcpListener::bind(address).await.map_err(|error| {
+        Exit::refused(format!("{flag} {address} cannot be listened on ({error}); stop what holds it or choose another address"))
+    })
+}

@@ -1,0 +1,44 @@
+//! `serve`: the production server.
+
+use super::{Common, flag, listen, many_threads};
+use crate::exit::Exit;
+use crate::{logs, wire_up};
+use clap::Args;
+use std::process::ExitCode;
+
+/// The production server.
+#[derive(Args, Debug)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    common: Common,
+    /// Where it listens, for example 127.0.0.1:8080.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Where everything is kept: a path, file:PATH or memory:.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// The payment provider: stripe+https://KEY@host or stripe+http://KEY@host:port.
+    #[arg(long, value_name = "URL")]
+    gateway: Option<String>,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> Result<ExitCode, Exit> {
+        let flags = [
+            flag("server", "listen", "--listen", self.listen.as_ref()),
+            flag("store", "url", "--store", self.store.as_ref()),
+            flag("gateway", "url", "--gateway", self.gateway.as_ref()),
+        ];
+        let settings = self.common.settings(flags.into_iter().flatten().collect())?;
+        let Some(address) = settings.server.listen else {
+            return Err(Exit::refused("no address to listen on; give --listen ADDR, for example --listen 127.0.0.1:8080"));
+        };
+        logs::start(&settings)?;
+        many_threads()?.block_on(async {
+            let gateway = wire_up::gateway(&settings)?;
+            let listener = listen(&address.to_string(), "--listen").await?;
+            wire_up::serve(&settings, listener, gateway, None).await?;
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! `simulator`: the payment provider alone.
+
+use super::{listen, one_thread};
+use crate::exit::Exit;
+use clap::Args;
+use counterfoil_simulator::{Options, Simulator as Provider, serve};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The payment provider simulator alone.
+#[derive(Args, Debug)]
+pub(crate) struct Simulator {
+    /// Where it listens.
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+    /// Appends every effect it executes to this file, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+impl Simulator {
+    pub(super) fn run(self) -> Result<ExitCode, Exit> {
+        one_thread()?.block_on(async {
+            let listener = listen(&self.listen, "--listen").await?;
+            let address = listener.local_addr().map_err(Exit::failed)?;
+            let provider = Provider::new(Options { log: self.log, ..Options::default() })
+                .map_err(|error| Exit::refused(format!("--log cannot be written: {error}")))?;
+            println!("provider simulator on http://{address} (effects: GET /_sim/effects, faults: PUT /_sim/faults)");
+            let ended = serve(listener, provider, crate::wire_up::signalled()).await;
+            ended.map_err(|error| Exit::failed(format!("the simulator stopped: {error}")))?;
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}

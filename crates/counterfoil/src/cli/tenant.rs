@@ -1,0 +1,146 @@
+//! `tenant`: tenants and their API keys, on a stopped store directly or on a live one through its server.
+
+use super::{Common, flag, one_thread};
+use crate::admin::{self, Act, Told};
+use crate::exit::Exit;
+use crate::store_url::StoreUrl;
+use clap::{Args, Subcommand};
+use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes};
+use counterfoil_core::types::mask::Masked;
+use std::process::ExitCode;
+
+/// Tenants and their API keys.
+#[derive(Args, Debug)]
+pub(crate) struct Tenant {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+    /// The store: a path or file:PATH.
+    #[arg(long, value_name = "URL", global = true)]
+    store: Option<String>,
+    /// Prints JSON instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Makes a tenant and prints its first API key, once.
+    Create {
+        /// 1 to 64 lower-case letters, digits, '-' and '_'.
+        name: String,
+        /// What the key may do: read, write, admin, joined by commas.
+        #[arg(long, default_value = "read,write")]
+        scopes: String,
+        /// Whether this tenant's writes must carry a key (required or optional); the server's policy if absent.
+        #[arg(long)]
+        key_policy: Option<String>,
+    },
+    /// Makes and revokes API keys.
+    #[command(subcommand)]
+    Key(Key),
+    /// Lists tenants and their keys.
+    List,
+}
+
+#[derive(Debug, Subcommand)]
+enum Key {
+    /// Adds an API key to a tenant and prints it, once.
+    Create {
+        /// The tenant's name.
+        name: String,
+        /// What the key may do: read, write, admin, joined by commas.
+        #[arg(long, default_value = "read,write")]
+        scopes: String,
+    },
+    /// Revokes an API key; a running server follows within a second.
+    Revoke {
+        /// The key's id, `key_…`.
+        id: String,
+    },
+}
+
+impl Tenant {
+    pub(super) fn run(self) -> Result<ExitCode, Exit> {
+        let flags = flag("store", "url", "--store", self.store.as_ref());
+        let settings = self.common.settings(flags.into_iter().collect())?;
+        let StoreUrl::Embedded(path) = StoreUrl::parse(settings.store.url.reveal())? else {
+            return Err(Exit::refused("a memory store lives in its own process only; give --store PATH"));
+        };
+        let secret = Masked::new(format!("sk_live_{}", random_text(32)?));
+        let key_id = format!("key_{}", random_text(10)?);
+        let digest = ApiKey::digest_of(&secret).hex();
+        let (act, makes_key) = match self.command {
+            Command::Create { name, scopes, key_policy } => {
+                (Act::CreateTenant { name, scopes: checked(scopes)?, key_policy: policy(key_policy)?, digest, key_id }, true)
+            }
+            Command::Key(Key::Create { name, scopes }) => (Act::CreateKey { name, scopes: checked(scopes)?, digest, key_id }, true),
+            Command::Key(Key::Revoke { id }) => (Act::RevokeKey { id }, false),
+            Command::List => (Act::List, false),
+        };
+        let told = one_thread()?.block_on(admin::perform(&path, act))?;
+        print(&told, makes_key.then_some(&secret), self.json);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn checked(scopes: String) -> Result<String, Exit> {
+    match Scopes::parse(&scopes) {
+        Some(_) => Ok(scopes),
+        None => Err(Exit::refused(format!("--scopes {scopes}: known are read, write and admin, joined by commas"))),
+    }
+}
+
+fn policy(policy: Option<String>) -> Result<Option<String>, Exit> {
+    match policy {
+        Some(word) if KeyPolicy::parse(&word).is_none() => {
+            Err(Exit::refused(format!("--key-policy {word}: known are required and optional")))
+        }
+        fine => Ok(fine),
+    }
+}
+
+/// `bytes` bytes of chance as lower-case base 32.
+fn random_text(bytes: usize) -> Result<String, Exit> {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut chance = vec![0; bytes.saturating_mul(8).div_ceil(5)];
+    getrandom::fill(&mut chance).map_err(|error| Exit::failed(format!("the operating system gives no random bytes: {error}")))?;
+    let digit = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).copied().unwrap_or(b'a');
+    Ok(chance.iter().map(|byte| char::from(digit(byte))).collect())
+}
+
+fn print(told: &Told, secret: Option<&Masked<String>>, json: bool) {
+    if json {
+        let mut value = serde_json::to_value(told).unwrap_or_default();
+        if let (Some(secret), Some(object)) = (secret, value.as_object_mut()) {
+            object.insert("secret".into(), serde_json::Value::String(secret.reveal().clone()));
+        }
+        println!("{value}");
+        return;
+    }
+    match told {
+        Told::Tenants { tenants } => println!("{}", table(tenants)),
+        Told::Key { key_id, tenant, .. } => match secret {
+            Some(secret) => println!(
+                "tenant   {tenant}\nkey id   {key_id}\napi key  {}\n\nThe API key is shown only now. next: counterfoil tenant list",
+                secret.reveal()
+            ),
+            None => println!("{key_id} of {tenant} is revoked"),
+        },
+        Told::Refused { why } => println!("{why}"),
+    }
+}
+
+fn table(tenants: &[admin::TenantTold]) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header(["tenant", "key policy", "key id", "scopes", "state"]);
+    for tenant in tenants {
+        for key in &tenant.keys {
+            let state = if key.revoked { "revoked" } else { "active" };
+            table.add_row([&tenant.name, &tenant.key_policy, &key.id, &key.scopes, state]);
+        }
+    }
+    table
+}

@@ -1,0 +1,222 @@
+//! The one place where adapters meet the engine.
+
+use crate::cli::DEMO_KEY;
+use crate::config::{KeyPolicy as PolicyWord, RequestLog, Reuse, Settings};
+use crate::exit::Exit;
+use crate::store_url::StoreUrl;
+use crate::admin;
+use counterfoil_api::{ApiSettings, App, Metrics};
+use counterfoil_core::idempotency::claim::LeasePolicy;
+use counterfoil_core::idempotency::window;
+use counterfoil_core::saga::backoff::Backoff;
+use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes};
+use counterfoil_core::types::digest::MacKey;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::reference::References;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_engine::policy::Policy;
+use counterfoil_engine::service::{AdminError, NewTenant, Service};
+use counterfoil_engine::world::TokioWorld;
+use counterfoil_engine::{Engine, Parts};
+use counterfoil_gateway::{Profile, breaker};
+use counterfoil_gateway_stripe::StripeGateway;
+use counterfoil_store::Store;
+use counterfoil_store::memory::MemoryStore;
+use counterfoil_store_embedded::EmbeddedStore;
+use counterfoil_wire::Presenter;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Says hello once the server is ready; given for `dev`, which also gets the demo tenant.
+pub(crate) type Greeting = Box<dyn FnOnce() + Send>;
+
+/// The connector the settings name.
+pub(crate) fn gateway(settings: &Settings) -> Result<StripeGateway, Exit> {
+    let Some(url) = &settings.gateway.url else {
+        return Err(Exit::refused("no payment provider; give --gateway URL, for example stripe+https://KEY@api.stripe.com"));
+    };
+    let Some(profile) = Profile::named(&settings.gateway.profile) else {
+        let known: Vec<&str> = counterfoil_gateway::profile::PROFILES.iter().map(|profile| profile.name).collect();
+        return Err(Exit::refused(format!(
+            "gateway.profile `{}` is not known; known are {}",
+            settings.gateway.profile,
+            known.join(", ")
+        )));
+    };
+    StripeGateway::new(counterfoil_gateway_stripe::Settings {
+        url: Masked::new(url.reveal().to_owned()),
+        profile,
+        timeout: Duration::from_millis(settings.gateway.timeout_ms),
+        connections_max: settings.gateway.connections_max,
+    })
+    .map_err(Exit::refused)
+}
+
+/// Opens the store and serves until a signal; then drains.
+pub(crate) async fn serve(
+    settings: &Settings,
+    listener: TcpListener,
+    gateway: StripeGateway,
+    greeting: Option<Greeting>,
+) -> Result<(), Exit> {
+    let metrics = Arc::new(Metrics::new());
+    match StoreUrl::parse(settings.store.url.reveal())? {
+        StoreUrl::Embedded(path) => {
+            let observed = Arc::clone(&metrics);
+            let options = counterfoil_store_embedded::Options {
+                observe: Some(Arc::new(move |sets, took| observed.observe_commit_batch(sets, took))),
+                ..Default::default()
+            };
+            let store = EmbeddedStore::open(&path, options).map_err(Exit::refused)?;
+            run(settings, listener, gateway, store, metrics, Some(path), greeting).await
+        }
+        StoreUrl::Memory => {
+            let start = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+            let clock = move || {
+                let now = start.1.saturating_add(start.0.elapsed());
+                Time::from_ms(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
+            };
+            run(settings, listener, gateway, MemoryStore::new(Arc::new(clock)), metrics, None, greeting).await
+        }
+    }
+}
+
+async fn run<S: Store>(
+    settings: &Settings,
+    listener: TcpListener,
+    gateway: StripeGateway,
+    store: S,
+    metrics: Arc<Metrics>,
+    directory: Option<PathBuf>,
+    greeting: Option<Greeting>,
+) -> Result<(), Exit> {
+    let references = References::new(MacKey::new(store.secret().reveal()));
+    let parts = Parts {
+        present: Arc::new(Presenter::new(references)),
+        watch: Arc::clone(&metrics) as Arc<dyn counterfoil_engine::signal::Watch>,
+        world: TokioWorld::new(),
+        policy: policy(settings),
+        store,
+        gateway,
+    };
+    let engine = Engine::start(parts).await.map_err(Exit::refused)?;
+    let service: Arc<dyn Service> = Arc::new(engine.clone());
+    if greeting.is_some() {
+        demo_tenant(&*service).await?;
+    }
+    let acts = match directory {
+        Some(directory) => {
+            let (socket, path) = admin::listen(&directory)
+                .map_err(|error| Exit::refused(format!("the admin socket in the store's directory cannot be made: {error}")))?;
+            Some((tokio::spawn(admin::serve(socket, Arc::clone(&service))), path))
+        }
+        None => None,
+    };
+    let app = App { service, metrics, settings: api_settings(settings) };
+    if let Some(greet) = greeting {
+        greet();
+    }
+    tracing::info!(address = ?listener.local_addr().ok(), "ready");
+    let drain = Duration::from_millis(settings.server.drain_ms);
+    let draining = engine.clone();
+    let shutdown = async move {
+        signalled().await;
+        tracing::info!("draining: no new claims, work under way is finished");
+        // Refuses new claims at once; what is under way is waited for below.
+        draining.close();
+    };
+    counterfoil_api::serve(listener, app, shutdown, drain).await;
+    let left = engine.drain(Span::from_ms(settings.server.drain_ms)).await;
+    if left > 0 {
+        tracing::warn!(left, "work is left for whoever takes over its leases");
+    }
+    if let Some((serving, path)) = acts {
+        serving.abort();
+        let _ = std::fs::remove_file(path);
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn demo_tenant(service: &dyn Service) -> Result<(), Exit> {
+    let secret = Masked::new(DEMO_KEY.to_owned());
+    let tenant = NewTenant {
+        name: "demo".into(),
+        key_policy: None,
+        digest: ApiKey::digest_of(&secret),
+        key_id: "key_demo".into(),
+        scopes: Scopes::ALL,
+    };
+    match service.create_tenant(tenant).await {
+        Ok(_) | Err(AdminError::Exists) => Ok(()),
+        Err(error @ (AdminError::BadName | AdminError::NotFound | AdminError::Store(_))) => Err(Exit::failed(error)),
+    }
+}
+
+fn policy(settings: &Settings) -> Policy {
+    let idempotency = &settings.idempotency;
+    Policy {
+        lease: LeasePolicy {
+            lease: Span::from_ms(idempotency.lease_ms),
+            ceiling: Span::from_ms(idempotency.lease_ceiling_ms),
+        },
+        heartbeat: Span::from_ms(idempotency.heartbeat_ms),
+        wait: Span::from_ms(idempotency.wait_ms),
+        windows: window::Policy {
+            replay: Span::from_ms(idempotency.replay_window_ms),
+            tombstone: Span::from_ms(idempotency.tombstone_ms),
+            reuse: match idempotency.reuse {
+                Reuse::AfterTombstone => window::Reuse::AfterTombstone,
+                Reuse::Never => window::Reuse::Never,
+            },
+        },
+        attempts_max: idempotency.attempts_max,
+        backoff: Backoff {
+            base: Span::from_ms(settings.outbox.backoff_base_ms),
+            cap: Span::from_ms(settings.outbox.backoff_cap_ms),
+        },
+        poll: Span::from_ms(settings.outbox.poll_ms),
+        batch: settings.outbox.batch,
+        breaker: breaker::Policy {
+            failures: settings.gateway.breaker_failures,
+            open: Span::from_ms(settings.gateway.breaker_open_ms),
+        },
+    }
+}
+
+fn api_settings(settings: &Settings) -> ApiSettings {
+    let server = &settings.server;
+    ApiSettings {
+        body_limit_bytes: server.body_limit_bytes,
+        request_timeout: Duration::from_millis(server.request_timeout_ms),
+        header_timeout: Duration::from_millis(server.header_timeout_ms),
+        connections_max: server.connections_max,
+        key_policy: match settings.idempotency.key_policy {
+            PolicyWord::Required => KeyPolicy::Required,
+            PolicyWord::Optional => KeyPolicy::Optional,
+        },
+        requests_per_second: settings.limits.tenant_requests_per_second,
+        burst: settings.limits.tenant_burst,
+        request_log: match server.request_log {
+            RequestLog::Off => counterfoil_api::RequestLog::Off,
+            RequestLog::Errors => counterfoil_api::RequestLog::Errors,
+            RequestLog::All => counterfoil_api::RequestLog::All,
+        },
+    }
+}
+
+/// Ends when the process is asked to stop.
+pub(crate) async fn signalled() {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        // Without signals the process can only be killed, which it survives.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

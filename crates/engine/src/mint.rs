@@ -1,0 +1,156 @@
+//! Ids for this process: a worker slot claimed in the store, and the mint that uses it.
+
+use crate::commit::NotCommitted;
+use crate::engine::Inner;
+use crate::policy::{SLOT_LEASE, SLOT_RENEWAL, SLOT_RETRY};
+use crate::world::World;
+use counterfoil_core::types::id::{Holder, Mint, MintError, SetId, Slot};
+use counterfoil_core::types::limits::{WORKER_SLOTS, WORKER_SLOTS_ALARM_PERCENT};
+use counterfoil_core::types::time::Time;
+use counterfoil_gateway::Gateway;
+use counterfoil_store::{ChangeSet, CommitError, Row, Scan, Store};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The process's mint, shared by its tasks.
+pub struct Ids(Mutex<Held>);
+
+/// The slot in use, and every holder this process has been: work begun under an earlier one is still its own.
+struct Held {
+    mint: Mint,
+    holders: Vec<Holder>,
+}
+
+impl Ids {
+    /// Claims a worker slot of `store` for this process.
+    pub async fn claim<S: Store>(store: &S) -> Result<Ids, String> {
+        claim_slot(store).await.map(Ids::of)
+    }
+
+    pub(crate) fn next(&self, now: Time) -> Result<i64, MintError> {
+        self.with(|held| held.mint.next(now))
+    }
+
+    pub(crate) fn holder(&self) -> Holder {
+        self.with(|held| held.mint.slot().holder())
+    }
+
+    /// Whether `holder` is this process.
+    pub(crate) fn is_ours(&self, holder: Holder) -> bool {
+        self.with(|held| held.holders.contains(&holder))
+    }
+
+    fn of(mint: Mint) -> Ids {
+        let holders = vec![mint.slot().holder()];
+        Ids(Mutex::new(Held { mint, holders }))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> T {
+        // The mint is plain numbers; a panic elsewhere cannot leave it half-written.
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Claims a worker slot: one whose lease is over, or one nobody ever held.
+async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
+    let slots = store.scan(Scan::Slots).await.map_err(|error| error.to_string())?;
+    let slots: Vec<Slot> = slots
+        .into_iter()
+        .filter_map(|row| {
+            if let Row::Slot(slot) = row {
+                Some(slot)
+            } else {
+                None
+            }
+        })
+        .collect();
+    let now = store.now();
+    let held = slots.iter().filter(|slot| !slot.is_free(now)).count();
+    if held * 100 >= usize::from(WORKER_SLOTS) * usize::from(WORKER_SLOTS_ALARM_PERCENT) {
+        tracing::error!(
+            held,
+            of = WORKER_SLOTS,
+            "worker slots run short; stop processes that are not needed"
+        );
+    }
+    let free = slots
+        .iter()
+        .filter(|slot| slot.is_free(now))
+        .map(|slot| (slot.taken_over(now, SLOT_LEASE), Some(*slot)));
+    let fresh = (0..WORKER_SLOTS)
+        .filter(|number| slots.iter().all(|slot| slot.number != *number))
+        .map(|number| (Slot::first(number, now, SLOT_LEASE), None));
+    for (slot, old) in free.chain(fresh) {
+        let not_before = old.map_or(Time::EPOCH, |old: Slot| old.lease_until);
+        // The set's id comes from the very slot that is being claimed: unique if, and only if, the claim succeeds.
+        let mut mint = Mint::new(slot, not_before);
+        let id = mint
+            .next(now)
+            .map_err(|error| format!("the clock does not allow ids: {error:?}"))?;
+        let set = ChangeSet::new(SetId::from_i64(id));
+        let set = match old {
+            Some(old) => set.replace(slot, old.revision),
+            None => set.insert(slot),
+        };
+        match store.commit(set).await {
+            Ok(_) => return Ok(mint),
+            Err(CommitError::Refused(_) | CommitError::Conflict) => {}
+            Err(error @ (CommitError::InDoubt(_) | CommitError::Unavailable(_) | CommitError::Throttled)) => {
+                return Err(format!("no worker slot could be claimed: {error:?}"));
+            }
+        }
+    }
+    Err(format!(
+        "all {WORKER_SLOTS} worker slots are held; stop processes that are not needed"
+    ))
+}
+
+/// Keeps the slot for as long as the process lives. The mint itself refuses once the lease is over; after an outage
+/// that outlived it, another slot is claimed.
+pub(crate) async fn keep_slot<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
+    let mut wait = SLOT_RENEWAL;
+    while !inner.is_stopped() {
+        inner.world.sleep(Duration::from_millis(wait.ms())).await;
+        wait = match inner.renew_slot().await {
+            Ok(()) => SLOT_RENEWAL,
+            Err(why) => {
+                tracing::warn!(why, "the worker slot could not be kept; trying again");
+                SLOT_RETRY
+            }
+        };
+    }
+}
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    pub(crate) async fn renew_slot(&self) -> Result<(), String> {
+        let now = self.store.now();
+        let (old, id) = self.ids.with(|held| (held.mint.slot(), held.mint.next(now)));
+        let renewed = old.renewed(now, SLOT_LEASE);
+        let refused = match id {
+            Ok(id) => {
+                let set = ChangeSet::new(SetId::from_i64(id)).replace(renewed, old.revision);
+                match self.commit(set).await {
+                    Ok(_) => {
+                        self.ids.with(|held| held.mint.renewed(renewed));
+                        return Ok(());
+                    }
+                    Err(NotCommitted::Refused(_)) => true,
+                    Err(NotCommitted::Unavailable(why)) => return Err(why),
+                    Err(NotCommitted::InDoubt) => return Err("its renewal is in doubt".into()),
+                }
+            }
+            Err(MintError::LeaseOver) => true,
+            Err(error @ (MintError::Exhausted | MintError::ClockOutOfRange)) => {
+                return Err(format!("{error:?}"));
+            }
+        };
+        if refused {
+            let mint = claim_slot(&self.store).await?;
+            self.ids.with(|held| {
+                held.holders.push(mint.slot().holder());
+                held.mint = mint;
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! Submitting a command: claim the key, or learn from the record that is there.
+//!
+//! The work belongs to the engine from the first commit on; the request only waits for it, so a client that hangs
+//! up cancels nothing.
+
+use crate::commit::NotCommitted;
+use crate::drive::Work;
+use crate::engine::Inner;
+use crate::policy::WAIT_JITTER_MS;
+use crate::service::Submitted;
+use crate::signal::{ClaimOutcome, Signal};
+use crate::waiters::News;
+use crate::world::World;
+use counterfoil_core::idempotency::claim::{Claim, Meeting};
+use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Opening, decide};
+use counterfoil_core::types::id::{ChargeId, MintError, SetId, TenantId};
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_gateway::Gateway;
+use counterfoil_store::{ChangeSet, Row, RowKey, Store};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// What the task that opens a claim tells the request that asked for it.
+enum Opened {
+    /// The claim was won, and this came of it.
+    News(News),
+    /// Somebody else holds the key.
+    Found(Box<Claim>),
+    /// The store could not be written, certainly or perhaps; the provider was not called.
+    Failed,
+    /// Another process finishes the work.
+    Lost,
+}
+
+/// Rounds of "the key is free" and "no, taken again" before the client is told to come back.
+const ROUNDS_MAX: u32 = 4;
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    pub(crate) async fn submit(self: &Arc<Self>, command: CreateCharge) -> Submitted {
+        let mut found = self.store.recall(command.claim);
+        for _ in 0..ROUNDS_MAX {
+            if let Some(claim) = &found {
+                match claim.meet(command.fingerprint, self.store.now()) {
+                    Meeting::Free => {}
+                    Meeting::Mismatch => {
+                        return self.told(command.tenant, ClaimOutcome::Mismatch, Submitted::Mismatch);
+                    }
+                    Meeting::Replay(settled) => {
+                        let answer = Submitted::Answer {
+                            settled: settled.clone(),
+                            replayed: true,
+                        };
+                        return self.told(command.tenant, ClaimOutcome::Replayed, answer);
+                    }
+                    Meeting::Expired { original_request_at } => {
+                        let expired = Submitted::Expired { original_request_at };
+                        return self.told(command.tenant, ClaimOutcome::Expired, expired);
+                    }
+                    Meeting::InFlight | Meeting::Pending { .. } => return self.wait(&command).await,
+                }
+            }
+            if self.is_draining() {
+                return Submitted::Draining;
+            }
+            match self.open(&command, found.as_ref()).await {
+                Opened::News(News::Settled(settled)) => {
+                    return self.told(
+                        command.tenant,
+                        ClaimOutcome::Won,
+                        Submitted::Answer {
+                            settled,
+                            replayed: false,
+                        },
+                    );
+                }
+                Opened::News(News::Pending { charge, retry_after }) => {
+                    return self.told(
+                        command.tenant,
+                        ClaimOutcome::Won,
+                        Submitted::Pending { charge, retry_after },
+                    );
+                }
+                Opened::Found(claim) => found = Some(*claim),
+                Opened::Failed => {
+                    self.watch.saw(Signal::FailClosed);
+                    return Submitted::StoreUnavailable;
+                }
+                Opened::Lost => return self.wait(&command).await,
+            }
+        }
+        self.told(command.tenant, ClaimOutcome::InUse, Submitted::InUse)
+    }
+
+    fn told(&self, tenant: TenantId, outcome: ClaimOutcome, submitted: Submitted) -> Submitted {
+        self.watch.saw(Signal::Claim { tenant, outcome });
+        submitted
+    }
+
+    /// Commits the claim and drives it, in a task of its own.
+    async fn open(self: &Arc<Self>, command: &CreateCharge, expired: Option<&Claim>) -> Opened {
+        let Ok((now, charge, set)) = self.mint_pair().await else {
+            tracing::error!("failed closed: no ids can be minted, the provider was not called");
+            return Opened::Failed;
+        };
+        let minted = Minted {
+            charge: ChargeId::from_i64(charge),
+            now,
+            chance: self.world.chance(),
+            holder: self.ids.holder(),
+        };
+        let opening = decide(
+            command.clone(),
+            self.gateway.pinned(),
+            self.policy.lease,
+            &minted,
+            expired,
+        );
+        let set = claim_set(SetId::from_i64(set), &opening, expired);
+        let (sender, answer) = oneshot::channel();
+        let (inner, active) = (Arc::clone(self), self.enter());
+        self.world.spawn(async move {
+            let opened = match inner.commit(set).await {
+                Ok(_) => {
+                    let work = Work { claim: opening.claim, charge: opening.charge, outbox: opening.outbox };
+                    match inner.drive(work).await {
+                        Some(news) => Opened::News(news),
+                        None => Opened::Lost,
+                    }
+                }
+                Err(NotCommitted::Refused(refusal)) => match refusal.found {
+                    Some(Row::Claim(claim)) => Opened::Found(Box::new(claim)),
+                    Some(_) | None => {
+                        tracing::error!(?refusal.reason, refusal.change, "a claim set was refused for no reason of its key");
+                        Opened::Failed
+                    }
+                },
+                Err(NotCommitted::Unavailable(why)) => {
+                    tracing::warn!(why, "failed closed: the claim could not be stored, the provider was not called");
+                    Opened::Failed
+                }
+                Err(NotCommitted::InDoubt) => {
+                    tracing::warn!("failed closed: the claim's commit is in doubt, the provider was not called");
+                    Opened::Failed
+                }
+            };
+            // A receiver that is gone belongs to a client that hung up; the work is done all the same.
+            let _ = sender.send(opened);
+            drop(active);
+        });
+        // A task that ends without a word has panicked; the recovery worker goes on from what was committed.
+        answer.await.unwrap_or(Opened::Lost)
+    }
+
+    /// Ids for a charge and its set. A slot that lapsed while the store was away is claimed anew.
+    async fn mint_pair(&self) -> Result<(Time, i64, i64), MintError> {
+        let pair = |now| Ok((now, self.ids.next(now)?, self.ids.next(now)?));
+        match pair(self.store.now()) {
+            Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => pair(self.store.now()),
+            minted => minted,
+        }
+    }
+
+    /// Waits for whoever works on the key, woken by their commit.
+    async fn wait(self: &Arc<Self>, command: &CreateCharge) -> Submitted {
+        let begun = self.world.elapsed();
+        let submitted = self.wait_for_news(command).await;
+        self.watch
+            .saw(Signal::Waited(self.world.elapsed().saturating_sub(begun)));
+        let outcome = match &submitted {
+            Submitted::Answer { .. } => ClaimOutcome::Waited,
+            Submitted::Mismatch => ClaimOutcome::Mismatch,
+            Submitted::Expired { .. } => ClaimOutcome::Expired,
+            Submitted::InUse
+            | Submitted::Pending { .. }
+            | Submitted::StoreUnavailable
+            | Submitted::Draining => ClaimOutcome::InUse,
+        };
+        self.told(command.tenant, outcome, submitted)
+    }
+
+    async fn wait_for_news(self: &Arc<Self>, command: &CreateCharge) -> Submitted {
+        let jitter = self.dice().checked_rem(WAIT_JITTER_MS).unwrap_or(0);
+        let mut left = Duration::from_millis(self.policy.wait.ms().saturating_add(jitter));
+        let poll = if self.store.is_exclusive() {
+            left
+        } else {
+            Duration::from_millis(50)
+        };
+        loop {
+            // Queue first, then look: news that comes in between is not missed.
+            let Some(mut waiting) = self.waiters.queue(command.claim) else {
+                return Submitted::InUse;
+            };
+            let Ok(rows) = self.store.read(vec![RowKey::Claim(command.claim)]).await else {
+                return Submitted::StoreUnavailable;
+            };
+            let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else {
+                return Submitted::InUse;
+            };
+            let now = self.store.now();
+            let not_before = match claim.meet(command.fingerprint, now) {
+                Meeting::Mismatch => return Submitted::Mismatch,
+                Meeting::Replay(settled) => {
+                    return Submitted::Answer {
+                        settled: settled.clone(),
+                        replayed: true,
+                    };
+                }
+                Meeting::Expired { original_request_at } => {
+                    return Submitted::Expired { original_request_at };
+                }
+                Meeting::Free => return Submitted::InUse,
+                Meeting::InFlight => now,
+                Meeting::Pending { not_before } => not_before,
+            };
+            let pending = matches!(claim.meet(command.fingerprint, now), Meeting::Pending { .. });
+            let idle = not_before.since(now);
+            if left.is_zero() || Duration::from_millis(idle.ms()) > left {
+                let retry_after = idle.max(Span::from_ms(1_000));
+                return if pending {
+                    Submitted::Pending {
+                        charge: claim.subject,
+                        retry_after,
+                    }
+                } else {
+                    Submitted::InUse
+                };
+            }
+            let step = poll.min(left);
+            let news = tokio::select! {
+                biased;
+                news = waiting.news() => news,
+                () = self.world.sleep(step) => { left = left.saturating_sub(step); None }
+            };
+            match news {
+                Some(News::Settled(settled)) => {
+                    return Submitted::Answer {
+                        settled,
+                        replayed: true,
+                    };
+                }
+                // Not settled yet: look again, as long as there is time left.
+                Some(News::Pending { .. }) | None => {}
+            }
+        }
+    }
+}
+
+fn claim_set(id: SetId, opening: &Opening, expired: Option<&Claim>) -> ChangeSet {
+    let set = ChangeSet::new(id);
+    let set = match expired {
+        Some(old) => set.replace(opening.claim.clone(), old.revision),
+        None => set.insert(opening.claim.clone()),
+    };
+    set.insert(opening.charge.clone())
+        .insert(opening.outbox.clone())
+        .insert(opening.audit.clone())
+}

@@ -1,0 +1,328 @@
+//! A charge while the provider, the store or the process breaks.
+
+mod support;
+
+use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::payments::provider::{Cause, Found, Outcome};
+use counterfoil_engine::service::Submitted;
+use counterfoil_store::memory::Fault;
+use counterfoil_store::{Scan, Store};
+use std::time::Duration;
+use support::*;
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_outcome_is_pending_and_resolved_under_the_same_key() {
+    for cause in [
+        Cause::Timeout,
+        Cause::Cut,
+        Cause::ServerError,
+        Cause::InProgress,
+        Cause::Unreadable,
+    ] {
+        let (store, provider) = (
+            SharedStore::new(),
+            Provider::new(&[Script::Answer(Outcome::Unknown(cause))]),
+        );
+        let engine = engine(&store, &provider).await;
+        assert!(
+            matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }),
+            "{cause:?}"
+        );
+        let (status, _, replayed) = answer(&charge(&engine, "k", 1250).await);
+        assert_eq!((status, replayed), (201, true), "{cause:?}");
+        let keys = provider.keys();
+        assert_eq!(keys.len(), 2);
+        assert_eq!(keys.first(), keys.last());
+        verified(&store).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_charged_never_fails_by_counting() {
+    let script = vec![Script::Answer(UNKNOWN); 40];
+    let (store, provider) = (SharedStore::new(), Provider::new(&script));
+    let engine = engine(&store, &provider).await;
+    assert!(matches!(
+        charge(&engine, "k", 1250).await,
+        Submitted::Pending { .. }
+    ));
+    seconds(300).await;
+    assert!(provider.keys().len() > 5, "attempts_max is 3 and does not apply");
+    assert!(matches!(claim(&store, "k").await.state, State::Uncertain(_)));
+    seconds(3_600).await;
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_certainly_did_not_charge_fails_after_its_attempts() {
+    for outcome in [Outcome::NotSent, Outcome::Busy { retry_after: None }] {
+        let (store, provider) = (
+            SharedStore::new(),
+            Provider::new(&vec![Script::Answer(outcome); 3]),
+        );
+        let engine = engine(&store, &provider).await;
+        assert!(matches!(
+            charge(&engine, "k", 1250).await,
+            Submitted::Pending { .. }
+        ));
+        seconds(60).await;
+        let (status, body, _) = answer(&charge(&engine, "k", 1250).await);
+        assert!(status == 402 && body.contains("gateway_unavailable"), "{body}");
+        assert_eq!((provider.keys().len(), provider.effects()), (3, 0));
+        verified(&store).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_about_another_amount_is_parked() {
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::ApproveAmount(1)]));
+    let engine = engine(&store, &provider).await;
+    assert!(matches!(
+        charge(&engine, "k", 1250).await,
+        Submitted::Pending { .. }
+    ));
+    seconds(3_600).await;
+    assert!(matches!(
+        charge(&engine, "k", 1250).await,
+        Submitted::Pending { .. }
+    ));
+    assert_eq!(provider.keys().len(), 1, "a parked payment is left to a human");
+    assert_eq!(store.tally(store.now()).await.unwrap().parked, 1);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_down_means_no_call_at_all() {
+    let (store, provider) = (SharedStore::new(), Provider::default());
+    let engine = engine(&store, &provider).await;
+    store.0.set_down(true);
+    assert_eq!(charge(&engine, "k", 1250).await, Submitted::StoreUnavailable);
+    seconds(60).await;
+    assert_eq!(provider.keys().len(), 0);
+    store.0.set_down(false);
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_in_doubt_is_resolved_by_its_own_id() {
+    // The claim's commit, then the answer's: each lost before or after it was written.
+    for faults in [
+        vec![Fault::DoubtAfter],
+        vec![Fault::DoubtBefore],
+        vec![Fault::Pass, Fault::DoubtAfter],
+        vec![Fault::Pass, Fault::DoubtBefore],
+        vec![Fault::Conflict, Fault::Pass, Fault::Conflict],
+        vec![Fault::Throttle, Fault::Pass, Fault::Throttle, Fault::DoubtBefore],
+    ] {
+        let (store, provider) = (SharedStore::new(), Provider::default());
+        let engine = engine(&store, &provider).await;
+        store.0.fail_next(&faults);
+        let first = answer(&charge(&engine, "k", 1250).await);
+        let second = answer(&charge(&engine, "k", 1250).await);
+        assert_eq!((first.0, &first.1), (201, &second.1), "{faults:?}");
+        assert_eq!(provider.keys().len(), 1, "{faults:?}");
+        verified(&store).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_the_store_cannot_take_yet_is_pending_and_not_lost() {
+    let (store, provider) = (
+        SharedStore::new(),
+        Provider::new(&[Script::Slow(Duration::from_secs(1))]),
+    );
+    let engine = engine(&store, &provider).await;
+    let (first, ()) = tokio::join!(charge(&engine, "k", 1250), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        store.0.set_down(true);
+        seconds(5).await;
+        store.0.set_down(false);
+    });
+    assert!(
+        matches!(first, Submitted::Pending { .. } | Submitted::Answer { .. }),
+        "{first:?}"
+    );
+    seconds(5).await;
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+    assert_eq!(provider.effects(), 1);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_finishes_what_a_dead_one_began() {
+    let store = SharedStore::new();
+    let provider = Provider::new(&[Script::Hang]);
+    let dead = tokio::task::LocalSet::new();
+    // The first engine hangs in its call; it never renews, as if its process were stopped.
+    let stopped = {
+        let mut policy = policy();
+        policy.heartbeat = counterfoil_core::types::time::Span::from_ms(3_600_000);
+        policy
+    };
+    let first = engine_with(&store, &provider, stopped).await;
+    let client = tokio::spawn({
+        let first = first.clone();
+        async move { charge(&first, "k", 1250).await }
+    });
+    drop(dead);
+    seconds(1).await;
+    assert_eq!(claim(&store, "k").await.fence, 1);
+    let second = engine(&store, &provider).await;
+    seconds(36).await;
+    assert_eq!(answer(&charge(&second, "k", 1250).await).0, 201);
+    let claim = claim(&store, "k").await;
+    assert_eq!((claim.fence, claim.attempts), (2, 2));
+    let keys = provider.keys();
+    assert_eq!((keys.len(), keys.first()), (2, keys.last()));
+    client.abort();
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_writer_changes_nothing() {
+    let store = SharedStore::new();
+    // The first attempt answers after its lease was taken over and settled by a decline.
+    let provider = Provider::new(&[Script::Slow(Duration::from_secs(50)), Script::Decline]);
+    let stopped = {
+        let mut policy = policy();
+        policy.heartbeat = counterfoil_core::types::time::Span::from_ms(3_600_000);
+        policy
+    };
+    let first = engine_with(&store, &provider, stopped).await;
+    let late = tokio::spawn({
+        let first = first.clone();
+        async move { charge(&first, "k", 1250).await }
+    });
+    seconds(1).await;
+    let second = engine(&store, &provider).await;
+    seconds(38).await;
+    let settled = answer(&charge(&second, "k", 1250).await);
+    assert_eq!(settled.0, 402);
+    seconds(20).await;
+    assert_eq!(answer(&charge(&second, "k", 1250).await).1, settled.1);
+    assert_eq!(
+        answer(&late.await.unwrap()).1,
+        settled.1,
+        "the late one tells what is committed, not what it saw"
+    );
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn heartbeats_keep_a_long_call_from_being_taken_over() {
+    let (store, provider) = (
+        SharedStore::new(),
+        Provider::new(&[Script::Slow(Duration::from_secs(100))]),
+    );
+    let first = engine(&store, &provider).await;
+    let _second = engine(&store, &provider).await;
+    assert_eq!(answer(&charge(&first, "k", 1250).await).0, 201);
+    assert_eq!((claim(&store, "k").await.fence, provider.keys().len()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stored_errors_are_resolved_by_asking() {
+    let script = vec![Script::Answer(Outcome::Unknown(Cause::ServerError)); 30];
+    let (store, provider) = (SharedStore::new(), Provider::new(&script));
+    let engine = engine(&store, &provider).await;
+    let Submitted::Pending { charge: id, .. } = charge(&engine, "k", 1250).await else {
+        panic!("not pending")
+    };
+    let reference = counterfoil_engine::service::Service::references(&engine)
+        .seal(counterfoil_core::types::reference::Kind::Charge, id.to_i64())
+        .to_string();
+    let provider = provider.finds(&[
+        Found::Unclear(Cause::Timeout),
+        Found::Payment(approval(1250, &reference)),
+    ]);
+    seconds(600).await;
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+    assert_eq!(provider.lookups(), 2);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_deduplication_it_asks_only_after_quiescence_and_then_fires_anew() {
+    let provider = Provider::new(&[Script::Answer(UNKNOWN)]).profile("braintree-classic");
+    let store = SharedStore::new();
+    let engine = engine(&store, &provider).await;
+    charge(&engine, "k", 1250).await;
+    seconds(170).await;
+    assert_eq!(
+        (provider.lookups(), provider.keys().len()),
+        (0, 1),
+        "not before late delivery and query lag are over"
+    );
+    seconds(120).await;
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+    let keys = provider.keys();
+    assert_eq!((provider.lookups(), keys.len()), (1, 2));
+    assert_ne!(
+        keys.first(),
+        keys.last(),
+        "a fresh key after proof that the first had no effect"
+    );
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_breaker_holds_calls_back_without_counting_them() {
+    let mut policy = policy();
+    policy.breaker.failures = 1;
+    policy.breaker.open = counterfoil_core::types::time::Span::from_ms(60_000);
+    let (store, provider) = (
+        SharedStore::new(),
+        Provider::new(&[Script::Answer(Outcome::NotSent)]),
+    );
+    let engine = engine_with(&store, &provider, policy).await;
+    assert!(matches!(
+        charge(&engine, "a", 1250).await,
+        Submitted::Pending { .. }
+    ));
+    assert!(matches!(
+        charge(&engine, "b", 1250).await,
+        Submitted::Pending { .. }
+    ));
+    seconds(50).await;
+    assert_eq!(provider.keys().len(), 1, "one call opened it, none follow");
+    seconds(120).await;
+    for key in ["a", "b"] {
+        assert_eq!(answer(&charge(&engine, key, 1250).await).0, 201);
+    }
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_step_is_in_the_timeline() {
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Answer(UNKNOWN)]));
+    let engine = engine(&store, &provider).await;
+    charge(&engine, "k", 1250).await;
+    charge(&engine, "k", 1250).await;
+    let subject = claim(&store, "k").await.subject;
+    let rows = store
+        .scan(Scan::Timeline {
+            charge: subject,
+            after: None,
+            limit: 100,
+        })
+        .await
+        .unwrap();
+    let kinds: Vec<&str> = rows
+        .iter()
+        .map(|row| match row {
+            counterfoil_store::Row::Audit(record) => record.kind.name(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "claimed",
+            "provider_answered",
+            "pending",
+            "taken_over",
+            "provider_answered",
+            "settled"
+        ]
+    );
+}

@@ -1,0 +1,350 @@
+//! A charge's whole life in a few lines: a scripted provider, the reference store, virtual time.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "each test file uses its own part"
+)]
+
+use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::key::IdempotencyKey;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::window;
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::payments::charge::{Charge, Order};
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules};
+use counterfoil_core::saga::backoff::Backoff;
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::{Digest, MacKey};
+use counterfoil_core::types::id::{AccountId, EPOCH, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::policy::Policy;
+use counterfoil_engine::present::Present;
+use counterfoil_engine::service::{Service, Submitted};
+use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::world::TokioWorld;
+use counterfoil_engine::{Engine, Parts};
+use counterfoil_gateway::{Call, Gateway, Lookup, Profile, breaker};
+use counterfoil_store::memory::MemoryStore;
+use counterfoil_store::{
+    ChangeSet, CommitError, Committed, Due, Position, ReadError, Receipt, Row, RowKey, Scan, Store, Tally,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub const TENANT: TenantId = TenantId::from_i64(1);
+
+/// One store for several engines: a process that dies leaves it behind.
+#[derive(Clone)]
+pub struct SharedStore(pub Arc<MemoryStore>);
+
+impl SharedStore {
+    pub fn new() -> SharedStore {
+        let start = tokio::time::Instant::now();
+        let base = EPOCH.plus(Span::from_ms(86_400_000));
+        let clock = move || base.plus(Span::from_ms(u64::try_from(start.elapsed().as_millis()).unwrap()));
+        SharedStore(Arc::new(MemoryStore::new(Arc::new(clock))))
+    }
+}
+
+impl Store for SharedStore {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+    fn secret(&self) -> Masked<[u8; 32]> {
+        self.0.secret()
+    }
+    fn is_exclusive(&self) -> bool {
+        self.0.is_exclusive()
+    }
+    fn recall(&self, id: ClaimId) -> Option<counterfoil_core::idempotency::claim::Claim> {
+        self.0.recall(id)
+    }
+    async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
+        self.0.read(keys).await
+    }
+    async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
+        self.0.scan(scan).await
+    }
+    async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
+        self.0.due(due, now, limit).await
+    }
+    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+        self.0.commit(set).await
+    }
+    async fn committed(&self, id: counterfoil_core::types::id::SetId) -> Result<Option<Receipt>, ReadError> {
+        self.0.committed(id).await
+    }
+    async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
+        self.0.feed(after, limit).await
+    }
+    async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
+        self.0.tally(now).await
+    }
+}
+
+/// What the provider does with the next call.
+#[derive(Clone, Debug)]
+pub enum Script {
+    Approve,
+    ApproveAmount(i64),
+    Decline,
+    Answer(Outcome),
+    /// Executes, and answers after this long.
+    Slow(Duration),
+    /// Never answers.
+    Hang,
+}
+
+/// A provider that follows a script, then approves everything; it deduplicates by key and remembers its effects.
+#[derive(Clone, Default)]
+pub struct Provider(Arc<Mutex<Played>>);
+
+#[derive(Default)]
+pub struct Played {
+    script: VecDeque<Script>,
+    found: VecDeque<Found>,
+    pub keys: Vec<String>,
+    pub effects: BTreeMap<String, i64>,
+    pub lookups: usize,
+    profile: Option<&'static str>,
+}
+
+impl Provider {
+    pub fn new(script: &[Script]) -> Provider {
+        let provider = Provider::default();
+        provider.0.lock().unwrap().script.extend(script.iter().cloned());
+        provider
+    }
+
+    pub fn profile(self, name: &'static str) -> Provider {
+        self.0.lock().unwrap().profile = Some(name);
+        self
+    }
+
+    pub fn finds(self, found: &[Found]) -> Provider {
+        self.0.lock().unwrap().found.extend(found.iter().cloned());
+        self
+    }
+
+    pub fn keys(&self) -> Vec<String> {
+        self.0.lock().unwrap().keys.clone()
+    }
+
+    pub fn effects(&self) -> usize {
+        self.0.lock().unwrap().effects.len()
+    }
+
+    pub fn lookups(&self) -> usize {
+        self.0.lock().unwrap().lookups
+    }
+}
+
+pub fn approval(amount: i64, payment: &str) -> Outcome {
+    Outcome::Approved(Approval {
+        reference: format!("pi_{payment}"),
+        captured: true,
+        amount_minor: amount,
+        asset: Asset::parse("USD").ok(),
+        payment: Some(payment.to_owned()),
+    })
+}
+
+pub const UNKNOWN: Outcome = Outcome::Unknown(Cause::Timeout);
+
+impl Gateway for Provider {
+    fn pinned(&self) -> Pinned {
+        let profile = self.0.lock().unwrap().profile.unwrap_or("stripe").to_owned();
+        Pinned {
+            profile,
+            endpoint: "http://provider".into(),
+        }
+    }
+
+    fn rules(&self, pinned: &Pinned) -> Rules {
+        Profile::named(&pinned.profile).unwrap().rules
+    }
+
+    async fn call(&self, call: Call) -> Outcome {
+        let script = {
+            let mut played = self.0.lock().unwrap();
+            played.keys.push(call.key.clone());
+            played.script.pop_front().unwrap_or(Script::Approve)
+        };
+        let approved = approval(call.amount.minor(), &call.payment);
+        let execute = || {
+            self.0
+                .lock()
+                .unwrap()
+                .effects
+                .insert(call.key.clone(), call.amount.minor())
+        };
+        match script {
+            Script::Approve => {
+                execute();
+                approved
+            }
+            Script::ApproveAmount(amount) => {
+                execute();
+                approval(amount, &call.payment)
+            }
+            Script::Decline => Outcome::Declined(Decline {
+                code: "card_declined".into(),
+                decline_code: Some("insufficient_funds".into()),
+                reference: None,
+            }),
+            Script::Answer(outcome) => outcome,
+            Script::Slow(wait) => {
+                execute();
+                tokio::time::sleep(wait).await;
+                approved
+            }
+            Script::Hang => std::future::pending().await,
+        }
+    }
+
+    async fn lookup(&self, _: Lookup) -> Found {
+        let mut played = self.0.lock().unwrap();
+        played.lookups += 1;
+        played.found.pop_front().unwrap_or(Found::Nothing)
+    }
+}
+
+/// Answers in a form that is enough for tests.
+pub struct Plain(pub References);
+
+impl Present for Plain {
+    fn charge(&self, charge: &Charge) -> Reply {
+        let id = self.0.seal(Kind::Charge, charge.id.to_i64());
+        let body = format!(
+            r#"{{"id":"{id}","amount":{},"status":"{}"}}"#,
+            charge.order.amount.minor(),
+            charge.status.name()
+        );
+        Reply {
+            status: 201,
+            media: Media::Json,
+            location: Some(format!("/v1/charges/{id}")),
+            body: body.into(),
+        }
+    }
+
+    fn failure(&self, charge: &Charge, request: Ulid) -> Reply {
+        let id = self.0.seal(Kind::Charge, charge.id.to_i64());
+        let code = charge.failure.as_ref().unwrap().code.name();
+        let body = format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#);
+        Reply {
+            status: 402,
+            media: Media::Problem,
+            location: None,
+            body: body.into(),
+        }
+    }
+}
+
+pub type TestEngine = Engine<SharedStore, Provider, TokioWorld>;
+
+pub fn policy() -> Policy {
+    Policy {
+        lease: LeasePolicy {
+            lease: Span::from_ms(30_000),
+            ceiling: Span::from_ms(180_000),
+        },
+        heartbeat: Span::from_ms(10_000),
+        wait: Span::from_ms(5_000),
+        windows: window::Policy {
+            replay: Span::from_ms(86_400_000),
+            tombstone: Span::from_ms(86_400_000),
+            reuse: window::Reuse::AfterTombstone,
+        },
+        attempts_max: 3,
+        backoff: Backoff {
+            base: Span::from_ms(500),
+            cap: Span::from_ms(30_000),
+        },
+        poll: Span::from_ms(500),
+        batch: 64,
+        breaker: breaker::Policy {
+            failures: 1_000,
+            open: Span::from_ms(1_000),
+        },
+    }
+}
+
+pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: Policy) -> TestEngine {
+    let references = References::new(MacKey::new(store.secret().reveal()));
+    let parts = Parts {
+        store: store.clone(),
+        gateway: provider.clone(),
+        world: TokioWorld::new(),
+        policy,
+        present: Arc::new(Plain(references)),
+        watch: Arc::new(Deaf),
+    };
+    Engine::start(parts).await.unwrap()
+}
+
+pub async fn engine(store: &SharedStore, provider: &Provider) -> TestEngine {
+    engine_with(store, provider, policy()).await
+}
+
+pub fn command(key: &str, amount: i64) -> CreateCharge {
+    let key = IdempotencyKey::from_text(key.as_bytes()).unwrap();
+    CreateCharge {
+        tenant: TENANT,
+        claim: ClaimId::new(TENANT, &key),
+        fingerprint: Fingerprint::from_digest(Digest::of("test", &[&amount.to_be_bytes()])),
+        request: Ulid::new(Time::EPOCH, 1),
+        order: Order {
+            amount: Money::new(amount, Asset::parse("USD").unwrap()).unwrap(),
+            payment_method: Masked::new("pm_card_visa".into()),
+            capture: true,
+            destination: AccountId::from_i64(9),
+            description: None,
+            metadata: BTreeMap::new(),
+        },
+    }
+}
+
+pub async fn charge(engine: &TestEngine, key: &str, amount: i64) -> Submitted {
+    engine.submit(command(key, amount)).await
+}
+
+/// The body of an answer, and whether it was replayed.
+pub fn answer(submitted: &Submitted) -> (u16, String, bool) {
+    match submitted {
+        Submitted::Answer { settled, replayed } => (
+            settled.reply.status,
+            String::from_utf8(settled.reply.body.to_vec()).unwrap(),
+            *replayed,
+        ),
+        other => panic!("no answer but {other:?}"),
+    }
+}
+
+pub async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+/// The claim of a key as it stands.
+pub async fn claim(store: &SharedStore, key: &str) -> counterfoil_core::idempotency::claim::Claim {
+    let id = command(key, 1).claim;
+    match store.read(vec![RowKey::Claim(id)]).await.unwrap().remove(0) {
+        Some(Row::Claim(claim)) => claim,
+        other => panic!("no claim but {other:?}"),
+    }
+}
+
+/// Every invariant holds.
+pub async fn verified(store: &SharedStore) {
+    let report = counterfoil_engine::verify::verify(store, |_| {}).await.unwrap();
+    assert!(report.holds(), "{:#?}", report.findings());
+}

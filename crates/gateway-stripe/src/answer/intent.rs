@@ -1,0 +1,116 @@
+//! A payment intent, as far as an outcome needs it.
+
+use super::refusal::CardError;
+use super::{UNREADABLE, is_storable};
+use counterfoil_core::payments::provider::{Approval, Decline, Outcome};
+use counterfoil_core::types::asset::Asset;
+use serde::Deserialize;
+use std::borrow::Cow;
+
+/// A payment at the provider. Amounts that are no integers make the whole answer unreadable.
+#[derive(Deserialize)]
+pub(super) struct Intent<'a> {
+    id: String,
+    pub(super) status: Status,
+    amount: Option<i64>,
+    amount_received: Option<i64>,
+    amount_capturable: Option<i64>,
+    #[serde(borrow, default)]
+    currency: Cow<'a, str>,
+    metadata: Option<Metadata>,
+    last_payment_error: Option<CardError>,
+}
+
+/// Where it stands. Steps that need somebody else first are not told apart: none of them is an outcome.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    Succeeded,
+    RequiresCapture,
+    Canceled,
+    RequiresPaymentMethod,
+    #[serde(other)]
+    Unsettled,
+}
+
+/// What we wrote on it.
+#[derive(Deserialize)]
+pub(super) struct Metadata {
+    counterfoil_payment: Option<String>,
+}
+
+impl Metadata {
+    /// Whether it names another payment than this one.
+    pub(super) fn contradicts(&self, payment: &str) -> bool {
+        self.counterfoil_payment
+            .as_deref()
+            .is_some_and(|named| named != payment)
+    }
+}
+
+impl Intent<'_> {
+    /// Our reference on it.
+    pub(super) fn payment(&self) -> Option<&str> {
+        self.metadata.as_ref()?.counterfoil_payment.as_deref()
+    }
+
+    /// What it says about this payment.
+    pub(super) fn outcome(self, payment: &str) -> Outcome {
+        if !is_storable(&self.id) {
+            return UNREADABLE;
+        }
+        match self.status {
+            Status::Succeeded => {
+                let amount = agreed(self.amount_received, self.amount);
+                self.approved(true, amount)
+            }
+            Status::RequiresCapture => {
+                let amount = agreed(self.amount_capturable, self.amount);
+                self.approved(false, amount)
+            }
+            // An approval of another payment is compared and held up by the core; a refusal of one is not ours.
+            Status::Canceled | Status::RequiresPaymentMethod
+                if self
+                    .metadata
+                    .as_ref()
+                    .is_some_and(|ours| ours.contradicts(payment)) =>
+            {
+                UNREADABLE
+            }
+            Status::Canceled => Outcome::Declined(Decline {
+                code: "canceled".to_owned(),
+                decline_code: None,
+                reference: Some(self.id),
+            }),
+            // Every payment is confirmed as it is created, so the error says how that went; without one, it may
+            // still be under way.
+            Status::RequiresPaymentMethod => match self.last_payment_error {
+                Some(error) => error.declined(Some(self.id)),
+                None => UNREADABLE,
+            },
+            Status::Unsettled => UNREADABLE,
+        }
+    }
+
+    fn approved(self, captured: bool, amount: Option<i64>) -> Outcome {
+        let Some(amount_minor) = amount else {
+            return UNREADABLE;
+        };
+        Outcome::Approved(Approval {
+            reference: self.id,
+            captured,
+            amount_minor,
+            asset: Asset::parse(&self.currency).ok(),
+            payment: self.metadata.and_then(|ours| ours.counterfoil_payment),
+        })
+    }
+}
+
+/// The amount both fields name, or the only one there is. Fields that contradict each other name no amount at all:
+/// zero is nobody's order, so the core will not complete it.
+fn agreed(moved: Option<i64>, asked: Option<i64>) -> Option<i64> {
+    match (moved, asked) {
+        (Some(moved), Some(asked)) if moved != asked => Some(0),
+        (moved, asked) => moved.or(asked),
+    }
+}

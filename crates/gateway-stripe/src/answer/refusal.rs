@@ -1,0 +1,87 @@
+//! An error object: a card that was declined, or a call that was rejected.
+
+use super::intent::Metadata;
+use super::{UNREADABLE, is_storable};
+use counterfoil_core::payments::provider::{Decline, Fault, Outcome, Rejection};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Envelope<T> {
+    error: T,
+}
+
+/// How a payment failed.
+#[derive(Deserialize)]
+pub(super) struct CardError {
+    #[serde(rename = "type")]
+    kind: Kind,
+    code: Option<String>,
+    decline_code: Option<String>,
+    payment_intent: Option<Mention>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    CardError,
+    #[serde(other)]
+    Other,
+}
+
+/// The payment an error speaks of.
+#[derive(Deserialize)]
+struct Mention {
+    id: String,
+    metadata: Option<Metadata>,
+}
+
+#[derive(Deserialize)]
+struct CallError {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    code: Option<String>,
+}
+
+/// A 402.
+pub(super) fn declined(body: &[u8], payment: &str) -> Outcome {
+    let Ok(Envelope { error }) = serde_json::from_slice::<Envelope<CardError>>(body) else {
+        return UNREADABLE;
+    };
+    let mentioned = error.payment_intent.as_ref();
+    if mentioned.is_some_and(|intent| intent.metadata.as_ref().is_some_and(|m| m.contradicts(payment))) {
+        return UNREADABLE;
+    }
+    error.declined(None)
+}
+
+/// A 400, 401, 403 or 404: the status decides. The body only gives it a name, where it has one.
+pub(super) fn rejected(body: &[u8], fault: Fault) -> Outcome {
+    let error = serde_json::from_slice::<Envelope<CallError>>(body).ok().map(|envelope| envelope.error);
+    // The key was used before with another content: something was executed under it, and this is not its answer.
+    if error.as_ref().is_some_and(|error| error.kind.as_deref() == Some("idempotency_error")) {
+        return UNREADABLE;
+    }
+    let code = error.and_then(|error| error.code.or(error.kind)).filter(|code| is_storable(code));
+    Outcome::Rejected(Rejection { fault, code: code.unwrap_or_else(|| "unnamed".to_owned()) })
+}
+
+impl CardError {
+    /// The decline it describes; the payment is named by the caller or by the error itself.
+    pub(super) fn declined(self, reference: Option<String>) -> Outcome {
+        let decline = Decline {
+            code: self.code.unwrap_or_else(|| "card_error".to_owned()),
+            decline_code: self.decline_code,
+            reference: reference.or(self.payment_intent.map(|intent| intent.id)),
+        };
+        let words = [
+            Some(&decline.code),
+            decline.decline_code.as_ref(),
+            decline.reference.as_ref(),
+        ];
+        let storable = words.into_iter().flatten().all(|word| is_storable(word));
+        match self.kind {
+            Kind::CardError if storable => Outcome::Declined(decline),
+            Kind::CardError | Kind::Other => UNREADABLE,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A page of search results.
+
+use super::intent::{Intent, Status};
+use crate::transport::Answer;
+use counterfoil_core::payments::provider::{Cause, Found};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow)]
+    data: Vec<Intent<'a>>,
+    #[serde(default)]
+    has_more: bool,
+}
+
+/// What a search for this payment found.
+pub(crate) fn found(answer: &Answer, payment: &str) -> Found {
+    match answer.status.as_u16() {
+        200..=299 => {}
+        409 | 429 => return Found::Unclear(Cause::InProgress),
+        500..=599 => return Found::Unclear(Cause::ServerError),
+        _ => return Found::Unclear(Cause::Unreadable),
+    }
+    match serde_json::from_slice::<Page<'_>>(&answer.body) {
+        Ok(page) => page.found(payment),
+        Err(_) => Found::Unclear(Cause::Unreadable),
+    }
+}
+
+impl Page<'_> {
+    fn found(mut self, payment: &str) -> Found {
+        // A provider that answers another question has not answered ours.
+        if self.data.iter().any(|intent| intent.payment() != Some(payment)) {
+            return Found::Unclear(Cause::Unreadable);
+        }
+        match (self.data.len(), self.has_more) {
+            (0, false) => Found::Nothing,
+            (0, true) => Found::Unclear(Cause::Unreadable),
+            (_, true) => Found::Several,
+            (1, false) => self.take(0, payment),
+            (_, false) => match self.only_executed() {
+                Some(place) => self.take(place, payment),
+                None => Found::Several,
+            },
+        }
+    }
+
+    fn take(&mut self, place: usize, payment: &str) -> Found {
+        Found::Payment(self.data.swap_remove(place).outcome(payment))
+    }
+
+    /// The one payment that was executed, if all others certainly were not.
+    fn only_executed(&self) -> Option<usize> {
+        let mut executed = None;
+        for (place, intent) in self.data.iter().enumerate() {
+            match intent.status {
+                Status::Succeeded | Status::RequiresCapture if executed.is_none() => executed = Some(place),
+                Status::Canceled | Status::RequiresPaymentMethod => {}
+                Status::Succeeded | Status::RequiresCapture | Status::Unsettled => return None,
+            }
+        }
+        executed
+    }
+}

@@ -1,0 +1,185 @@
+//! Settings of the connector, and the reading of its URL. No sentence here repeats any part of the URL: a URL that
+//! is wrong may carry the key anywhere.
+
+use counterfoil_core::types::mask::Masked;
+use counterfoil_gateway::Profile;
+use http::Uri;
+use std::time::Duration;
+
+/// Requests under way at once: beyond this one provider host is not helped by more.
+const CONNECTIONS_MAX: usize = 10_000;
+/// Longest deadline of one call: longer than any lease would be renewed for.
+const TIMEOUT_MAX: Duration = Duration::from_mins(10);
+
+/// What a connector is started with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `stripe+http://KEY@host:port` or `stripe+https://KEY@host[:port]`.
+    pub url: Masked<String>,
+    /// The contract of the provider behind the URL.
+    pub profile: &'static Profile,
+    /// How long one call may take: connecting, sending and reading the whole answer.
+    pub timeout: Duration,
+    /// Requests that may be under way at once, and connections kept open between them.
+    pub connections_max: usize,
+}
+
+/// Why a connector cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// Another scheme, or none.
+    #[error(
+        "the gateway URL must begin with stripe+http:// or stripe+https://; write stripe+https://KEY@host[:port]"
+    )]
+    Scheme,
+    /// No credential.
+    #[error("the gateway URL names no API key; write it before the host, as in stripe+https://KEY@host")]
+    KeyMissing,
+    /// A credential with characters that no API key has.
+    #[error(
+        "the API key in the gateway URL may only hold letters, digits, '_', '-', '.' and '~'; check for a stray ':', '%' or '@'"
+    )]
+    KeyUnusable,
+    /// No host, or not a host.
+    #[error("the gateway URL has no usable host; write host or host:port after the '@'")]
+    Host,
+    /// More than a host.
+    #[error("the gateway URL must end after its host and port; remove the path, query or fragment")]
+    Path,
+    /// A deadline of zero or beyond reason.
+    #[error("the gateway timeout must be above zero and at most 10 minutes")]
+    Timeout,
+    /// No connections at all, or too many.
+    #[error("the gateway's connections must be between 1 and 10000")]
+    Connections,
+    /// The TLS library could not be set up.
+    #[error("TLS could not be set up for the gateway ({0}); use another build of the program")]
+    Tls(String),
+}
+
+/// The URL, taken apart.
+pub(crate) struct Address {
+    /// Scheme, host and port.
+    pub(crate) endpoint: String,
+    pub(crate) is_https: bool,
+    pub(crate) key: Masked<String>,
+}
+
+impl Settings {
+    /// Refuses bounds that make no sense.
+    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+        if self.timeout.is_zero() || self.timeout > TIMEOUT_MAX {
+            return Err(SettingsError::Timeout);
+        }
+        if !(1..=CONNECTIONS_MAX).contains(&self.connections_max) {
+            return Err(SettingsError::Connections);
+        }
+        Ok(())
+    }
+}
+
+impl Address {
+    /// Takes a URL apart.
+    pub(crate) fn parse(url: &str) -> Result<Address, SettingsError> {
+        let (scheme, is_https, rest) = if let Some(rest) = url.strip_prefix("stripe+https://") {
+            ("https", true, rest)
+        } else if let Some(rest) = url.strip_prefix("stripe+http://") {
+            ("http", false, rest)
+        } else {
+            return Err(SettingsError::Scheme);
+        };
+        let (key, host) = rest.rsplit_once('@').ok_or(SettingsError::KeyMissing)?;
+        if key.is_empty() {
+            return Err(SettingsError::KeyMissing);
+        }
+        if !key
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.~".contains(&byte))
+        {
+            return Err(SettingsError::KeyUnusable);
+        }
+        let host = host.strip_suffix('/').unwrap_or(host);
+        if host.contains(['/', '?', '#']) {
+            return Err(SettingsError::Path);
+        }
+        let endpoint = format!("{scheme}://{}", host.to_ascii_lowercase());
+        let uri: Uri = endpoint.parse().map_err(|_| SettingsError::Host)?;
+        // A port that is no port parses as an authority all the same.
+        let named =
+            |port: Option<_>| port.is_some() || !host.trim_end_matches(char::is_numeric).ends_with(':');
+        if uri.host().is_none_or(str::is_empty) || !named(uri.port()) {
+            return Err(SettingsError::Host);
+        }
+        Ok(Address {
+            endpoint,
+            is_https,
+            key: Masked::new(key.to_owned()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_taken_apart() {
+        for (url, endpoint, is_https) in [
+            (
+                "stripe+http://sk_test_1@127.0.0.1:8080",
+                "http://127.0.0.1:8080",
+                false,
+            ),
+            (
+                "stripe+http://sk_test_1@127.0.0.1:8080/",
+                "http://127.0.0.1:8080",
+                false,
+            ),
+            (
+                "stripe+https://sk_test_1@API.stripe.com",
+                "https://api.stripe.com",
+                true,
+            ),
+            (
+                "stripe+https://sk_test_1@api.stripe.com:8443",
+                "https://api.stripe.com:8443",
+                true,
+            ),
+            ("stripe+http://sk_test_1@[::1]:80", "http://[::1]:80", false),
+        ] {
+            let address = Address::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+            assert_eq!(
+                (address.endpoint.as_str(), address.is_https),
+                (endpoint, is_https)
+            );
+            assert_eq!(address.key.reveal(), "sk_test_1");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_without_showing_the_key() {
+        for (url, error) in [
+            ("", SettingsError::Scheme),
+            ("https://SECRET@host", SettingsError::Scheme),
+            ("stripe://SECRET@host", SettingsError::Scheme),
+            ("SECRET", SettingsError::Scheme),
+            ("stripe+http://host:1", SettingsError::KeyMissing),
+            ("stripe+http://@host:1", SettingsError::KeyMissing),
+            ("stripe+http://SECRET:x@host", SettingsError::KeyUnusable),
+            ("stripe+http://SECRET%20@host", SettingsError::KeyUnusable),
+            ("stripe+http://SECRET\r\nX: y@host", SettingsError::KeyUnusable),
+            ("stripe+http://SECRET@x@host", SettingsError::KeyUnusable),
+            ("stripe+http://SECRET@", SettingsError::Host),
+            ("stripe+http://SECRET@:80", SettingsError::Host),
+            ("stripe+http://SECRET@host:", SettingsError::Host),
+            ("stripe+http://SECRET@host:99999", SettingsError::Host),
+            ("stripe+http://SECRET@ho st", SettingsError::Host),
+            ("stripe+http://SECRET@host/v1", SettingsError::Path),
+            ("stripe+http://SECRET@host?a=b", SettingsError::Path),
+        ] {
+            let refused = Address::parse(url).err();
+            assert_eq!(refused.as_ref(), Some(&error), "{url:?}");
+            assert!(!format!("{error} {error:?}").contains("SECRET"));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Connections: kept, bounded, refused, never redirected, and what is said of a request that never left.
+
+use crate::provider::{Act, HASTY, KEY, PATIENT, Provider, call, charge, intent, reply, settings};
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_gateway::Gateway;
+use counterfoil_gateway_stripe::StripeGateway;
+use tokio::net::TcpListener;
+
+/// A loopback address nobody listens on.
+async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_calls_whatever_they_come_to() {
+    for (status, body) in [
+        (200, intent("pi_1", "succeeded")),
+        (402, r#"{"error":{"type":"card_error"}}"#.to_owned()),
+        (400, "nonsense".to_owned()),
+        (429, "{}".to_owned()),
+        (500, "{}".to_owned()),
+        (302, String::new()),
+    ] {
+        let provider = Provider::answering(status, &body).await;
+        let gateway = provider.gateway(PATIENT);
+        for _ in 0..5 {
+            charge(&gateway).await;
+        }
+        assert_eq!((provider.seen().len(), provider.accepted()), (5, 1), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_the_provider_closes_is_replaced() {
+    let last = reply(200, "connection: close\r\n", &intent("pi_1", "succeeded"));
+    let provider = Provider::playing(vec![Act::Send(last), Act::Cut]).await;
+    let gateway = provider.gateway(PATIENT);
+    for _ in 0..3 {
+        let outcome = charge(&gateway).await;
+        assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+    }
+    assert_eq!((provider.seen().len(), provider.accepted()), (3, 3));
+}
+
+#[tokio::test]
+async fn a_connection_that_timed_out_is_not_used_again() {
+    let provider = Provider::playing(vec![Act::Hang]).await;
+    let gateway = provider.gateway(HASTY);
+    for _ in 0..2 {
+        assert_eq!(charge(&gateway).await, Outcome::Unknown(Cause::Timeout));
+    }
+    assert_eq!((provider.seen().len(), provider.accepted()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_call_without_a_free_slot_is_busy_and_not_sent() {
+    let provider = Provider::playing(vec![Act::Hang]).await;
+    let mut one = settings(&format!("stripe+http://{KEY}@{}", provider.addr), 2 * HASTY);
+    one.connections_max = 1;
+    let gateway = StripeGateway::new(one).unwrap();
+    let (first, second) = tokio::join!(charge(&gateway), charge(&gateway));
+    assert_eq!(first, Outcome::Unknown(Cause::Timeout));
+    assert_eq!(second, Outcome::Busy { retry_after: None });
+    assert_eq!(provider.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_not_sent() {
+    let url = format!("stripe+http://{KEY}@{}", nobody().await);
+    let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
+    assert_eq!(charge(&gateway).await, Outcome::NotSent);
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_resolve_is_not_sent() {
+    let url = format!("stripe+http://{KEY}@provider.invalid:1");
+    let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
+    assert_eq!(charge(&gateway).await, Outcome::NotSent);
+}
+
+#[tokio::test]
+async fn a_failed_handshake_is_not_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("stripe+https://{KEY}@{}", listener.local_addr().unwrap());
+    let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
+    let hang_up = async { drop(listener.accept().await.unwrap()) };
+    let (outcome, ()) = tokio::join!(charge(&gateway), hang_up);
+    assert_eq!(outcome, Outcome::NotSent);
+}
+
+#[tokio::test]
+async fn a_handshake_that_outlasts_the_deadline_is_not_sent() {
+    let provider = Provider::playing(vec![Act::Hang]).await;
+    let url = format!("stripe+https://{KEY}@{}", provider.addr);
+    let gateway = StripeGateway::new(settings(&url, HASTY)).unwrap();
+    assert_eq!(charge(&gateway).await, Outcome::NotSent);
+    assert_eq!((provider.accepted(), provider.seen().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Provider::answering(200, &intent("pi_1", "succeeded")).await;
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!("location: http://{}/v1/payment_intents\r\n", elsewhere.addr);
+        let provider = Provider::playing(vec![Act::Send(reply(status, &location, ""))]).await;
+        assert_eq!(
+            provider.charged().await,
+            Outcome::Unknown(Cause::Unreadable),
+            "{status}"
+        );
+    }
+    assert_eq!(elsewhere.accepted(), 0);
+}
+
+#[tokio::test]
+async fn a_payment_goes_to_the_endpoint_it_is_bound_to() {
+    let old = Provider::answering(200, &intent("pi_1", "succeeded")).await;
+    let new = Provider::answering(500, "").await;
+    let gateway = new.gateway(PATIENT);
+    let pinned = Pinned {
+        profile: "stripe".into(),
+        endpoint: format!("http://{}", old.addr),
+    };
+    let outcome = gateway.call(call(pinned)).await;
+    assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+    assert_eq!((old.seen().len(), new.seen().len()), (1, 0));
+    assert!(old.seen()[0].head.contains(KEY));
+}
+
+#[tokio::test]
+async fn a_key_meant_for_tls_does_not_travel_without_it() {
+    let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
+    let url = format!("stripe+https://{KEY}@{}", provider.addr);
+    let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
+    let plain = provider.gateway(PATIENT).pinned();
+    assert_eq!(gateway.call(call(plain)).await, Outcome::NotSent);
+    assert_eq!(provider.accepted(), 0);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_none_is_not_sent() {
+    let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
+    for endpoint in [
+        "",
+        "nowhere",
+        "no where",
+        "ftp://127.0.0.1",
+        "https://127.0.0.1:1",
+    ] {
+        let pinned = Pinned {
+            profile: "stripe".into(),
+            endpoint: endpoint.into(),
+        };
+        let outcome = provider.gateway(PATIENT).call(call(pinned)).await;
+        assert_eq!(outcome, Outcome::NotSent, "{endpoint:?}");
+    }
+    assert_eq!(provider.accepted(), 0);
+}

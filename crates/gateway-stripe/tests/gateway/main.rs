@@ -1,0 +1,16 @@
+//! The connector against providers that answer well, badly, slowly or not at all.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test panics where it fails, and its servers run beside it"
+)]
+
+mod answers;
+mod bodies;
+mod connections;
+mod lookups;
+mod provider;
+mod requests;
+mod settings;
+mod simulator;

@@ -1,0 +1,210 @@
+//! A provider that plays a script, byte by byte, and remembers what it was asked.
+
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Found, Outcome, Step};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use counterfoil_gateway_stripe::{Settings, StripeGateway};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+pub(crate) const KEY: &str = "sk_test_SECRET";
+/// Long enough for a healthy exchange on a busy machine.
+pub(crate) const PATIENT: Duration = Duration::from_secs(20);
+/// Short enough to wait for, long enough for a request to leave on a busy machine.
+pub(crate) const HASTY: Duration = Duration::from_millis(250);
+
+/// One thing a provider does after it has read a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// Sends these bytes.
+    Send(Vec<u8>),
+    /// Sends these bytes one at a time, each in a segment of its own.
+    Drip(Vec<u8>),
+    /// Sends these bytes again and again until nobody listens.
+    Flood(Vec<u8>),
+    /// Says nothing more, and keeps the connection.
+    Hang,
+    /// Closes the connection.
+    Cut,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+pub(crate) struct Provider {
+    pub(crate) addr: SocketAddr,
+    accepted: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Provider {
+    /// Plays the same script for every request, on every connection.
+    pub(crate) async fn playing(script: Vec<Act>) -> Provider {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let provider = Provider {
+            addr: listener.local_addr().unwrap(),
+            accepted: Arc::default(),
+            seen: Arc::default(),
+        };
+        let (accepted, seen) = (Arc::clone(&provider.accepted), Arc::clone(&provider.seen));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                accepted.fetch_add(1, Ordering::SeqCst);
+                stream.set_nodelay(true).unwrap();
+                tokio::spawn(serve(stream, script.clone(), Arc::clone(&seen)));
+            }
+        });
+        provider
+    }
+
+    /// Answers every request with this status and body.
+    pub(crate) async fn answering(status: u16, body: &str) -> Provider {
+        Provider::playing(vec![Act::Send(reply(status, "", body))]).await
+    }
+
+    pub(crate) fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub(crate) fn gateway(&self, timeout: Duration) -> StripeGateway {
+        StripeGateway::new(settings(&format!("stripe+http://{KEY}@{}", self.addr), timeout)).unwrap()
+    }
+
+    /// One charge of 12.50 dollars.
+    pub(crate) async fn charged(&self) -> Outcome {
+        charge(&self.gateway(PATIENT)).await
+    }
+
+    pub(crate) async fn looked_up(&self) -> Found {
+        look_up(&self.gateway(PATIENT)).await
+    }
+}
+
+pub(crate) fn settings(url: &str, timeout: Duration) -> Settings {
+    Settings {
+        url: Masked::new(url.to_owned()),
+        profile: Profile::named("stripe").unwrap(),
+        timeout,
+        connections_max: 8,
+    }
+}
+
+pub(crate) fn call(pinned: Pinned) -> Call {
+    Call {
+        pinned,
+        step: Step::Charge,
+        key: "cf0123456789".to_owned(),
+        payment: "ch_1".to_owned(),
+        amount: Money::new(1250, Asset::parse("usd").unwrap()).unwrap(),
+        payment_method: Masked::new("pm_card_visa".to_owned()),
+    }
+}
+
+pub(crate) async fn charge(gateway: &StripeGateway) -> Outcome {
+    gateway.call(call(gateway.pinned())).await
+}
+
+pub(crate) async fn look_up(gateway: &StripeGateway) -> Found {
+    gateway
+        .lookup(Lookup {
+            pinned: gateway.pinned(),
+            payment: "ch_1".to_owned(),
+        })
+        .await
+}
+
+/// A whole answer; `headers` are lines that end in CR LF.
+pub(crate) fn reply(status: u16, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// A payment intent in this state.
+pub(crate) fn intent(id: &str, status: &str) -> String {
+    let (received, capturable) = match status {
+        "succeeded" => (1250, 0),
+        "requires_capture" => (0, 1250),
+        _ => (0, 0),
+    };
+    let error = match status {
+        "requires_payment_method" => {
+            r#"{"type":"card_error","code":"card_declined","decline_code":"lost_card"}"#
+        }
+        _ => "null",
+    };
+    format!(
+        r#"{{"id":"{id}","object":"payment_intent","amount":1250,"amount_capturable":{capturable},"amount_received":{received},"currency":"usd","last_payment_error":{error},"metadata":{{"counterfoil_payment":"ch_1","counterfoil_step":"charge"}},"status":"{status}"}}"#
+    )
+}
+
+async fn serve(mut stream: TcpStream, script: Vec<Act>, seen: Arc<Mutex<Vec<Seen>>>) {
+    let mut read = Vec::new();
+    while let Some(request) = next_request(&mut stream, &mut read).await {
+        seen.lock().unwrap().push(request);
+        for act in &script {
+            let played = match act {
+                Act::Send(bytes) => stream.write_all(bytes).await,
+                Act::Drip(bytes) => drip(&mut stream, bytes).await,
+                Act::Flood(bytes) => flood(&mut stream, bytes).await,
+                Act::Hang => std::future::pending().await,
+                Act::Cut => return,
+            };
+            if played.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+async fn drip(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+    for byte in bytes {
+        stream.write_all(&[*byte]).await?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+async fn flood(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+    loop {
+        stream.write_all(bytes).await?;
+    }
+}
+
+/// The next request on the connection; nothing once the client has closed it.
+async fn next_request(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<Seen> {
+    let mut chunk = [0; 4096];
+    loop {
+        if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8(read[..end].to_vec()).unwrap();
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .map_or(0, |length| length.parse::<usize>().unwrap());
+            let whole = end + 4 + length;
+            if read.len() >= whole {
+                let body = String::from_utf8(read[end + 4..whole].to_vec()).unwrap();
+                read.drain(..whole);
+                return Some(Seen { head, body });
+            }
+        }
+        match stream.read(&mut chunk).await {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => read.extend_from_slice(&chunk[..count]),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the provider is sent.
+
+use crate::provider::{Act, HASTY, PATIENT, Provider, call, charge, intent, look_up};
+use counterfoil_core::payments::provider::Step;
+use counterfoil_gateway::Gateway;
+
+const CHARGE: &str = "amount=1250&currency=usd&payment_method=pm_card_visa&confirm=true&capture_method=automatic\
+    &metadata[counterfoil_payment]=ch_1&metadata[counterfoil_step]=charge";
+
+#[tokio::test]
+async fn a_charge_is_one_form_under_its_key() {
+    let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
+    charge(&provider.gateway(PATIENT)).await;
+    let seen = provider.seen();
+    let mut lines: Vec<_> = seen[0].head.lines().collect();
+    lines[1..].sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "POST /v1/payment_intents HTTP/1.1",
+            "authorization: Bearer sk_test_SECRET",
+            &format!("content-length: {}", CHARGE.len()),
+            "content-type: application/x-www-form-urlencoded",
+            &format!("host: {}", provider.addr),
+            "idempotency-key: cf0123456789",
+        ]
+    );
+    assert_eq!(seen[0].body, CHARGE);
+}
+
+#[tokio::test]
+async fn an_authorization_asks_for_manual_capture() {
+    let provider = Provider::answering(200, &intent("pi_1", "requires_capture")).await;
+    let gateway = provider.gateway(PATIENT);
+    let mut hold = call(gateway.pinned());
+    hold.step = Step::Authorize;
+    gateway.call(hold).await;
+    let body = &provider.seen()[0].body;
+    assert!(body.contains("&capture_method=manual&"), "{body}");
+    assert!(body.ends_with("[counterfoil_step]=authorize"), "{body}");
+}
+
+#[tokio::test]
+async fn every_attempt_is_the_same_bytes() {
+    let provider = Provider::playing(vec![Act::Hang]).await;
+    let gateway = provider.gateway(HASTY);
+    for _ in 0..3 {
+        charge(&gateway).await;
+    }
+    let seen = provider.seen();
+    assert_eq!(seen.len(), 3);
+    assert!(seen.iter().all(|request| *request == seen[0]), "{seen:#?}");
+}
+
+#[tokio::test]
+async fn a_cut_call_is_sent_once_and_not_tried_again() {
+    let provider = Provider::playing(vec![Act::Cut]).await;
+    provider.charged().await;
+    assert_eq!((provider.seen().len(), provider.accepted()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_lookup_is_a_search_by_our_reference() {
+    let provider = Provider::answering(200, r#"{"data":[],"has_more":false}"#).await;
+    look_up(&provider.gateway(PATIENT)).await;
+    let seen = provider.seen();
+    let mut lines: Vec<_> = seen[0].head.lines().collect();
+    lines[1..].sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "GET /v1/payment_intents/search?query=metadata%5B%27counterfoil_payment%27%5D%3A%27ch_1%27 HTTP/1.1",
+            "authorization: Bearer sk_test_SECRET",
+            &format!("host: {}", provider.addr),
+        ]
+    );
+    assert_eq!(seen[0].body, "");
+}

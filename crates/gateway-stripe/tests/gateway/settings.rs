@@ -1,0 +1,69 @@
+//! How a connector is started, what it binds payments to, and what it never shows.
+
+use crate::provider::{PATIENT, settings};
+use counterfoil_core::outbox::Pinned;
+use counterfoil_gateway::{Gateway, Profile};
+use counterfoil_gateway_stripe::{SettingsError, StripeGateway};
+use std::time::Duration;
+
+const URL: &str = "stripe+https://sk_live_SECRET@API.stripe.com";
+
+#[test]
+fn payments_are_bound_to_the_profile_and_the_endpoint_without_the_key() {
+    let gateway = StripeGateway::new(settings(URL, PATIENT)).unwrap();
+    let expected = Pinned {
+        profile: "stripe".into(),
+        endpoint: "https://api.stripe.com".into(),
+    };
+    assert_eq!(gateway.pinned(), expected);
+}
+
+#[test]
+fn the_rules_are_those_of_the_bound_profile_and_the_worst_for_an_unknown_one() {
+    let gateway = StripeGateway::new(settings(URL, PATIENT)).unwrap();
+    let rules = |profile: &str| {
+        gateway.rules(&Pinned {
+            profile: profile.into(),
+            endpoint: "https://elsewhere".into(),
+        })
+    };
+    assert_eq!(rules("adyen"), Profile::named("adyen").unwrap().rules);
+    assert_eq!(
+        (rules("gone").dedup_window, rules("gone").queryable),
+        (None, false)
+    );
+}
+
+#[test]
+fn the_key_is_nowhere_to_be_seen() {
+    let settings_shown = format!("{:?}", settings(URL, PATIENT));
+    let gateway_shown = format!("{:?}", StripeGateway::new(settings(URL, PATIENT)).unwrap());
+    assert!(
+        gateway_shown.contains("https://api.stripe.com"),
+        "{gateway_shown}"
+    );
+    for shown in [settings_shown, gateway_shown] {
+        assert!(!shown.contains("SECRET"), "{shown}");
+    }
+    for wrong in [
+        "http://sk_live_SECRET@h",
+        "stripe+http://sk_live_SECRET",
+        "stripe+http://sk_live_SECRET@h/x",
+    ] {
+        let error = StripeGateway::new(settings(wrong, PATIENT)).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("SECRET"), "{error}");
+    }
+}
+
+#[test]
+fn bounds_that_make_no_sense_are_refused() {
+    for timeout in [Duration::ZERO, Duration::from_hours(1), Duration::MAX] {
+        let refused = StripeGateway::new(settings(URL, timeout)).unwrap_err();
+        assert_eq!(refused, SettingsError::Timeout);
+    }
+    for connections_max in [0, 10_001, usize::MAX] {
+        let mut odd = settings(URL, PATIENT);
+        odd.connections_max = connections_max;
+        assert_eq!(StripeGateway::new(odd).unwrap_err(), SettingsError::Connections);
+    }
+}

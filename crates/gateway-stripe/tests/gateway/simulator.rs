@@ -1,0 +1,174 @@
+//! The connector and the simulator agree on the protocol, faults included.
+
+use crate::provider::{HASTY, KEY, PATIENT, call, charge, look_up, settings};
+use counterfoil_core::payments::provider::{Cause, Found, Outcome, Step};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_gateway::Gateway;
+use counterfoil_gateway_stripe::StripeGateway;
+use counterfoil_simulator::{Faults, Options, Running};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn start(timeout: Duration) -> (Running, StripeGateway) {
+    let provider = Running::start(Options::default()).unwrap();
+    let url = format!("stripe+http://{KEY}@{}", provider.addr());
+    (provider, StripeGateway::new(settings(&url, timeout)).unwrap())
+}
+
+/// Calls under this fault, then again without it, and compares both outcomes and the truth in between.
+async fn doubted(faults: Faults, cause: Cause, executed: usize) {
+    let (provider, gateway) = start(PATIENT);
+    provider.set_faults(faults).unwrap();
+    assert_eq!(charge(&gateway).await, Outcome::Unknown(cause));
+    assert_eq!(provider.effects().len(), executed);
+    assert_eq!(
+        matches!(look_up(&gateway).await, Found::Payment(Outcome::Approved(_))),
+        executed == 1
+    );
+    provider.set_faults(Faults::default()).unwrap();
+    let again = charge(&gateway).await;
+    assert!(matches!(again, Outcome::Approved(_)), "{again:?}");
+    assert_eq!(provider.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_charge_is_executed_once_and_found_again() {
+    let (provider, gateway) = start(PATIENT);
+    assert_eq!(look_up(&gateway).await, Found::Nothing);
+    let outcome = charge(&gateway).await;
+    let Outcome::Approved(approval) = &outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((approval.captured, approval.amount_minor), (true, 1250));
+    assert_eq!(approval.payment.as_deref(), Some("ch_1"));
+    assert_eq!(charge(&gateway).await, outcome);
+    assert_eq!(look_up(&gateway).await, Found::Payment(outcome.clone()));
+    assert_eq!(provider.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn an_authorization_is_held() {
+    let (_provider, gateway) = start(PATIENT);
+    let mut hold = call(gateway.pinned());
+    hold.step = Step::Authorize;
+    let outcome = gateway.call(hold).await;
+    let Outcome::Approved(approval) = &outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((approval.captured, approval.amount_minor), (false, 1250));
+}
+
+#[tokio::test]
+async fn a_declined_card_is_declined_by_call_and_by_lookup() {
+    let (provider, gateway) = start(PATIENT);
+    let mut poor = call(gateway.pinned());
+    poor.payment_method = Masked::new("pm_card_chargeDeclinedInsufficientFunds".to_owned());
+    let outcome = gateway.call(poor).await;
+    let Outcome::Declined(decline) = &outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(decline.decline_code.as_deref(), Some("insufficient_funds"));
+    assert!(decline.reference.is_some());
+    assert_eq!(look_up(&gateway).await, Found::Payment(outcome.clone()));
+    assert_eq!(provider.effects().len(), 0);
+}
+
+#[tokio::test]
+async fn a_key_reused_for_another_payment_is_unreadable() {
+    let (provider, gateway) = start(PATIENT);
+    charge(&gateway).await;
+    let mut other = call(gateway.pinned());
+    other.payment = "ch_2".to_owned();
+    assert_eq!(gateway.call(other).await, Outcome::Unknown(Cause::Unreadable));
+    assert_eq!(provider.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_error_before_or_after_the_effect_looks_the_same() {
+    let before = Faults {
+        error_before: 1.0,
+        ..Faults::default()
+    };
+    let after = Faults {
+        error_after: 1.0,
+        ..Faults::default()
+    };
+    doubted(before, Cause::ServerError, 0).await;
+    doubted(after, Cause::ServerError, 1).await;
+}
+
+#[tokio::test]
+async fn a_cut_before_or_after_the_effect_looks_the_same() {
+    let before = Faults {
+        drop_before: 1.0,
+        ..Faults::default()
+    };
+    let after = Faults {
+        drop_after: 1.0,
+        ..Faults::default()
+    };
+    doubted(before, Cause::Cut, 0).await;
+    doubted(after, Cause::Cut, 1).await;
+}
+
+#[tokio::test]
+async fn an_effect_without_an_answer_is_a_timeout() {
+    let (provider, gateway) = start(HASTY);
+    let hang = Faults {
+        hang_after: 1.0,
+        ..Faults::default()
+    };
+    provider.set_faults(hang).unwrap();
+    assert_eq!(charge(&gateway).await, Outcome::Unknown(Cause::Timeout));
+    assert_eq!(provider.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_executes_twice_is_seen_as_several() {
+    let (provider, gateway) = start(PATIENT);
+    let twice = Faults {
+        duplicate: 1.0,
+        ..Faults::default()
+    };
+    provider.set_faults(twice).unwrap();
+    charge(&gateway).await;
+    assert_eq!(provider.effects().len(), 2);
+    assert_eq!(look_up(&gateway).await, Found::Several);
+}
+
+/// Deadlines so short that they fall before, into and after the moment of sending.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_not_to_be_sent_is_never_executed() {
+    let (provider, patient) = start(PATIENT);
+    let mut not_sent = HashSet::new();
+    for round in 0..24_u64 {
+        let url = format!("stripe+http://{KEY}@{}", provider.addr());
+        let mut rushed = settings(&url, Duration::from_millis(1 + round % 6));
+        rushed.connections_max = 64;
+        let gateway = Arc::new(StripeGateway::new(rushed).unwrap());
+        let mut calls = tokio::task::JoinSet::new();
+        for number in 0..64 {
+            let gateway = Arc::clone(&gateway);
+            calls.spawn(async move {
+                let mut call = call(gateway.pinned());
+                call.payment = format!("ch_{round}_{number}");
+                call.key = format!("cf_{round}_{number}");
+                let payment = call.payment.clone();
+                (payment, gateway.call(call).await)
+            });
+        }
+        while let Some(done) = calls.join_next().await {
+            let (payment, outcome) = done.unwrap();
+            if matches!(outcome, Outcome::NotSent | Outcome::Busy { .. }) {
+                not_sent.insert(payment);
+            }
+        }
+    }
+    // One more exchange, for what was still on its way.
+    charge(&patient).await;
+    for effect in provider.effects() {
+        let payment = effect.payment.unwrap();
+        assert!(!not_sent.contains(&*payment), "{payment} was executed");
+    }
+}

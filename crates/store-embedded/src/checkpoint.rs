@@ -1,0 +1,118 @@
+//! Keeps the write-ahead log short without making commits wait.
+//!
+//! A thread copies the log into the database in small steps while commits go on. The log can only start over when
+//! nothing of it is left to copy, which under constant load never happens by itself: once it is long and nearly
+//! copied, the thread asks the writer to copy the small rest between two groups.
+
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+/// Frames of 4 KiB that are waited for before a step: 4 MiB.
+const STEP: u32 = 1_024;
+/// Frames after which the log should start over: 16 MiB.
+const LONG: u32 = 4_096;
+/// Frames the writer may be asked to copy itself: 1 MiB.
+const REST: u32 = 256;
+/// Steps in a row that try to get the rest that small, before the writer copies what there is.
+const STEPS_MAX: u32 = 6;
+/// Frames at which an operator should know: 256 MiB. Only a foreign reader can bring the log there.
+const ALARM: u32 = 65_536;
+
+/// What the writer and the checkpointer tell each other.
+#[derive(Debug)]
+pub(crate) struct Wal {
+    frames: AtomicU32,
+    copied: AtomicU32,
+    finish: AtomicBool,
+    wake: SyncSender<()>,
+}
+
+impl Wal {
+    pub(crate) fn new() -> (Arc<Wal>, Receiver<()>) {
+        let (wake, woken) = sync_channel(1);
+        let wal = Wal {
+            frames: AtomicU32::new(0),
+            copied: AtomicU32::new(0),
+            finish: AtomicBool::new(false),
+            wake,
+        };
+        (Arc::new(wal), woken)
+    }
+
+    /// Told by SQLite after every commit how long the log is.
+    pub(crate) fn grew_to(&self, frames: i32) {
+        self.frames
+            .store(u32::try_from(frames).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The writer stands between two groups.
+    pub(crate) fn between_groups(&self, db: &Connection) {
+        if self.finish.swap(false, Ordering::AcqRel) {
+            self.step(db);
+        } else if self.left() >= STEP {
+            match self.wake.try_send(()) {
+                // Full: it is awake already. Disconnected: it ended with the store.
+                Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+            }
+        }
+    }
+
+    fn left(&self) -> u32 {
+        let frames = self.frames.load(Ordering::Relaxed);
+        let copied = self.copied.load(Ordering::Relaxed);
+        // A log shorter than what was copied of it has started over.
+        if frames < copied {
+            frames
+        } else {
+            frames.saturating_sub(copied)
+        }
+    }
+
+    /// Copies what is there now. Readers and the writer are not waited for.
+    fn step(&self, db: &Connection) {
+        let copied = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
+        match copied {
+            Ok(frames) => self
+                .copied
+                .store(u32::try_from(frames).unwrap_or(0), Ordering::Relaxed),
+            // Nothing is lost: the log keeps what could not be copied, and the next step tries again.
+            Err(error) => tracing::warn!(%error, "a checkpoint of the store failed; it is tried again"),
+        }
+    }
+}
+
+/// The checkpointer's thread: it ends when the store drops `stop`'s other end.
+pub(crate) fn run(db: &Connection, wal: &Wal, woken: &Receiver<()>, stop: &AtomicBool) {
+    let mut alarmed = false;
+    while woken.recv().is_ok() && !stop.load(Ordering::Acquire) {
+        for step in 1..=STEPS_MAX {
+            if wal.finish.load(Ordering::Acquire) {
+                break;
+            }
+            wal.step(db);
+            let frames = wal.frames.load(Ordering::Relaxed);
+            let left = wal.left();
+            if frames > ALARM && !alarmed {
+                tracing::warn!(frames, "the store's log grows: another program reads the database for long");
+            }
+            alarmed = frames > ALARM;
+            if frames < LONG || left == 0 {
+                break;
+            }
+            if left <= REST || step == STEPS_MAX {
+                wal.finish.store(true, Ordering::Release);
+            }
+        }
+    }
+}
+
+impl Wal {
+    /// Wakes the checkpointer so that it sees it should end.
+    pub(crate) fn wake(&self) {
+        match self.wake.try_send(()) {
+            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+        }
+    }
+}

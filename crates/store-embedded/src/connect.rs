@@ -1,0 +1,114 @@
+//! Opens connections, each set up for what it does: the writer, the checkpointer, the readers.
+
+use crate::error::OpenError;
+use crate::options::Options;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Only another program can hold the write lock, and only for a moment, or it is an operator who forgot it.
+const BUSY: Duration = Duration::from_secs(2);
+/// More statements than there are.
+const STATEMENTS: usize = 64;
+/// What the log is cut back to if it ever grew beyond its bound.
+const LOG_KEPT_BYTES: u32 = 64 << 20;
+/// Pages the writer keeps in memory, in KiB: the upper levels and the right edges of every tree.
+const WRITER_CACHE_KIB: u32 = 64 << 10;
+/// Pages each reader keeps; below it stands the kernel's own cache.
+const READER_CACHE_KIB: u32 = 8 << 10;
+
+/// The database's file in `dir`.
+pub(crate) fn file(dir: &Path) -> PathBuf {
+    dir.join("counterfoil.db")
+}
+
+/// Makes the directory and an empty database that only its owner can read, both durably.
+pub(crate) fn create(dir: &Path) -> Result<(), OpenError> {
+    match std::fs::create_dir(dir) {
+        Ok(()) => sync_directory(dir.parent().filter(|parent| *parent != Path::new("")))?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            if !dir.is_dir() {
+                return Err(OpenError::NotADirectory);
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// Makes the database's file if it is not there.
+pub(crate) fn create_file(dir: &Path) -> Result<(), OpenError> {
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file(dir));
+    match made {
+        Ok(_) => sync_directory(Some(dir)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn sync_directory(dir: Option<&Path>) -> Result<(), OpenError> {
+    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(())
+}
+
+/// The one connection that writes.
+pub(crate) fn writer(dir: &Path, options: &Options) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(file(dir), flags)?;
+    prepare(&db, WRITER_CACHE_KIB)?;
+    if let Some(pages) = options.pages_max {
+        db.execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
+    }
+    Ok(db)
+}
+
+/// Puts the writer's connection into its lasting mode; only to be done on a file that is known to be ours.
+pub(crate) fn write_ahead(db: &Connection) -> Result<(), OpenError> {
+    let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(OpenError::Io(format!(
+            "the file system does not support a write-ahead log (journal mode stays {mode}): use a local disk"
+        )));
+    }
+    db.execute_batch(&format!(
+        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = {LOG_KEPT_BYTES};"
+    ))?;
+    Ok(())
+}
+
+/// The connection checkpoints run on.
+pub(crate) fn checkpointer(dir: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(file(dir), flags)?;
+    prepare(&db, READER_CACHE_KIB)?;
+    db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
+    Ok(db)
+}
+
+/// A connection that cannot write.
+pub(crate) fn reader(dir: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(file(dir), flags)?;
+    prepare(&db, READER_CACHE_KIB)?;
+    db.execute_batch("PRAGMA query_only = ON")?;
+    Ok(db)
+}
+
+fn prepare(db: &Connection, cache_kib: u32) -> Result<(), OpenError> {
+    db.busy_timeout(BUSY)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    // The page size counts only when the file is still empty. Cells are checked as pages are read: damage is
+    // found where it is, not where it leads.
+    db.execute_batch(&format!(
+        "PRAGMA page_size = 4096; PRAGMA cache_size = -{cache_kib}; PRAGMA temp_store = MEMORY; \
+         PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+    ))?;
+    Ok(())
+}

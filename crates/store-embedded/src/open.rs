@@ -1,0 +1,115 @@
+//! Opens a store: directory, lock, file, format, clock, threads, in this order. Nothing here looks at more than a
+//! handful of pages, so opening takes as long with a million charges as with none.
+
+use crate::checkpoint::{self, Wal};
+use crate::clock::{Anchor, Clock};
+use crate::connect;
+use crate::error::OpenError;
+use crate::lock::Lock;
+use crate::options::Options;
+use crate::readers::Readers;
+use crate::schema::{self, FORMAT, Found};
+use crate::store::{EmbeddedStore, Running};
+use crate::tables::{commits, meta};
+use crate::writer::{Health, Queue, Writer};
+use counterfoil_core::types::time::Time;
+use rusqlite::Connection;
+use rusqlite::hooks::Wal as HookedWal;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::Builder;
+
+impl EmbeddedStore {
+    /// Opens the store in `dir` for reading and writing, and makes it if there is none. No other process can open
+    /// it for writing meanwhile.
+    pub fn open(dir: &Path, options: Options) -> Result<EmbeddedStore, OpenError> {
+        connect::create(dir)?;
+        let lock = Lock::take(dir)?;
+        connect::create_file(dir)?;
+        let mut db = connect::writer(dir, &options)?;
+        let found = schema::identify(&db)?;
+        connect::write_ahead(&db)?;
+        schema::migrate(&mut db, found)?;
+
+        let secret = meta::secret(&db)?;
+        let (position, high_water) = high_water(&db)?;
+        let anchor = Anchor::resume(meta::anchor(&db)?, high_water, options.time.as_ref());
+        meta::put_anchor(&mut db, &anchor)?;
+        let clock = Arc::new(Clock::new(Arc::clone(&options.time), anchor));
+
+        let readers = readers(dir, options.readers)?;
+        let (wal, woken) = Wal::new();
+        let told = Arc::clone(&wal);
+        db.wal_hook(Some(move |_: &mut HookedWal, frames| {
+            told.grew_to(frames);
+            Ok(())
+        }))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let checkpointer = {
+            let (db, wal, stop) = (connect::checkpointer(dir)?, Arc::clone(&wal), Arc::clone(&stop));
+            Builder::new()
+                .name("store-checkpoint".to_owned())
+                .spawn(move || checkpoint::run(&db, &wal, &woken, &stop))?
+        };
+        let health = Arc::new(Health::default());
+        let writer = Writer::new(
+            db,
+            position,
+            Arc::clone(&clock),
+            Arc::clone(&wal),
+            Arc::clone(&health),
+            options,
+        );
+        let queue = Queue::start(writer)?;
+        Ok(EmbeddedStore {
+            secret,
+            clock,
+            readers,
+            running: Some(Running {
+                queue,
+                health,
+                wal,
+                stop,
+                checkpointer: Some(checkpointer),
+                _lock: lock,
+            }),
+        })
+    }
+
+    /// Opens the store in `dir` for reading only, whether or not a server has it open. Commits are refused.
+    pub fn open_read_only(dir: &Path) -> Result<EmbeddedStore, OpenError> {
+        if dir.exists() && !dir.is_dir() {
+            return Err(OpenError::NotADirectory);
+        }
+        if !connect::file(dir).exists() {
+            return Err(OpenError::Absent);
+        }
+        let options = Options::default();
+        let db = connect::reader(dir)?;
+        match schema::identify(&db)? {
+            Found::Fresh => return Err(OpenError::Absent),
+            Found::Format(FORMAT) => {}
+            Found::Format(found) => return Err(OpenError::OlderFormat { found, known: FORMAT }),
+        }
+        let (_, high_water) = high_water(&db)?;
+        let anchor = Anchor::resume(meta::anchor(&db)?, high_water, options.time.as_ref());
+        Ok(EmbeddedStore {
+            secret: meta::secret(&db)?,
+            clock: Arc::new(Clock::new(options.time, anchor)),
+            readers: readers(dir, options.readers)?,
+            running: None,
+        })
+    }
+}
+
+fn high_water(db: &Connection) -> Result<(u64, Time), OpenError> {
+    let last = commits::last(db)?;
+    Ok(last.map_or((0, Time::EPOCH), |last| (last.position.0, last.at)))
+}
+
+fn readers(dir: &Path, count: usize) -> Result<Readers, OpenError> {
+    let connections: Result<Vec<Connection>, OpenError> =
+        (0..count.max(1)).map(|_| connect::reader(dir)).collect();
+    connections.map(Readers::new)
+}

@@ -1,0 +1,86 @@
+//! The format of the database file and how an older one is brought forward.
+//!
+//! A step is SQL that turns one version into the next; it runs in one transaction with the mark of its version,
+//! so a crash leaves the old format or the new one. Steps are never edited once released: old files pass through
+//! all that are younger than they are.
+
+use crate::error::OpenError;
+use rusqlite::Connection;
+
+/// Marks the file as Counterfoil's: `Cofo`.
+pub(crate) const APPLICATION_ID: i32 = 0x436f_666f;
+
+/// Step `n` (counted from 1) leads from format `n - 1` to format `n`.
+const STEPS: [&str; 1] = [include_str!("v1.sql")];
+
+/// The format this build writes.
+pub const FORMAT: u32 = 1;
+const _: () = assert!(
+    STEPS.len() == 1 && FORMAT == 1,
+    "a new step makes a new format"
+);
+
+/// What a file says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing was ever written.
+    Fresh,
+    /// A store of this format.
+    Format(u32),
+}
+
+/// Reads the marks of the file and refuses what this build cannot read.
+pub(crate) fn identify(db: &Connection) -> Result<Found, OpenError> {
+    let id: i32 = db.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let tables: bool = db.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))?;
+    if id == 0 && version == 0 && !tables {
+        return Ok(Found::Fresh);
+    }
+    if id != APPLICATION_ID {
+        return Err(OpenError::Foreign);
+    }
+    let found = u32::try_from(version)
+        .map_err(|_| OpenError::Corrupt(format!("the format version reads {version}")))?;
+    if found > FORMAT {
+        return Err(OpenError::NewerFormat { found, known: FORMAT });
+    }
+    Ok(Found::Format(found))
+}
+
+/// Brings the file to [`FORMAT`]; a fresh one gets its instance secret with the first step.
+pub(crate) fn migrate(db: &mut Connection, found: Found) -> Result<(), OpenError> {
+    let from = match found {
+        Found::Fresh => 0,
+        Found::Format(version) => version,
+    };
+    for (version, step) in (1_u32..).zip(STEPS) {
+        if version <= from {
+            continue;
+        }
+        let transaction = db.transaction()?;
+        transaction.execute_batch(step)?;
+        if version == 1 {
+            transaction.execute(
+                "INSERT INTO meta (key, value) VALUES ('secret', ?1)",
+                [fresh_secret()?],
+            )?;
+        }
+        transaction.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"
+        ))?;
+        transaction.commit()?;
+        tracing::info!(version, "the store's format was brought forward");
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the instance secret is made once, with the store"
+)]
+fn fresh_secret() -> Result<[u8; 32], OpenError> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(|error| OpenError::Io(format!("no random bytes: {error}")))?;
+    Ok(secret)
+}

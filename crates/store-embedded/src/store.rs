@@ -1,0 +1,130 @@
+//! The store itself: the port's questions, answered by the readers, the writer and the clock.
+
+use crate::checkpoint::Wal;
+use crate::clock::Clock;
+use crate::lock::Lock;
+use crate::readers::Readers;
+use crate::tables;
+use crate::writer::{Health, Queue};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId};
+use counterfoil_core::types::id::SetId;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::time::Time;
+use counterfoil_store::{
+    ChangeSet, CommitError, Committed, Due, Position, ReadError, Receipt, Row, RowKey, Scan, Store, Tally,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// A store in a directory of this machine.
+#[derive(Debug)]
+pub struct EmbeddedStore {
+    pub(crate) secret: Masked<[u8; 32]>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) readers: Readers,
+    /// Absent when the store was opened for reading only.
+    pub(crate) running: Option<Running>,
+}
+
+/// What a store that is open for writing keeps going. The lock is dropped last.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) queue: Queue,
+    pub(crate) health: Arc<Health>,
+    pub(crate) wal: Arc<Wal>,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) checkpointer: Option<JoinHandle<()>>,
+    pub(crate) _lock: Lock,
+}
+
+impl Store for EmbeddedStore {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn secret(&self) -> Masked<[u8; 32]> {
+        self.secret.clone()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.running.is_some()
+    }
+
+    fn recall(&self, id: ClaimId) -> Option<Claim> {
+        self.readers.with(|db| tables::claims::load(db, id)).ok().flatten()
+    }
+
+    async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
+        self.readers.with(|db| {
+            if let [key] = keys.as_slice() {
+                return Ok(vec![tables::load(db, key)?]);
+            }
+            // One transaction sees one moment.
+            let moment = db.unchecked_transaction()?;
+            let rows: rusqlite::Result<Vec<Option<Row>>> =
+                keys.iter().map(|key| tables::load(&moment, key)).collect();
+            moment.finish()?;
+            rows
+        })
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
+        self.readers.with(|db| tables::scan(db, &scan))
+    }
+
+    async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
+        self.readers.with(|db| tables::due(db, due, now, limit))
+    }
+
+    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+        let Some(running) = &self.running else {
+            return Err(CommitError::Unavailable(
+                "the store was opened for reading only".to_owned(),
+            ));
+        };
+        running.queue.commit(set).await
+    }
+
+    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+        // After a sync that failed, a set that is not visible now may still be found by the next opening.
+        if let Some(ailment) = self.running.as_ref().and_then(|running| running.health.ailment()) {
+            return Err(ReadError(ailment.to_owned()));
+        }
+        self.readers.with(|db| tables::commits::of_set(db, id))
+    }
+
+    async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
+        self.readers
+            .with(|db| tables::commits::after(db, after, tables::bound(limit)))
+    }
+
+    async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
+        self.readers.with(|db| tables::outbox::tally(db, now))
+    }
+}
+
+impl EmbeddedStore {
+    /// Commits what waits, copies the log into the database and closes the files. Dropping the store does the same.
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let db = running.queue.stop();
+        running.stop.store(true, Ordering::Release);
+        running.wal.wake();
+        if let Some(thread) = running.checkpointer.take() {
+            // A checkpointer that panicked left the log as it is: it is read at the next opening.
+            let _ = thread.join();
+        }
+        self.readers = Readers::new(Vec::new());
+        let truncated = db.map(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        if let Some(Err(error)) = truncated {
+            tracing::warn!(%error, "the store's log could not be copied at the end; the next opening reads it");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Audit records, clustered by charge: a timeline is one range, and nothing here is ever written twice.
+
+use super::{cell, one_row};
+use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::ulid::Ulid;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+macro_rules! columns {
+    () => {
+        "subject, id, tenant, at, fence, kind, detail"
+    };
+}
+
+const BY_KEY: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM audit_log WHERE subject = ?1 AND id = ?2"
+);
+/// No id is shorter than the empty one, so it stands for "from the beginning".
+const TIMELINE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM audit_log WHERE subject = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+);
+const INSERT: &str = concat!(
+    "INSERT INTO audit_log (",
+    columns!(),
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+);
+
+pub(super) fn load(db: &Connection, subject: ChargeId, id: Ulid) -> Result<Option<Record>> {
+    db.prepare_cached(BY_KEY)?
+        .query_row(params![subject.to_i64(), id.to_bytes()], read)
+        .optional()
+}
+
+pub(super) fn timeline(
+    db: &Connection,
+    subject: ChargeId,
+    after: Option<Ulid>,
+    limit: i64,
+) -> Result<Vec<Record>> {
+    let after = after.map(Ulid::to_bytes);
+    let after = after.as_ref().map_or(&[][..], <[u8; 16]>::as_slice);
+    db.prepare_cached(TIMELINE)?
+        .query_map(params![subject.to_i64(), after, limit], read)?
+        .collect()
+}
+
+pub(super) fn insert(db: &Connection, record: &Record) -> Result<()> {
+    one_row(db.prepare_cached(INSERT)?.execute(params![
+        record.subject.to_i64(),
+        record.id.to_bytes(),
+        record.tenant.to_i64(),
+        record.at.ms(),
+        record.fence,
+        record.kind.name(),
+        record.detail,
+    ])?)
+}
+
+fn read(row: &Row<'_>) -> Result<Record> {
+    Ok(Record {
+        subject: cell::charge(row, 0)?,
+        id: cell::ulid(row, 1)?,
+        tenant: cell::tenant(row, 2)?,
+        at: cell::time(row, 3)?,
+        fence: row.get(4)?,
+        kind: cell::word(row, 5, Kind::parse)?,
+        detail: row.get(6)?,
+    })
+}

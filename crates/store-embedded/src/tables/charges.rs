@@ -1,0 +1,137 @@
+//! Charges, by their sequential id, with an index by tenant for lists.
+
+use super::{cell, one_row};
+use crate::codec::metadata;
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+macro_rules! columns {
+    () => {
+        "id, tenant, amount_minor, asset, payment_method, capture, destination, description, metadata, status, \
+         provider, provider_reference, failure, decline_code, created_at, revision"
+    };
+}
+
+const BY_ID: &str = concat!("SELECT ", columns!(), " FROM charges WHERE id = ?1");
+const AFTER: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM charges WHERE id > ?1 ORDER BY id LIMIT ?2"
+);
+const OF_TENANT: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM charges WHERE tenant = ?1 ORDER BY id DESC LIMIT ?2"
+);
+const OF_TENANT_BEFORE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM charges WHERE tenant = ?1 AND id < ?3 ORDER BY id DESC LIMIT ?2"
+);
+const INSERT: &str = concat!(
+    "INSERT INTO charges (",
+    columns!(),
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
+);
+/// The order is fixed at creation and stays out.
+const UPDATE: &str = "UPDATE charges SET status = ?2, provider = ?3, provider_reference = ?4, failure = ?5, \
+    decline_code = ?6, created_at = ?7, revision = ?8 WHERE id = ?1";
+
+pub(super) fn load(db: &Connection, id: ChargeId) -> Result<Option<Charge>> {
+    db.prepare_cached(BY_ID)?
+        .query_row([id.to_i64()], read)
+        .optional()
+}
+
+pub(super) fn after(db: &Connection, after: Option<ChargeId>, limit: i64) -> Result<Vec<Charge>> {
+    let mut statement = db.prepare_cached(AFTER)?;
+    let after = after.map_or(i64::MIN, ChargeId::to_i64);
+    statement.query_map(params![after, limit], read)?.collect()
+}
+
+pub(super) fn of_tenant(
+    db: &Connection,
+    tenant: TenantId,
+    before: Option<ChargeId>,
+    limit: i64,
+) -> Result<Vec<Charge>> {
+    match before {
+        None => db
+            .prepare_cached(OF_TENANT)?
+            .query_map(params![tenant.to_i64(), limit], read)?
+            .collect(),
+        Some(before) => db
+            .prepare_cached(OF_TENANT_BEFORE)?
+            .query_map(params![tenant.to_i64(), limit, before.to_i64()], read)?
+            .collect(),
+    }
+}
+
+pub(super) fn insert(db: &Connection, charge: &Charge) -> Result<()> {
+    let order = &charge.order;
+    one_row(db.prepare_cached(INSERT)?.execute(params![
+        charge.id.to_i64(),
+        charge.tenant.to_i64(),
+        order.amount.minor(),
+        order.amount.asset().code(),
+        order.payment_method.reveal(),
+        order.capture,
+        order.destination.to_i64(),
+        order.description.as_ref().map(Masked::reveal),
+        metadata::encode(&order.metadata),
+        charge.status.name(),
+        charge.provider,
+        charge.provider_reference,
+        charge.failure.as_ref().map(|failure| failure.code.name()),
+        charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+        charge.created_at.ms(),
+        charge.revision,
+    ])?)
+}
+
+pub(super) fn replace(db: &Connection, charge: &Charge) -> Result<()> {
+    one_row(db.prepare_cached(UPDATE)?.execute(params![
+        charge.id.to_i64(),
+        charge.status.name(),
+        charge.provider,
+        charge.provider_reference,
+        charge.failure.as_ref().map(|failure| failure.code.name()),
+        charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+        charge.created_at.ms(),
+        charge.revision,
+    ])?)
+}
+
+fn read(row: &Row<'_>) -> Result<Charge> {
+    let asset = cell::word(row, 3, |code| Asset::parse(code).ok())?;
+    let failure = cell::optional_word(row, 12, FailureCode::parse)?;
+    Ok(Charge {
+        id: cell::charge(row, 0)?,
+        tenant: cell::tenant(row, 1)?,
+        order: Order {
+            amount: Money::new(row.get(2)?, asset).map_err(|_| cell::damaged(2, Type::Integer))?,
+            payment_method: Masked::new(row.get(4)?),
+            capture: row.get(5)?,
+            destination: AccountId::from_i64(row.get(6)?),
+            description: row.get::<_, Option<String>>(7)?.map(Masked::new),
+            metadata: cell::word(row, 8, metadata::decode)?,
+        },
+        status: cell::word(row, 9, Status::parse)?,
+        provider: row.get(10)?,
+        provider_reference: row.get(11)?,
+        failure: match failure {
+            None => None,
+            Some(code) => Some(Failure {
+                code,
+                decline_code: row.get(13)?,
+            }),
+        },
+        created_at: cell::time(row, 14)?,
+        revision: row.get(15)?,
+    })
+}

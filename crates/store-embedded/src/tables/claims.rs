@@ -1,0 +1,245 @@
+//! The idempotency records. The row's place is the sequential id of what the claim made; its random id is only in
+//! an index, so answers of any size never pass through a tree in random order.
+
+use super::{cell, one_row};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Settled, State};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::types::id::{ChargeId, Holder};
+use counterfoil_core::types::time::Time;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+macro_rules! columns {
+    () => {
+        "subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, state, holder, \
+         lease_until, lease_ceiling, not_before, replay_until, tombstone_until, status, media, location, body"
+    };
+}
+
+const BY_ID: &str = concat!("SELECT ", columns!(), " FROM claims WHERE id = ?1");
+const AFTER: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM claims WHERE subject > ?1 ORDER BY subject LIMIT ?2"
+);
+const DUE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM claims WHERE sweep_at IS NOT NULL AND sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2"
+);
+const INSERT: &str = concat!(
+    "INSERT INTO claims (",
+    columns!(),
+    ", sweep_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+);
+/// The id stays out, so that its index is not touched; tenant, fingerprint and creation may not change.
+const UPDATE: &str = "UPDATE claims SET request = ?3, fence = ?4, revision = ?5, attempts = ?6, state = ?7, \
+    holder = ?8, lease_until = ?9, lease_ceiling = ?10, not_before = ?11, replay_until = ?12, \
+    tombstone_until = ?13, status = ?14, media = ?15, location = ?16, body = ?17, sweep_at = ?18 \
+    WHERE subject = ?1 AND id = ?2";
+/// The key means a new request: the row moves to its new subject.
+const REUSE: &str = "UPDATE claims SET subject = ?1, tenant = ?3, fingerprint = ?4, request = ?5, created_at = ?6, \
+    fence = ?7, revision = ?8, attempts = ?9, state = ?10, holder = ?11, lease_until = ?12, lease_ceiling = ?13, \
+    not_before = ?14, replay_until = ?15, tombstone_until = ?16, status = ?17, media = ?18, location = ?19, \
+    body = ?20, sweep_at = ?21 WHERE id = ?2";
+
+pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
+    db.prepare_cached(BY_ID)?
+        .query_row([id.digest().as_bytes()], read)
+        .optional()
+}
+
+pub(super) fn after(db: &Connection, after: Option<ChargeId>, limit: i64) -> Result<Vec<Claim>> {
+    let mut statement = db.prepare_cached(AFTER)?;
+    let after = after.map_or(i64::MIN, ChargeId::to_i64);
+    statement.query_map(params![after, limit], read)?.collect()
+}
+
+pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Claim>> {
+    let mut statement = db.prepare_cached(DUE)?;
+    statement.query_map(params![now.ms(), limit], read)?.collect()
+}
+
+pub(super) fn insert(db: &Connection, claim: &Claim) -> Result<()> {
+    write_whole(db, INSERT, claim)
+}
+
+pub(super) fn replace(db: &Connection, claim: &Claim) -> Result<()> {
+    let cells = Cells::of(&claim.state);
+    let changed = db.prepare_cached(UPDATE)?.execute(params![
+        claim.subject.to_i64(),
+        claim.id.digest().as_bytes(),
+        claim.request.to_bytes(),
+        claim.fence,
+        claim.revision,
+        claim.attempts,
+        claim.state.name(),
+        cells.holder,
+        cells.lease_until,
+        cells.lease_ceiling,
+        cells.not_before,
+        cells.replay_until,
+        cells.tombstone_until,
+        cells.status,
+        cells.media,
+        cells.location,
+        cells.body,
+        claim.sweep_at().map(Time::ms),
+    ])?;
+    if changed == 0 {
+        return write_whole(db, REUSE, claim);
+    }
+    one_row(changed)
+}
+
+pub(super) fn remove(db: &Connection, id: ClaimId) -> Result<()> {
+    one_row(
+        db.prepare_cached("DELETE FROM claims WHERE id = ?1")?
+            .execute([id.digest().as_bytes()])?,
+    )
+}
+
+fn write_whole(db: &Connection, sql: &str, claim: &Claim) -> Result<()> {
+    let cells = Cells::of(&claim.state);
+    one_row(db.prepare_cached(sql)?.execute(params![
+        claim.subject.to_i64(),
+        claim.id.digest().as_bytes(),
+        claim.tenant.to_i64(),
+        claim.fingerprint.digest().as_bytes(),
+        claim.request.to_bytes(),
+        claim.created_at.ms(),
+        claim.fence,
+        claim.revision,
+        claim.attempts,
+        claim.state.name(),
+        cells.holder,
+        cells.lease_until,
+        cells.lease_ceiling,
+        cells.not_before,
+        cells.replay_until,
+        cells.tombstone_until,
+        cells.status,
+        cells.media,
+        cells.location,
+        cells.body,
+        claim.sweep_at().map(Time::ms),
+    ])?)
+}
+
+/// The columns that only some states have.
+#[derive(Default)]
+struct Cells<'a> {
+    holder: Option<i64>,
+    lease_until: Option<i64>,
+    lease_ceiling: Option<i64>,
+    not_before: Option<i64>,
+    replay_until: Option<i64>,
+    tombstone_until: Option<i64>,
+    status: Option<u16>,
+    media: Option<&'static str>,
+    location: Option<&'a str>,
+    body: Option<&'a [u8]>,
+}
+
+impl Cells<'_> {
+    fn of(state: &State) -> Cells<'_> {
+        match state {
+            State::InFlight(lease) | State::Uncertain(Hold::Held(lease)) => Cells {
+                holder: Some(lease.holder.to_i64()),
+                lease_until: Some(lease.until.ms()),
+                lease_ceiling: Some(lease.ceiling.ms()),
+                ..Cells::default()
+            },
+            State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => Cells {
+                not_before: Some(not_before.ms()),
+                ..Cells::default()
+            },
+            State::Completed(settled) | State::FailedTerminal(settled) => Cells {
+                replay_until: Some(settled.windows.replay_until.ms()),
+                tombstone_until: Some(settled.windows.tombstone_until.ms()),
+                status: Some(settled.reply.status),
+                media: Some(media_word(settled.reply.media)),
+                location: settled.reply.location.as_deref(),
+                body: Some(&settled.reply.body),
+                ..Cells::default()
+            },
+            State::Expired { tombstone_until } => Cells {
+                tombstone_until: Some(tombstone_until.ms()),
+                ..Cells::default()
+            },
+        }
+    }
+}
+
+pub(super) fn read(row: &Row<'_>) -> Result<Claim> {
+    Ok(Claim {
+        subject: cell::charge(row, 0)?,
+        id: ClaimId::from_digest(cell::digest(row, 1)?),
+        tenant: cell::tenant(row, 2)?,
+        fingerprint: Fingerprint::from_digest(cell::digest(row, 3)?),
+        request: cell::ulid(row, 4)?,
+        created_at: cell::time(row, 5)?,
+        fence: row.get(6)?,
+        revision: row.get(7)?,
+        attempts: row.get(8)?,
+        state: read_state(row)?,
+    })
+}
+
+fn read_state(row: &Row<'_>) -> Result<State> {
+    let name = row.get_ref(9)?.as_str().unwrap_or_default();
+    Ok(match name {
+        "in_flight" => State::InFlight(read_lease(row)?),
+        "failed_retry" => State::FailedRetry {
+            not_before: cell::time(row, 13)?,
+        },
+        "uncertain" if row.get_ref(10)?.data_type() == Type::Null => State::Uncertain(Hold::Waiting {
+            not_before: cell::time(row, 13)?,
+        }),
+        "uncertain" => State::Uncertain(Hold::Held(read_lease(row)?)),
+        "completed" => State::Completed(read_settled(row)?),
+        "failed_terminal" => State::FailedTerminal(read_settled(row)?),
+        "expired" => State::Expired {
+            tombstone_until: cell::time(row, 15)?,
+        },
+        _ => return Err(cell::damaged(9, Type::Text)),
+    })
+}
+
+fn read_lease(row: &Row<'_>) -> Result<Lease> {
+    Ok(Lease {
+        holder: Holder::from_i64(row.get(10)?),
+        until: cell::time(row, 11)?,
+        ceiling: cell::time(row, 12)?,
+    })
+}
+
+fn read_settled(row: &Row<'_>) -> Result<Settled> {
+    Ok(Settled {
+        reply: Reply {
+            status: row.get(16)?,
+            media: cell::word(row, 17, media)?,
+            location: row.get(18)?,
+            body: row.get::<_, Vec<u8>>(19)?.into(),
+        },
+        windows: Windows {
+            replay_until: cell::time(row, 14)?,
+            tombstone_until: cell::time(row, 15)?,
+        },
+    })
+}
+
+const fn media_word(media: Media) -> &'static str {
+    match media {
+        Media::Json => "json",
+        Media::Problem => "problem",
+    }
+}
+
+fn media(word: &str) -> Option<Media> {
+    [Media::Json, Media::Problem]
+        .into_iter()
+        .find(|media| media_word(*media) == word)
+}

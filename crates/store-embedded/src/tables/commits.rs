@@ -1,0 +1,59 @@
+//! The log of commits, by position: the feed, and how a commit in doubt is resolved.
+
+use super::{cell, one_row};
+use crate::codec::touched;
+use counterfoil_core::types::id::SetId;
+use counterfoil_store::{Committed, Position, Receipt};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+const LAST: &str = "SELECT position, at FROM commits ORDER BY position DESC LIMIT 1";
+const BY_SET: &str = "SELECT position, at FROM commits WHERE set_id = ?1";
+const AFTER: &str =
+    "SELECT position, at, set_id, touched FROM commits WHERE position > ?1 ORDER BY position LIMIT ?2";
+const INSERT: &str = "INSERT INTO commits (position, set_id, at, touched) VALUES (?1, ?2, ?3, ?4)";
+
+/// The last commit.
+pub(crate) fn last(db: &Connection) -> Result<Option<Receipt>> {
+    db.prepare_cached(LAST)?.query_row([], receipt).optional()
+}
+
+/// The commit of one set.
+pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<Receipt>> {
+    db.prepare_cached(BY_SET)?
+        .query_row([set.to_i64()], receipt)
+        .optional()
+}
+
+/// Commits after a position, in order.
+pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<Vec<Committed>> {
+    let Ok(after) = i64::try_from(position.0) else {
+        return Ok(Vec::new());
+    };
+    db.prepare_cached(AFTER)?
+        .query_map(params![after, limit], |row| {
+            let bytes = row.get_ref(3)?.as_blob().unwrap_or_default();
+            Ok(Committed {
+                receipt: receipt(row)?,
+                set: SetId::from_i64(row.get(2)?),
+                touched: touched::decode(bytes).ok_or_else(|| cell::damaged(3, Type::Blob))?,
+            })
+        })?
+        .collect()
+}
+
+pub(crate) fn insert(db: &Connection, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {
+    one_row(db.prepare_cached(INSERT)?.execute(params![
+        receipt.position.0,
+        set.to_i64(),
+        receipt.at.ms(),
+        touched,
+    ])?)
+}
+
+fn receipt(row: &Row<'_>) -> Result<Receipt> {
+    Ok(Receipt {
+        position: Position(row.get(0)?),
+        at: cell::time(row, 1)?,
+    })
+}

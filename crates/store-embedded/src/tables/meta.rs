@@ -1,0 +1,44 @@
+//! What the store knows of itself: its secret, and where its clock stood when it was last opened.
+
+use crate::clock::Anchor;
+use counterfoil_core::types::mask::Masked;
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
+
+const GET: &str = "SELECT value FROM meta WHERE key = ?1";
+const PUT: &str =
+    "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+
+/// The instance secret.
+pub(crate) fn secret(db: &Connection) -> Result<Masked<[u8; 32]>> {
+    db.query_row(GET, ["secret"], |row| row.get(0)).map(Masked::new)
+}
+
+/// The clock's anchor; nothing before the first opening is done.
+pub(crate) fn anchor(db: &Connection) -> Result<Option<Anchor>> {
+    let (Some(boottime_ms), Some(store_ms)) = (get(db, "clock_boottime_ms")?, get(db, "clock_store_ms")?) else {
+        return Ok(None);
+    };
+    Ok(Some(Anchor {
+        boot_id: get(db, "clock_boot_id")?,
+        boottime_ms,
+        store_ms,
+    }))
+}
+
+/// Keeps the clock's anchor.
+pub(crate) fn put_anchor(db: &mut Connection, anchor: &Anchor) -> Result<()> {
+    let transaction = db.transaction()?;
+    put(&transaction, "clock_boot_id", &anchor.boot_id.as_deref().unwrap_or(""))?;
+    put(&transaction, "clock_boottime_ms", &anchor.boottime_ms)?;
+    put(&transaction, "clock_store_ms", &anchor.store_ms)?;
+    transaction.commit()
+}
+
+fn get<T: FromSql>(db: &Connection, key: &str) -> Result<Option<T>> {
+    db.query_row(GET, [key], |row| row.get(0)).optional()
+}
+
+fn put(db: &Connection, key: &str, value: &dyn ToSql) -> Result<()> {
+    db.execute(PUT, params![key, value]).map(|_| ())
+}

@@ -1,0 +1,30 @@
+//! The one thread that writes: it takes every set that waits, judges them in order, writes those that hold in one
+//! transaction with one sync, and then answers each.
+//!
+//! Promises: a set is answered as committed only after its group is durable; one set's refusal leaves its
+//! neighbours alone; the queue is bounded; nobody waits for ever, whatever happens to the thread.
+
+mod group;
+mod queue;
+
+pub(crate) use group::Writer;
+pub(crate) use queue::{Job, Queue};
+
+use std::sync::OnceLock;
+
+/// Whether writing may go on. Once it may not, only opening the store again helps.
+#[derive(Debug, Default)]
+pub(crate) struct Health(OnceLock<String>);
+
+impl Health {
+    /// Why nothing is written any more, if so.
+    pub(crate) fn ailment(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+
+    fn fail(&self, reason: String) {
+        tracing::error!(%reason, "the store stops writing; restart to recover");
+        // The first reason is the one that counts.
+        let _ = self.0.set(reason);
+    }
+}

@@ -1,0 +1,84 @@
+//! The bounded queue in front of the writer, and the thread behind it.
+
+use super::group::Writer;
+use crate::codec::touched;
+use crate::error::OpenError;
+use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
+use counterfoil_store::{ChangeSet, CommitError, Receipt};
+use rusqlite::Connection;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use tokio::sync::oneshot;
+
+/// A set that waits, with what can be prepared on its caller's thread.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(super) set: ChangeSet,
+    pub(super) touched: Vec<u8>,
+    pub(super) answer: oneshot::Sender<Result<Receipt, CommitError>>,
+}
+
+/// The way to the writer.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<Connection>>,
+}
+
+impl Queue {
+    /// Starts the writer's thread.
+    pub(crate) fn start(writer: Writer) -> Result<Queue, OpenError> {
+        let (jobs, waiting) = sync_channel(COMMIT_QUEUE_MAX);
+        let thread = Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || serve(writer, &waiting))?;
+        Ok(Queue {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
+    }
+
+    /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
+    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+        let id = set.id();
+        let (answer, answered) = oneshot::channel();
+        let job = Job {
+            touched: touched::encode(set.changes()),
+            set,
+            answer,
+        };
+        let jobs = self.jobs.as_ref().ok_or_else(ended)?;
+        match jobs.try_send(job) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Err(CommitError::Throttled),
+            Err(TrySendError::Disconnected(_)) => return Err(ended()),
+        }
+        // No answer means the writer died with the set in its hands: it may have been written.
+        answered.await.unwrap_or(Err(CommitError::InDoubt(id)))
+    }
+
+    /// Lets the writer finish what waits, and gives its connection back.
+    pub(crate) fn stop(&mut self) -> Option<Connection> {
+        self.jobs = None;
+        self.thread.take()?.join().ok()
+    }
+}
+
+fn ended() -> CommitError {
+    CommitError::Unavailable("the store's writer has ended; restart to recover".to_owned())
+}
+
+fn serve(mut writer: Writer, waiting: &Receiver<Job>) -> Connection {
+    let mut group = Vec::with_capacity(SETS_PER_GROUP_MAX);
+    while let Ok(first) = waiting.recv() {
+        group.push(first);
+        // What waits is taken, and more is never waited for: the group before this one was the waiting time.
+        while group.len() < SETS_PER_GROUP_MAX
+            && let Ok(job) = waiting.try_recv()
+        {
+            group.push(job);
+        }
+        writer.commit(&mut group);
+    }
+    writer.into_connection()
+}

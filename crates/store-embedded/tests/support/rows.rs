@@ -1,0 +1,162 @@
+//! Rows for tests and measurements: a charge as the engine would write it, in two sets.
+
+use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Settled, State};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::window::{Policy, Reuse};
+use counterfoil_core::outbox::{History, Outbox, Pinned};
+use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{AccountId, ChargeId, Holder, SetId, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::{ChangeSet, RowKey};
+use std::collections::BTreeMap;
+
+const HOUR: Span = Span::from_ms(3_600_000);
+
+/// Everything one charge consists of.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub claim: Claim,
+    pub charge: Charge,
+    pub outbox: Outbox,
+    pub audit: Record,
+}
+
+/// A charge with id `number`, made at `now`.
+pub fn work(number: i64, now: Time) -> Work {
+    let charge = ChargeId::from_i64(number);
+    let tenant = TenantId::from_i64(1 + number % 4);
+    let seed = Digest::of("test", &[&number.to_be_bytes()]);
+    let id = ClaimId::from_digest(seed);
+    let until = now.plus(Span::from_ms(30_000));
+    let holder = Holder { slot: 1, epoch: 1 };
+    let chance = u128::from_be_bytes(std::array::from_fn(|at| seed.as_bytes()[at]));
+    Work {
+        claim: Claim {
+            id,
+            tenant,
+            fingerprint: Fingerprint::from_digest(seed),
+            subject: charge,
+            request: Ulid::new(now, chance),
+            created_at: now,
+            fence: 1,
+            revision: 1,
+            attempts: 1,
+            state: State::InFlight(Lease {
+                holder,
+                until,
+                ceiling: now.plus(HOUR),
+            }),
+        },
+        charge: Charge {
+            id: charge,
+            tenant,
+            order: Order {
+                amount: Money::new(1_250, Asset::parse("usd").unwrap()).unwrap(),
+                payment_method: Masked::new("pm_card_visa".to_owned()),
+                capture: true,
+                destination: AccountId::from_i64(7),
+                description: Some(Masked::new("Order 1001".to_owned())),
+                metadata: BTreeMap::from([("order".to_owned(), Masked::new("1001".to_owned()))]),
+            },
+            status: Status::Processing,
+            provider: "simulator".to_owned(),
+            provider_reference: None,
+            failure: None,
+            created_at: now,
+            revision: 1,
+        },
+        outbox: Outbox {
+            charge,
+            claim: id,
+            tenant,
+            provider: Pinned {
+                profile: "simulator".to_owned(),
+                endpoint: "http://127.0.0.1:4242".to_owned(),
+            },
+            due_at: until,
+            created_at: now,
+            history: History {
+                generation: 1,
+                idle_calls: 0,
+                unknown: false,
+                server_errors: 0,
+                first_sent_at: now,
+                last_sent_at: now,
+            },
+            parked: None,
+            revision: 1,
+        },
+        audit: Record {
+            id: Ulid::new(now, chance),
+            tenant,
+            subject: charge,
+            at: now,
+            fence: 1,
+            kind: Kind::Claimed,
+            detail: "request=req_01JD0000000000000000000000 reused=false".to_owned(),
+        },
+    }
+}
+
+impl Work {
+    /// The first set: claim, charge, work, audit.
+    pub fn opening(&self, set: i64) -> ChangeSet {
+        ChangeSet::new(SetId::from_i64(set))
+            .insert(self.claim.clone())
+            .insert(self.charge.clone())
+            .insert(self.outbox.clone())
+            .insert(self.audit.clone())
+    }
+
+    /// The claim with its answer.
+    pub fn answered(&self, now: Time, body: bytes::Bytes) -> Claim {
+        let policy = Policy {
+            replay: Span::from_ms(24 * HOUR.ms()),
+            tombstone: HOUR,
+            reuse: Reuse::AfterTombstone,
+        };
+        Claim {
+            revision: self.claim.revision + 1,
+            state: State::Completed(Settled {
+                reply: Reply {
+                    status: 201,
+                    media: Media::Json,
+                    location: Some("/v1/charges/ch_0000000000000000000000".to_owned()),
+                    body,
+                },
+                windows: policy.windows(self.claim.id, now),
+            }),
+            ..self.claim.clone()
+        }
+    }
+
+    /// The second set: the answer, the charge's end, the work gone, two audits.
+    pub fn settling(&self, set: i64, now: Time, body: bytes::Bytes) -> ChangeSet {
+        let charge = Charge {
+            status: Status::Succeeded,
+            provider_reference: Some("pi_3PabcDEFghiJKLmn0000000".to_owned()),
+            revision: self.charge.revision + 1,
+            ..self.charge.clone()
+        };
+        let record = |steps: u8, kind| Record {
+            id: self.audit.id.after(steps),
+            at: now,
+            kind,
+            detail: "outcome=approved generation=1".to_owned(),
+            ..self.audit.clone()
+        };
+        ChangeSet::new(SetId::from_i64(set))
+            .replace(self.answered(now, body), self.claim.revision)
+            .replace(charge, self.charge.revision)
+            .remove(RowKey::Outbox(self.charge.id), self.outbox.revision)
+            .insert(record(1, Kind::ProviderAnswered))
+            .insert(record(2, Kind::Settled))
+    }
+}

@@ -1,0 +1,107 @@
+//! Asking a store and stopping the case where the answer is one the port does not allow there.
+
+use crate::change::ChangeSet;
+use crate::port::{CommitError, Due, Position, Reason, Receipt, Refusal, Scan, Store};
+use crate::row::{Row, RowKey};
+use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::time::Time;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// A store may ask for another try this often before the case takes it for stuck.
+const CONFLICTS_MAX: usize = 1_000;
+
+/// Commits, and tries again after a conflict as the port asks. Everything but a refusal stops the case.
+pub(super) async fn try_commit<S: Store>(store: &S, set: ChangeSet) -> Result<Receipt, Box<Refusal>> {
+    for _ in 0..CONFLICTS_MAX {
+        match store.commit(set.clone()).await {
+            Ok(receipt) => return Ok(receipt),
+            Err(CommitError::Refused(refusal)) => return Err(refusal),
+            Err(CommitError::Conflict) => tokio::task::yield_now().await,
+            Err(error @ (CommitError::InDoubt(_) | CommitError::Unavailable(_) | CommitError::Throttled)) => {
+                panic!("a healthy store answered {error:?} to {set:?}")
+            }
+        }
+    }
+    panic!("a conflict that {CONFLICTS_MAX} tries did not resolve: {set:?}")
+}
+
+/// Commits a set that must go through.
+pub(super) async fn commit<S: Store>(store: &S, set: ChangeSet) -> Receipt {
+    match try_commit(store, set.clone()).await {
+        Ok(receipt) => receipt,
+        Err(refusal) => panic!("{refusal:?} for {set:?}"),
+    }
+}
+
+/// Commits a set that must be refused for `reason`, at its only or first change.
+pub(super) async fn refused<S: Store>(store: &S, set: ChangeSet, reason: Reason) -> Option<Row> {
+    let refusal = refusal(store, set.clone()).await;
+    assert_eq!((refusal.change, refusal.reason), (0, reason), "{set:?}");
+    refusal.found
+}
+
+/// Commits a set that must be refused.
+pub(super) async fn refusal<S: Store>(store: &S, set: ChangeSet) -> Refusal {
+    match try_commit(store, set.clone()).await {
+        Ok(receipt) => panic!("committed as {receipt:?}, though it must be refused: {set:?}"),
+        Err(refusal) => *refusal,
+    }
+}
+
+/// Commits all sets at once; answers in their order.
+pub(super) async fn together<S: Store>(
+    store: &Arc<S>,
+    sets: Vec<ChangeSet>,
+) -> Vec<Result<Receipt, Box<Refusal>>> {
+    let mut running = JoinSet::new();
+    for (index, set) in sets.into_iter().enumerate() {
+        let store = Arc::clone(store);
+        running.spawn(async move { (index, try_commit(&*store, set).await) });
+    }
+    let mut answers = running.join_all().await;
+    answers.sort_unstable_by_key(|(index, _)| *index);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// Commits all sets at once; all must go through.
+pub(super) async fn fill<S: Store>(store: &Arc<S>, sets: Vec<ChangeSet>) {
+    for answer in together(store, sets).await {
+        answer.expect("sets that do not touch each other all commit");
+    }
+}
+
+/// The row of that key.
+pub(super) async fn row<S: Store>(store: &S, key: RowKey) -> Option<Row> {
+    let mut rows = rows(store, vec![key]).await;
+    assert_eq!(rows.len(), 1, "one answer for one key");
+    rows.pop().flatten()
+}
+
+/// The rows of those keys.
+pub(super) async fn rows<S: Store>(store: &S, keys: Vec<RowKey>) -> Vec<Option<Row>> {
+    store.read(keys).await.expect("a healthy store reads")
+}
+
+/// The rows of a scan.
+pub(super) async fn scan<S: Store>(store: &S, scan: Scan) -> Vec<Row> {
+    store.scan(scan).await.expect("a healthy store scans")
+}
+
+/// The keys of what is due.
+pub(super) async fn due<S: Store>(store: &S, due: Due, now: Time, limit: usize) -> Vec<RowKey> {
+    let rows = store
+        .due(due, now, limit)
+        .await
+        .expect("a healthy store tells what is due");
+    rows.iter().map(Row::key).collect()
+}
+
+/// Every committed set's touched keys, in order.
+pub(super) async fn touched<S: Store>(store: &S) -> Vec<Vec<RowKey>> {
+    let feed = store
+        .feed(Position(0), SCAN_MAX)
+        .await
+        .expect("a healthy store feeds");
+    feed.into_iter().map(|entry| entry.touched).collect()
+}

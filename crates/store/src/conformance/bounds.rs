@@ -1,0 +1,120 @@
+//! Bounds: no answer is longer than asked for, nor than the system's own bound.
+
+use super::ask::{due, fill, scan};
+use super::fixtures::{TENANT, at, audit, charge, charge_id, claim_in, set, settled, work_due};
+use crate::change::ChangeSet;
+use crate::port::{Due, Position, Scan, Store};
+use crate::row::Row;
+use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::types::limits::{CHANGES_PER_SET_MAX, SCAN_MAX};
+use counterfoil_core::types::time::Time;
+use std::sync::Arc;
+
+/// One row more than any scan may return.
+fn one_too_many<R: Into<Row>>(build: impl Fn(i64) -> R) -> Vec<Row> {
+    (1..)
+        .take(SCAN_MAX + 1)
+        .map(|number| build(number).into())
+        .collect()
+}
+
+fn in_sets(rows: &[Row]) -> Vec<ChangeSet> {
+    (1..)
+        .zip(rows.chunks(CHANGES_PER_SET_MAX))
+        .map(|(number, rows)| rows.iter().cloned().fold(set(number), ChangeSet::insert))
+        .collect()
+}
+
+fn settled_claim(number: i64) -> Claim {
+    claim_in(number, State::Completed(settled(b"", at(number.unsigned_abs()))))
+}
+
+/// Every range a scan can have, from its beginning.
+fn ranges(limit: usize) -> [Scan; 5] {
+    [
+        Scan::ChargesOf {
+            tenant: TENANT,
+            before: None,
+            limit,
+        },
+        Scan::Charges { after: None, limit },
+        Scan::Claims { after: None, limit },
+        Scan::Outbox { after: None, limit },
+        Scan::Timeline {
+            charge: charge_id(1),
+            after: None,
+            limit,
+        },
+    ]
+}
+
+pub async fn scans_stop_at_their_bound<S: Store>(store: &Arc<S>) {
+    let mut rows = one_too_many(charge);
+    rows.extend(one_too_many(settled_claim));
+    rows.extend(one_too_many(|number| work_due(number, 0)));
+    rows.extend(one_too_many(|number| audit(1, number.unsigned_abs())));
+    fill(store, in_sets(&rows)).await;
+    for (limit, expected) in [
+        (1, 1),
+        (SCAN_MAX - 1, SCAN_MAX - 1),
+        (SCAN_MAX, SCAN_MAX),
+        (SCAN_MAX + 1, SCAN_MAX),
+        (usize::MAX, SCAN_MAX),
+    ] {
+        for range in ranges(limit) {
+            assert_eq!(scan(&**store, range.clone()).await.len(), expected, "{range:?}");
+        }
+    }
+}
+
+pub async fn due_lists_stop_at_their_bound<S: Store>(store: &Arc<S>) {
+    let mut rows = one_too_many(settled_claim);
+    rows.extend(one_too_many(|number| work_due(number, number.unsigned_abs())));
+    fill(store, in_sets(&rows)).await;
+    for what in [Due::Outbox, Due::Claims] {
+        for limit in [SCAN_MAX, SCAN_MAX + 1, usize::MAX] {
+            assert_eq!(
+                due(&**store, what, Time::MAX, limit).await.len(),
+                SCAN_MAX,
+                "{what:?} {limit}"
+            );
+        }
+    }
+}
+
+pub async fn the_feed_stops_at_its_bound<S: Store>(store: &Arc<S>) {
+    let rows = one_too_many(charge);
+    let sets = (1..).zip(rows).map(|(number, row)| set(number).insert(row));
+    fill(store, sets.collect()).await;
+    for (after, limit, expected) in [
+        (0, SCAN_MAX, SCAN_MAX),
+        (0, usize::MAX, SCAN_MAX),
+        (1, usize::MAX, SCAN_MAX),
+        (2, usize::MAX, SCAN_MAX - 1),
+    ] {
+        let feed = store
+            .feed(Position(after), limit)
+            .await
+            .expect("a healthy store feeds");
+        assert_eq!(feed.len(), expected, "after {after}, at most {limit}");
+        let first = feed.first().map(|entry| entry.receipt.position);
+        assert_eq!(first, Some(Position(after + 1)));
+    }
+}
+
+pub async fn a_limit_of_nothing_gives_nothing<S: Store>(store: &Arc<S>) {
+    let rows: [Row; 4] = [
+        charge(1).into(),
+        settled_claim(1).into(),
+        work_due(1, 0).into(),
+        audit(1, 0).into(),
+    ];
+    fill(store, in_sets(&rows)).await;
+    for range in ranges(0) {
+        assert_eq!(scan(&**store, range).await, []);
+    }
+    for what in [Due::Outbox, Due::Claims] {
+        assert_eq!(due(&**store, what, Time::MAX, 0).await, []);
+    }
+    assert_eq!(store.feed(Position(0), 0).await, Ok(Vec::new()));
+}

@@ -1,0 +1,75 @@
+//! Commits in doubt: the caller was not told, and the set's id tells the truth later.
+
+use super::ask::{commit, refused, row, touched};
+use super::fixtures::{charge_id, claim, opening, set};
+use crate::change::{Change, ChangeSet};
+use crate::memory::{Fault, MemoryStore};
+use crate::port::{CommitError, Reason, Store};
+use crate::row::RowKey;
+use std::sync::Arc;
+
+/// A store whose next commit can be made doubtful.
+pub trait Doubtful {
+    /// The next commit answers [`CommitError::InDoubt`], whether it is `applied` or not.
+    fn doubt_next(&self, applied: bool);
+}
+
+impl Doubtful for MemoryStore {
+    fn doubt_next(&self, applied: bool) {
+        self.fail_next(&[if applied {
+            Fault::DoubtAfter
+        } else {
+            Fault::DoubtBefore
+        }]);
+    }
+}
+
+async fn doubted<S: Store + Doubtful>(store: &Arc<S>, set: ChangeSet, applied: bool) {
+    store.doubt_next(applied);
+    let id = set.id();
+    assert_eq!(store.commit(set).await, Err(CommitError::InDoubt(id)));
+}
+
+pub async fn a_doubtful_commit_that_happened_is_known_by_its_set<S: Store + Doubtful>(store: &Arc<S>) {
+    doubted(store, opening(1), true).await;
+    let receipt = store.committed(opening(1).id()).await;
+    assert!(matches!(receipt, Ok(Some(_))), "{receipt:?}");
+    assert_eq!(
+        row(&**store, RowKey::Claim(claim(1).id)).await,
+        Some(claim(1).into())
+    );
+    // The doubt was of one commit only.
+    commit(&**store, opening(2)).await;
+}
+
+pub async fn a_doubtful_commit_that_did_not_happen_may_be_tried_again<S: Store + Doubtful>(store: &Arc<S>) {
+    doubted(store, opening(1), false).await;
+    assert_eq!(store.committed(opening(1).id()).await, Ok(None));
+    assert_eq!(row(&**store, RowKey::Claim(claim(1).id)).await, None);
+    assert_eq!(row(&**store, RowKey::Charge(charge_id(1))).await, None);
+    // The same set under the same id: its author knows no other.
+    let receipt = commit(&**store, opening(1)).await;
+    assert_eq!(store.committed(opening(1).id()).await, Ok(Some(receipt)));
+}
+
+pub async fn a_repeated_doubtful_commit_finds_its_own_row<S: Store + Doubtful>(store: &Arc<S>) {
+    doubted(store, opening(1), true).await;
+    let receipt = store.committed(opening(1).id()).await;
+    let found = refused(&**store, opening(1), Reason::Present).await;
+    assert_eq!(found, Some(claim(1).into()));
+    assert_eq!(
+        store.committed(opening(1).id()).await,
+        receipt,
+        "a refusal must not move the receipt"
+    );
+}
+
+pub async fn a_doubtful_commit_is_in_the_feed_once_or_never<S: Store + Doubtful>(store: &Arc<S>) {
+    doubted(store, opening(1), true).await;
+    doubted(store, opening(2), false).await;
+    refused(&**store, opening(1), Reason::Present).await;
+    let last = set(3).insert(claim(3));
+    commit(&**store, last).await;
+    let first: Vec<RowKey> = opening(1).changes().iter().map(Change::key).collect();
+    assert_eq!(touched(&**store).await, [first, vec![RowKey::Claim(claim(3).id)]]);
+}

@@ -1,0 +1,230 @@
+//! Valid rows, built from small numbers: the same number gives the same row.
+
+use crate::change::ChangeSet;
+use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Settled, State};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::outbox::{History, Outbox, Pinned};
+use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::tenancy::{ApiKey, Scopes, Tenant, TenantName};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{AccountId, ChargeId, Holder, SetId, Slot, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use std::collections::BTreeMap;
+
+/// When the fixtures live: 2026-09-21T14:13:20Z.
+pub const NOW: Time = Time::from_ms(1_790_000_000_000);
+
+/// The tenant whose rows these are, unless a case says otherwise.
+pub const TENANT: TenantId = TenantId::from_i64(1);
+
+/// `ms` after [`NOW`].
+pub const fn at(ms: u64) -> Time {
+    NOW.plus(Span::from_ms(ms))
+}
+
+/// An empty set.
+pub fn set(number: i64) -> ChangeSet {
+    ChangeSet::new(SetId::from_i64(number))
+}
+
+/// The set that opens the charge of that number: claim, charge, work and audit record.
+pub fn opening(number: i64) -> ChangeSet {
+    set(number)
+        .insert(claim(number))
+        .insert(charge(number))
+        .insert(outbox(number))
+        .insert(audit(number, 0))
+}
+
+/// The charge's id.
+pub const fn charge_id(number: i64) -> ChargeId {
+    ChargeId::from_i64(number)
+}
+
+/// The claim that made that charge. Ids are digests and do not sort as the numbers do.
+pub fn claim_id(number: i64) -> ClaimId {
+    ClaimId::from_digest(digest("fixture/claim", number))
+}
+
+/// A fingerprint.
+pub fn fingerprint(number: i64) -> Fingerprint {
+    Fingerprint::from_digest(digest("fixture/fingerprint", number))
+}
+
+fn digest(domain: &str, number: i64) -> Digest {
+    Digest::of(domain, &[&number.to_be_bytes()])
+}
+
+/// The process that holds slot 3 for the second time.
+pub const HOLDER: Holder = Holder { slot: 3, epoch: 2 };
+
+/// A lease over half a minute after `now`, to be renewed up to three minutes.
+pub const fn lease(now: Time) -> Lease {
+    Lease {
+        holder: HOLDER,
+        until: now.plus(Span::from_ms(30_000)),
+        ceiling: now.plus(Span::from_ms(180_000)),
+    }
+}
+
+/// A claim in flight since [`NOW`].
+pub fn claim(number: i64) -> Claim {
+    claim_in(number, State::InFlight(lease(NOW)))
+}
+
+/// A claim in that state.
+pub fn claim_in(number: i64, state: State) -> Claim {
+    Claim {
+        id: claim_id(number),
+        tenant: TENANT,
+        fingerprint: fingerprint(number),
+        subject: charge_id(number),
+        request: Ulid::new(NOW, 77),
+        created_at: NOW,
+        fence: 1,
+        revision: 1,
+        attempts: 1,
+        state,
+    }
+}
+
+/// The claim of `number` made anew for another subject, in place of `old`.
+pub fn reclaimed(old: &Claim, subject: i64) -> Claim {
+    Claim {
+        fingerprint: fingerprint(subject),
+        subject: charge_id(subject),
+        created_at: at(1_000_000),
+        fence: old.fence.saturating_add(1),
+        revision: old.revision.saturating_add(1),
+        attempts: 1,
+        state: State::InFlight(lease(at(1_000_000))),
+        ..old.clone()
+    }
+}
+
+/// An answer of that body, replayed until `replay_until` and remembered a day longer.
+pub fn settled(body: &[u8], replay_until: Time) -> Settled {
+    Settled {
+        reply: Reply {
+            status: 201,
+            media: Media::Json,
+            location: Some("/v1/charges/ch_fixture".into()),
+            body: body.to_vec().into(),
+        },
+        windows: Windows {
+            replay_until,
+            tombstone_until: replay_until.plus(Span::from_ms(86_400_000)),
+        },
+    }
+}
+
+/// A charge of 12.50 USD, processing.
+pub fn charge(number: i64) -> Charge {
+    let usd = Asset::parse("USD").expect("USD is in the table");
+    Charge {
+        id: charge_id(number),
+        tenant: TENANT,
+        order: Order {
+            amount: Money::new(1_250, usd).expect("12.50 is an amount"),
+            payment_method: Masked::new("pm_card_visa".into()),
+            capture: true,
+            destination: AccountId::from_i64(9),
+            description: None,
+            metadata: BTreeMap::new(),
+        },
+        status: Status::Processing,
+        provider: "stripe".into(),
+        provider_reference: None,
+        failure: None,
+        created_at: NOW,
+        revision: 1,
+    }
+}
+
+/// The work of that charge, due when its claim's lease is over.
+pub fn outbox(number: i64) -> Outbox {
+    Outbox {
+        charge: charge_id(number),
+        claim: claim_id(number),
+        tenant: TENANT,
+        provider: Pinned {
+            profile: "stripe".into(),
+            endpoint: "http://127.0.0.1:8090".into(),
+        },
+        due_at: lease(NOW).until,
+        created_at: NOW,
+        history: History {
+            generation: 1,
+            idle_calls: 0,
+            unknown: false,
+            server_errors: 0,
+            first_sent_at: NOW,
+            last_sent_at: NOW,
+        },
+        parked: None,
+        revision: 1,
+    }
+}
+
+/// The work of that charge, due `ms` after [`NOW`].
+pub fn work_due(number: i64, ms: u64) -> Outbox {
+    Outbox {
+        due_at: at(ms),
+        ..outbox(number)
+    }
+}
+
+/// The `step`th audit record of that charge.
+pub fn audit(number: i64, step: u64) -> Record {
+    Record {
+        id: Ulid::new(at(step), u128::from(step)),
+        tenant: TENANT,
+        subject: charge_id(number),
+        at: at(step),
+        fence: 1,
+        kind: Kind::Claimed,
+        detail: format!("step={step}"),
+    }
+}
+
+/// A tenant's name.
+pub fn tenant_name(name: &str) -> TenantName {
+    TenantName::parse(name).expect("fixtures use valid names")
+}
+
+/// A tenant.
+pub fn tenant(name: &str, id: i64) -> Tenant {
+    Tenant {
+        id: TenantId::from_i64(id),
+        name: tenant_name(name),
+        main_account: AccountId::from_i64(id),
+        key_policy: None,
+        created_at: NOW,
+        revision: 1,
+    }
+}
+
+/// An API key of the tenant `acme`.
+pub fn api_key(number: i64) -> ApiKey {
+    ApiKey {
+        digest: digest("fixture/api-key", number),
+        id: format!("key_{number}"),
+        tenant: tenant_name("acme"),
+        scopes: Scopes::DEFAULT,
+        created_at: NOW,
+        revoked_at: None,
+        revision: 1,
+    }
+}
+
+/// A worker slot, held for a minute.
+pub fn slot(number: u16) -> Slot {
+    Slot::first(number, NOW, Span::from_ms(60_000))
+}

@@ -1,0 +1,139 @@
+//! What was written is what is read, for every kind of row in every variant.
+
+use super::ask::{commit, row, rows};
+use super::fixtures::{at, charge, charge_id, claim, claim_id, claim_in, outbox, set, settled};
+use super::variants;
+use crate::change::ChangeSet;
+use crate::port::Store;
+use crate::row::{Row, RowKey};
+use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
+use counterfoil_core::types::ulid::Ulid;
+use std::sync::Arc;
+
+/// Writes the rows, as many in a set as fit, and reads each alone and all together.
+async fn survive<S: Store>(store: &Arc<S>, written: Vec<Row>) {
+    for (number, chunk) in (1..).zip(written.chunks(CHANGES_PER_SET_MAX)) {
+        let changes = chunk.iter().cloned().fold(set(number), ChangeSet::insert);
+        commit(&**store, changes).await;
+    }
+    for expected in &written {
+        assert_eq!(row(&**store, expected.key()).await.as_ref(), Some(expected));
+    }
+    let all = rows(&**store, written.iter().map(Row::key).collect()).await;
+    assert_eq!(all, written.into_iter().map(Some).collect::<Vec<_>>());
+}
+
+pub async fn claims_read_back_in_every_state<S: Store>(store: &Arc<S>) {
+    survive(store, variants::claims().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn reply_bytes_read_back_unchanged<S: Store>(store: &Arc<S>) {
+    let claims = (1..).zip(variants::bodies()).map(|(number, body)| {
+        let claim = claim_in(number, State::Completed(settled(&body, at(1))));
+        let kept = claim.state.settled().map(|settled| settled.reply.body.to_vec());
+        assert_eq!(kept, Some(body));
+        Row::from(claim)
+    });
+    survive(store, claims.collect()).await;
+}
+
+pub async fn charges_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
+    survive(store, variants::charges().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn outbox_rows_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
+    survive(store, variants::work().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn audit_records_read_back_in_every_kind<S: Store>(store: &Arc<S>) {
+    survive(store, variants::records().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn tenants_keys_and_slots_read_back<S: Store>(store: &Arc<S>) {
+    let tenants = variants::tenants().into_iter().map(Row::from);
+    let keys = variants::api_keys().into_iter().map(Row::from);
+    let slots = variants::slots().into_iter().map(Row::from);
+    survive(store, tenants.chain(keys).chain(slots).collect()).await;
+}
+
+/// Each claim and charge becomes, in one row, everything it may become from its first state.
+pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
+    let mut number = 0;
+    for state in variants::states() {
+        if matches!(state, State::Expired { .. }) {
+            continue;
+        }
+        number += 1;
+        let first = claim(number);
+        let mut next = claim_in(number, state);
+        next.revision = 2;
+        commit(&**store, set(number * 2).insert(first)).await;
+        commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
+        assert_eq!(row(&**store, RowKey::Claim(next.id)).await, Some(next.into()));
+    }
+    for last in variants::charges() {
+        number += 1;
+        let mut first = charge(last.id.to_i64());
+        first.order = last.order.clone();
+        let mut next = last;
+        next.revision = 2;
+        commit(&**store, set(number * 2).insert(first)).await;
+        commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
+        assert_eq!(row(&**store, RowKey::Charge(next.id)).await, Some(next.into()));
+    }
+}
+
+pub async fn rows_come_in_the_order_asked<S: Store>(store: &Arc<S>) {
+    commit(
+        &**store,
+        set(1).insert(charge(1)).insert(charge(2)).insert(outbox(2)),
+    )
+    .await;
+    let keys = vec![
+        RowKey::Charge(charge_id(2)),
+        RowKey::Charge(charge_id(3)),
+        RowKey::Outbox(charge_id(2)),
+        RowKey::Outbox(charge_id(1)),
+        RowKey::Charge(charge_id(1)),
+        RowKey::Charge(charge_id(2)),
+    ];
+    let expected = vec![
+        Some(charge(2).into()),
+        None,
+        Some(outbox(2).into()),
+        None,
+        Some(charge(1).into()),
+        Some(charge(2).into()),
+    ];
+    assert_eq!(rows(&**store, keys).await, expected);
+    assert_eq!(rows(&**store, Vec::new()).await, Vec::new());
+}
+
+pub async fn rows_of_one_id_and_other_kinds_are_apart<S: Store>(store: &Arc<S>) {
+    let all = variants::one_of_each();
+    let keys: Vec<RowKey> = all.iter().map(Row::key).collect();
+    for (written, next) in all.iter().enumerate() {
+        let number = i64::try_from(written).expect("a small number");
+        commit(&**store, set(number).insert(next.clone())).await;
+        let there = (0..)
+            .zip(&all)
+            .map(|(at, row)| (at <= written).then(|| row.clone()));
+        assert_eq!(rows(&**store, keys.clone()).await, there.collect::<Vec<_>>());
+    }
+}
+
+pub async fn nothing_is_read_from_an_empty_store<S: Store>(store: &Arc<S>) {
+    let mut keys: Vec<RowKey> = variants::one_of_each().iter().map(Row::key).collect();
+    keys.push(RowKey::Claim(claim_id(9)));
+    keys.push(RowKey::Audit(charge_id(9), Ulid::from_bytes([0; 16])));
+    let found = rows(&**store, keys.clone()).await;
+    assert_eq!(found, vec![None; keys.len()]);
+}
+
+pub async fn the_secret_stays_the_same<S: Store>(store: &Arc<S>) {
+    let secret = *store.secret().reveal();
+    assert_ne!(secret, [0; 32], "a secret nobody made");
+    commit(&**store, set(1).insert(charge(1))).await;
+    assert_eq!(*store.secret().reveal(), secret);
+}

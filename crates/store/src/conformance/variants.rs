@@ -1,0 +1,282 @@
+//! Rows of every kind in every variant: what a store's codec has to carry.
+
+use super::fixtures::{
+    api_key, at, audit, charge, charge_id, claim_in, lease, outbox, settled, slot, tenant,
+};
+use crate::row::Row;
+use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::idempotency::claim::{Claim, Hold, Settled, State};
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::outbox::{History, Outbox, Park};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
+use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::id::{AccountId, ChargeId, Holder, Slot, TenantId};
+use counterfoil_core::types::limits::{
+    AMOUNT_MAX, DESCRIPTION_BYTES_MAX, METADATA_NAME_BYTES_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_BYTES_MAX,
+    WORKER_SLOTS,
+};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+
+/// Text that a careless codec mangles. It has no U+0000: PostgreSQL's `text` cannot hold one.
+pub const HARD_TEXT: &str = "Ünï → 支払い 🧾 \"q\" \\ \u{1}\t\r\n\u{7f} e\u{301} '; --";
+
+/// Bodies that a careless codec mangles: empty, every byte, no UTF-8, long.
+pub fn bodies() -> Vec<Vec<u8>> {
+    vec![
+        Vec::new(),
+        br#"{"id":"ch_1"}"#.to_vec(),
+        (0..=255).collect(),
+        vec![0xff, 0xfe, 0x00, 0x80],
+        vec![0; 3],
+        b"long ".repeat(40_000),
+    ]
+}
+
+/// Every state, with every optional part there and not.
+pub fn states() -> Vec<State> {
+    let problem = Settled {
+        reply: Reply {
+            status: 402,
+            media: Media::Problem,
+            location: None,
+            body: bodies().concat().into(),
+        },
+        windows: Windows {
+            replay_until: at(7),
+            tombstone_until: Time::MAX,
+        },
+    };
+    let mut far = lease(at(9));
+    far.holder = Holder {
+        slot: WORKER_SLOTS.saturating_sub(1),
+        epoch: u32::MAX,
+    };
+    vec![
+        State::InFlight(lease(at(0))),
+        State::InFlight(far),
+        State::FailedRetry { not_before: at(1) },
+        State::Uncertain(Hold::Waiting { not_before: at(2) }),
+        State::Uncertain(Hold::Held(lease(at(3)))),
+        State::Completed(settled(b"{}", at(4))),
+        State::Completed(problem.clone()),
+        State::FailedTerminal(settled(b"", at(5))),
+        State::FailedTerminal(problem),
+        State::Expired {
+            tombstone_until: at(6),
+        },
+        State::Expired {
+            tombstone_until: Time::MAX,
+        },
+    ]
+}
+
+/// A claim in each of [`states`], numbered from 1.
+pub fn claims() -> Vec<Claim> {
+    let large = |claim: Claim| Claim {
+        tenant: TenantId::from_i64(i64::MAX),
+        request: Ulid::from_bytes([0xff; 16]),
+        fence: 4_000_000_000_000,
+        attempts: u32::MAX,
+        revision: 5_000_000_000_000,
+        ..claim
+    };
+    let mut claims: Vec<Claim> = (1..).zip(states()).map(|(n, state)| claim_in(n, state)).collect();
+    claims.extend((100..).zip(states()).map(|(n, state)| large(claim_in(n, state))));
+    claims
+}
+
+/// Charges of every status and failure, with and without every optional part.
+pub fn charges() -> Vec<Charge> {
+    let plain = charge(0);
+    let rich = Order {
+        amount: money(AMOUNT_MAX, "JPY"),
+        payment_method: Masked::new(HARD_TEXT.into()),
+        capture: false,
+        destination: AccountId::from_i64(i64::MAX),
+        description: Some(Masked::new("é".repeat(DESCRIPTION_BYTES_MAX / 2))),
+        metadata: (0..METADATA_PAIRS_MAX)
+            .map(|n| {
+                let name = format!("{n:0METADATA_NAME_BYTES_MAX$}");
+                (name, Masked::new("v".repeat(METADATA_VALUE_BYTES_MAX)))
+            })
+            .collect(),
+    };
+    let odd = Order {
+        amount: money(1, "CLF"),
+        description: Some(Masked::new(String::new())),
+        metadata: [
+            (String::new(), Masked::new(HARD_TEXT.to_owned())),
+            (HARD_TEXT.to_owned(), Masked::new(String::new())),
+        ]
+        .into(),
+        ..plain.order.clone()
+    };
+    let failure = |code, decline_code: Option<&str>| {
+        Some(Failure {
+            code,
+            decline_code: decline_code.map(str::to_owned),
+        })
+    };
+    let variants = [
+        (Status::Processing, None, None),
+        (Status::RequiresCapture, Some("pi_1"), None),
+        (Status::Succeeded, Some(HARD_TEXT), None),
+        (
+            Status::Failed,
+            Some(""),
+            failure(FailureCode::CardDeclined, Some("insufficient_funds")),
+        ),
+        (Status::Failed, None, failure(FailureCode::CardDeclined, None)),
+        (Status::Failed, None, failure(FailureCode::GatewayRejected, None)),
+        (
+            Status::Failed,
+            None,
+            failure(FailureCode::GatewayUnauthorized, None),
+        ),
+        (
+            Status::Failed,
+            None,
+            failure(FailureCode::GatewayUnavailable, Some(HARD_TEXT)),
+        ),
+        (Status::Parked, Some("pi_2"), None),
+    ];
+    let orders = [plain.order.clone(), rich, odd];
+    let all = orders
+        .iter()
+        .flat_map(|order| variants.iter().map(move |variant| (order, variant)));
+    (1..)
+        .zip(all)
+        .map(|(number, (order, (status, reference, failure)))| Charge {
+            id: ChargeId::from_i64(number),
+            order: order.clone(),
+            status: *status,
+            provider_reference: reference.map(str::to_owned),
+            failure: failure.clone(),
+            ..plain.clone()
+        })
+        .collect()
+}
+
+fn money(minor: i64, code: &str) -> Money {
+    let asset = Asset::parse(code).expect("fixtures use currencies of the table");
+    Money::new(minor, asset).expect("fixtures use valid amounts")
+}
+
+/// Work parked for every reason and not parked, fresh and tried.
+pub fn work() -> Vec<Outbox> {
+    let tried = History {
+        generation: u16::MAX,
+        idle_calls: u32::MAX,
+        unknown: true,
+        server_errors: 3,
+        first_sent_at: at(1),
+        last_sent_at: at(2),
+    };
+    let parks = [
+        None,
+        Some(Park::AnswerDiffers),
+        Some(Park::NoEvidence),
+        Some(Park::Contradiction),
+    ];
+    let all = parks
+        .into_iter()
+        .flat_map(|parked| [outbox(0).history, tried].map(|history| (parked, history)));
+    (1..)
+        .zip(all)
+        .map(|(number, (parked, history))| Outbox {
+            due_at: if parked.is_some() { Time::MAX } else { at(3) },
+            parked,
+            history,
+            ..outbox(number)
+        })
+        .collect()
+}
+
+/// Records of every kind.
+pub fn records() -> Vec<Record> {
+    let kinds = [
+        Kind::Claimed,
+        Kind::TakenOver,
+        Kind::ProviderAnswered,
+        Kind::ProviderQueried,
+        Kind::Pending,
+        Kind::Settled,
+        Kind::Parked,
+    ];
+    let mut records: Vec<Record> = (0..)
+        .zip(kinds)
+        .map(|(step, kind)| Record {
+            kind,
+            ..audit(1, step)
+        })
+        .collect();
+    records.push(Record {
+        id: Ulid::from_bytes([0xff; 16]),
+        subject: charge_id(i64::MAX),
+        detail: String::new(),
+        ..audit(2, 0)
+    });
+    records
+}
+
+/// Tenants of every key policy.
+pub fn tenants() -> Vec<Tenant> {
+    let policies = [
+        ("a", None),
+        ("acme-1_x", Some(KeyPolicy::Optional)),
+        ("zeta", Some(KeyPolicy::Required)),
+    ];
+    (1..)
+        .zip(policies)
+        .map(|(id, (name, key_policy))| Tenant {
+            key_policy,
+            ..tenant(name, id)
+        })
+        .collect()
+}
+
+/// API keys of several scopes, revoked and not.
+pub fn api_keys() -> Vec<ApiKey> {
+    let read = Scopes::parse("read").expect("a scope of the list");
+    let variants = [
+        (Scopes::DEFAULT, None),
+        (Scopes::ALL, Some(at(5))),
+        (read, Some(at(6))),
+        (read, None),
+    ];
+    (1..)
+        .zip(variants)
+        .map(|(number, (scopes, revoked_at))| ApiKey {
+            scopes,
+            revoked_at,
+            ..api_key(number)
+        })
+        .collect()
+}
+
+/// The first and the last slot.
+pub fn slots() -> Vec<Slot> {
+    let last = Slot {
+        epoch: u32::MAX,
+        ..slot(WORKER_SLOTS.saturating_sub(1))
+    };
+    vec![slot(0), last]
+}
+
+/// One row of each kind.
+pub fn one_of_each() -> [Row; 7] {
+    [
+        claim_in(1, State::InFlight(lease(at(0)))).into(),
+        charge(1).into(),
+        outbox(1).into(),
+        audit(1, 0).into(),
+        tenant("acme", 1).into(),
+        api_key(1).into(),
+        slot(1).into(),
+    ]
+}

@@ -1,0 +1,144 @@
+//! The judge alone: its reasons in their order of precedence, and the image a group is judged against.
+
+use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_store::conformance::fixtures::{
+    at, charge, charge_id, claim, claim_in, outbox, set, settled,
+};
+use counterfoil_store::judge::{Image, judge};
+use counterfoil_store::{ChangeSet, Reason, Refusal, Row, RowKey};
+
+fn image(rows: &[Row]) -> Image {
+    let mut image = Image::default();
+    for row in rows {
+        image.bring(row.key(), Some(row.clone()));
+    }
+    image
+}
+
+fn reason(image: &Image, set: &ChangeSet) -> Option<(usize, Reason)> {
+    judge(image, set)
+        .err()
+        .map(|refusal| (refusal.change, refusal.reason))
+}
+
+fn charge_at(number: i64, status: Status, revision: u64) -> Charge {
+    Charge {
+        status,
+        revision,
+        ..charge(number)
+    }
+}
+
+#[test]
+fn malformed_comes_before_everything() {
+    let image = image(&[charge(1).into()]);
+    // The first change alone would be Present.
+    let twice = set(1).insert(charge(1)).insert(charge(2)).insert(charge(2));
+    assert_eq!(reason(&image, &twice), Some((2, Reason::Malformed)));
+    let long = (1..=100).map(charge).fold(set(1), ChangeSet::insert);
+    assert_eq!(reason(&image, &long), Some((0, Reason::Malformed)));
+    assert_eq!(reason(&image, &set(1)), Some((0, Reason::Malformed)));
+    let refusal = judge(&image, &twice).unwrap_err();
+    assert_eq!(refusal.found, None, "a malformed set is not held against any row");
+}
+
+#[test]
+fn too_long_comes_before_twice() {
+    let long = (1..=99)
+        .map(charge)
+        .fold(set(1), ChangeSet::insert)
+        .insert(charge(1));
+    assert_eq!(reason(&image(&[]), &long), Some((0, Reason::Malformed)));
+}
+
+#[test]
+fn stale_comes_before_an_illegal_move() {
+    let image = image(&[charge_at(1, Status::Succeeded, 5).into()]);
+    let illegal = charge_at(1, Status::Failed, 6);
+    let replace = |expect| set(1).replace(illegal.clone(), expect);
+    assert_eq!(reason(&image, &replace(4)), Some((0, Reason::Stale)));
+    assert_eq!(reason(&image, &replace(5)), Some((0, Reason::IllegalMove)));
+    let remove = |expect| set(1).remove(RowKey::Charge(charge_id(1)), expect);
+    assert_eq!(reason(&image, &remove(4)), Some((0, Reason::Stale)));
+    assert_eq!(reason(&image, &remove(5)), Some((0, Reason::IllegalMove)));
+}
+
+#[test]
+fn absent_comes_before_stale_and_illegal() {
+    let none = image(&[]);
+    let replace = set(1).replace(charge_at(1, Status::Failed, 1), 1);
+    assert_eq!(reason(&none, &replace), Some((0, Reason::Absent)));
+    assert_eq!(
+        reason(&none, &set(1).remove(RowKey::Charge(charge_id(1)), 1)),
+        Some((0, Reason::Absent))
+    );
+}
+
+#[test]
+fn an_earlier_change_comes_before_a_later_one_whatever_the_reason() {
+    let image = image(&[charge(1).into(), charge(2).into()]);
+    let sets = [
+        (
+            set(1).remove(RowKey::Charge(charge_id(2)), 1).insert(charge(1)),
+            Reason::IllegalMove,
+        ),
+        (
+            set(1).insert(charge(1)).remove(RowKey::Charge(charge_id(2)), 1),
+            Reason::Present,
+        ),
+        (set(1).replace(outbox(9), 1).insert(charge(1)), Reason::Absent),
+    ];
+    for (set, first) in sets {
+        assert_eq!(reason(&image, &set), Some((0, first)));
+    }
+}
+
+#[test]
+fn a_refusal_says_what_was_found() {
+    let there = Row::from(charge_at(1, Status::Processing, 5));
+    let image = image(std::slice::from_ref(&there));
+    for (set, reason) in [
+        (set(1).insert(charge(1)), Reason::Present),
+        (set(1).replace(charge_at(1, Status::Failed, 6), 4), Reason::Stale),
+        (
+            set(1).replace(charge_at(1, Status::Failed, 5), 5),
+            Reason::IllegalMove,
+        ),
+        (set(1).remove(there.key(), 5), Reason::IllegalMove),
+    ] {
+        let expected = Refusal {
+            change: 0,
+            reason,
+            found: Some(there.clone()),
+        };
+        assert_eq!(judge(&image, &set), Err(expected));
+    }
+}
+
+#[test]
+fn neighbours_see_what_was_admitted_and_not_what_was_refused() {
+    let mut image = Image::default();
+    image.admit(&set(1).insert(claim(1)).insert(outbox(1))).unwrap();
+    assert_eq!(image.get(&RowKey::Claim(claim(1).id)), Some(&claim(1).into()));
+    let refused = set(2).insert(charge(2)).insert(claim(1));
+    assert_eq!(
+        image.admit(&refused).unwrap_err(),
+        Refusal {
+            change: 1,
+            reason: Reason::Present,
+            found: Some(claim(1).into()),
+        }
+    );
+    assert_eq!(image.get(&RowKey::Charge(charge_id(2))), None);
+    let done = claim_in(1, State::Completed(settled(b"", at(1))));
+    let done = Claim { revision: 2, ..done };
+    image
+        .admit(&set(3).replace(done, 1).remove(RowKey::Outbox(charge_id(1)), 1))
+        .unwrap();
+    assert!(image.knows(&RowKey::Outbox(charge_id(1))));
+    assert_eq!(image.get(&RowKey::Outbox(charge_id(1))), None);
+    image.admit(&set(4).insert(outbox(1))).unwrap();
+    image.clear();
+    assert!(!image.knows(&RowKey::Outbox(charge_id(1))));
+}

@@ -1,0 +1,11 @@
+//! The public form of a charge: reading a request to make one, writing one, describing both.
+
+pub mod read;
+pub mod schema;
+pub mod write;
+
+pub use read::{read, shape};
+pub use write::Presenter;
+
+#[cfg(test)]
+mod tests;

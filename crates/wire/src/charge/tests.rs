@@ -1,0 +1,345 @@
+use super::schema;
+use super::write::write;
+use super::{Presenter, read, shape};
+use crate::form;
+use counterfoil_core::idempotency::reply::Media;
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::MacKey;
+use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::json::Json;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::present::Present;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use utoipa::PartialSchema;
+
+const MAIN: AccountId = AccountId::from_i64(7);
+
+fn references() -> References {
+    References::new(MacKey::new(&[42; 32]))
+}
+
+fn order(body: &str) -> Result<Order, Vec<(String, String)>> {
+    let body = Json::parse(body.as_bytes()).unwrap();
+    read(&body, &references(), MAIN).map_err(|errors| {
+        errors
+            .into_iter()
+            .map(|error| (error.pointer, error.message))
+            .collect()
+    })
+}
+
+/// The body is refused at these places, in this order, with these words.
+fn refused(body: &str, expected: &[(&str, &str)]) {
+    let found = order(body).unwrap_err();
+    assert_eq!(found.len(), expected.len(), "{body}: {found:?}");
+    for ((pointer, message), (place, words)) in found.iter().zip(expected) {
+        assert_eq!(pointer, place, "{body}");
+        assert!(message.contains(words), "{body}: {message:?} lacks {words:?}");
+    }
+}
+
+/// The body of an otherwise good request with one more field.
+fn with(field: &str) -> String {
+    format!(r#"{{"amount":1250,"currency":"usd","payment_method":"pm_card_visa",{field}}}"#)
+}
+
+#[test]
+fn a_small_and_a_full_request() {
+    let small = order(r#"{"amount":1250,"currency":"usd","payment_method":"pm_card_visa"}"#).unwrap();
+    assert_eq!(
+        small.amount,
+        Money::new(1_250, Asset::parse("USD").unwrap()).unwrap()
+    );
+    assert_eq!(small.payment_method.reveal(), "pm_card_visa");
+    assert!(small.capture && small.description.is_none() && small.metadata.is_empty());
+    assert_eq!(small.destination, MAIN);
+
+    let main = references().seal(Kind::Account, MAIN.to_i64());
+    let full = order(&with(&format!(
+        r#""capture":false,"destination":"{main}","description":"two\nlines","metadata":{{"a":"1","b":""}}"#
+    )))
+    .unwrap();
+    assert!(!full.capture);
+    assert_eq!(full.description.unwrap().reveal(), "two\nlines");
+    assert_eq!(full.metadata["a"].reveal(), "1");
+
+    let nulls = r#""capture":null,"destination":null,"description":null,"metadata":null,"wallet":null"#;
+    assert_eq!(order(&with(nulls)).unwrap(), small);
+}
+
+#[test]
+fn whole_numbers_however_written() {
+    for amount in ["100", "100.0", "1e2", "1000e-1"] {
+        let body = format!(r#"{{"amount":{amount},"currency":"EUR","payment_method":"pm"}}"#);
+        assert_eq!(order(&body).unwrap().amount.minor(), 100, "{amount}");
+    }
+    for (amount, words) in [
+        ("100.5", "fraction"),
+        ("1e-1", "fraction"),
+        ("0", "between"),
+        ("-1", "between"),
+        ("-0", "between"),
+        ("1000000000000000", "between"),
+        ("9223372036854775808", "between"),
+        ("1e300", "between"),
+        ("-1e300", "between"),
+        ("\"100\"", "not a text"),
+        ("true", "not a truth value"),
+        ("[]", "not an array"),
+        ("null", "missing"),
+    ] {
+        let body = format!(r#"{{"amount":{amount},"currency":"EUR","payment_method":"pm"}}"#);
+        refused(&body, &[("/amount", words)]);
+    }
+}
+
+#[test]
+fn all_problems_at_once() {
+    refused("[]", &[("", "must be an object")]);
+    refused(
+        "{}",
+        &[
+            ("/amount", "missing"),
+            ("/currency", "missing"),
+            ("/payment_method", "missing"),
+        ],
+    );
+    refused(
+        r#"{"amout":1,"amount":0,"currency":"xxx","payment_method":"","capture":"yes","description":1,"metadata":[],"destination":"ac_1","wallet":{}}"#,
+        &[
+            ("/amout", "did you mean `amount`?"),
+            ("/currency", "known currency"),
+            ("/payment_method", "1 to 255"),
+            ("/capture", "true or false"),
+            ("/description", "must be a text"),
+            ("/metadata", "object of texts"),
+            ("/destination", "no such account"),
+            ("/wallet", "split tender is not available"),
+            ("/amount", "between 1 and"),
+        ],
+    );
+}
+
+#[test]
+fn each_field_has_its_bounds() {
+    for (field, place, words) in [
+        (
+            r#""customer":"x""#.to_owned(),
+            "/customer",
+            "`customer` is not a field",
+        ),
+        (r#""a/b":1"#.to_owned(), "/a~1b", "not a field"),
+        (
+            format!(r#""description":"{}""#, "é".repeat(501)),
+            "/description",
+            "longer than 1000 bytes",
+        ),
+        (
+            r#""description":"a\u0000""#.to_owned(),
+            "/description",
+            "control character",
+        ),
+        (
+            r#""description":"a\u0085""#.to_owned(),
+            "/description",
+            "control character",
+        ),
+        (
+            r#""metadata":{"a":1}"#.to_owned(),
+            "/metadata/a",
+            "must be a text, not a number",
+        ),
+        (
+            r#""metadata":{"a":true}"#.to_owned(),
+            "/metadata/a",
+            "not a truth value",
+        ),
+        (r#""metadata":{"a":null}"#.to_owned(), "/metadata/a", "not null"),
+        (r#""metadata":{"":"x"}"#.to_owned(), "/metadata/", "1 to 40 bytes"),
+        (
+            r#""metadata":{"a[b]":"x"}"#.to_owned(),
+            "/metadata/a[b]",
+            "square brackets",
+        ),
+        (
+            format!(r#""metadata":{{"{}":"x"}}"#, "n".repeat(41)),
+            &format!("/metadata/{}", "n".repeat(41)),
+            "1 to 40",
+        ),
+        (
+            format!(r#""metadata":{{"a":"{}"}}"#, "v".repeat(501)),
+            "/metadata/a",
+            "longer than 500 bytes",
+        ),
+        (r#""destination":7"#.to_owned(), "/destination", "account's id"),
+    ] {
+        refused(&with(&field), &[(place, words)]);
+    }
+    let pairs: Vec<String> = (0..51).map(|n| format!(r#""k{n}":"v""#)).collect();
+    assert!(order(&with(&format!(r#""metadata":{{{}}}"#, pairs[..50].join(",")))).is_ok());
+    refused(
+        &with(&format!(r#""metadata":{{{}}}"#, pairs.join(","))),
+        &[("/metadata", "at most 50")],
+    );
+    let many: Vec<String> = (0..9_000).map(|n| format!(r#""u{n}":1"#)).collect();
+    assert_eq!(order(&with(&many.join(","))).unwrap_err().len(), 32);
+}
+
+#[test]
+fn a_card_number_is_never_taken_and_never_repeated() {
+    for number in [
+        "4242424242424242",
+        "4242-4242-4242-4242",
+        "378282246310005",
+        "6011 1111 1111 1117",
+    ] {
+        let body = format!(r#"{{"amount":1,"currency":"EUR","payment_method":"{number}"}}"#);
+        refused(&body, &[("/payment_method", "card number")]);
+        assert!(!order(&body).unwrap_err()[0].1.contains(number));
+    }
+    for token in [
+        "pm_card_visa",
+        "4242424242424241",
+        "123456789012",
+        "tok_4242424242424242",
+    ] {
+        assert!(
+            order(&format!(
+                r#"{{"amount":1,"currency":"EUR","payment_method":"{token}"}}"#
+            ))
+            .is_ok(),
+            "{token}"
+        );
+    }
+}
+
+#[test]
+fn a_form_means_the_same_request() {
+    let form = form::parse(
+        b"amount=1250&currency=usd&payment_method=pm_card_visa&capture=false&metadata[order]=42&description=5",
+        shape,
+    )
+    .unwrap();
+    let json = Json::parse(
+        br#"{"description":"5","metadata":{"order":"42"},"capture":false,"amount":1250,"currency":"usd","payment_method":"pm_card_visa"}"#,
+    )
+    .unwrap();
+    assert_eq!(form, json);
+    assert_eq!(read(&form, &references(), MAIN), read(&json, &references(), MAIN));
+}
+
+fn charge() -> Charge {
+    Charge {
+        id: ChargeId::from_i64(1),
+        tenant: TenantId::from_i64(2),
+        order: Order {
+            amount: Money::new(1_250, Asset::parse("usd").unwrap()).unwrap(),
+            payment_method: Masked::new("pm_card_visa".to_owned()),
+            capture: true,
+            destination: MAIN,
+            description: None,
+            metadata: BTreeMap::new(),
+        },
+        status: Status::Succeeded,
+        provider: "stripe".to_owned(),
+        provider_reference: Some("pi_1".to_owned()),
+        failure: None,
+        created_at: Time::EPOCH,
+        revision: 2,
+    }
+}
+
+#[test]
+fn golden_charge() {
+    let reply = Presenter::new(references()).charge(&charge());
+    let id = references().seal(Kind::Charge, 1);
+    let account = references().seal(Kind::Account, 7);
+    assert_eq!((reply.status, reply.media), (201, Media::Json));
+    assert_eq!(reply.location, Some(format!("/v1/charges/{id}")));
+    assert_eq!(
+        String::from_utf8(reply.body.to_vec()).unwrap(),
+        format!(
+            r#"{{"id":"{id}","object":"charge","amount":1250,"currency":"USD","status":"succeeded","captured":true,"amount_refunded":0,"payment_method":"pm_card_visa","destination":"{account}","gateway":{{"name":"stripe","reference":"pi_1"}},"failure":null,"description":null,"metadata":{{}},"created_at":"1970-01-01T00:00:00.000Z"}}"#
+        )
+    );
+}
+
+fn failed(code: FailureCode, decline_code: Option<&str>) -> Charge {
+    let failure = Failure {
+        code,
+        decline_code: decline_code.map(str::to_owned),
+    };
+    Charge {
+        status: Status::Failed,
+        provider_reference: None,
+        failure: Some(failure),
+        ..charge()
+    }
+}
+
+#[test]
+fn stored_failures() {
+    let id = references().seal(Kind::Charge, 1).to_string();
+    let request = Ulid::from_bytes([0; 16]);
+    for (code, status, more) in [
+        (
+            FailureCode::CardDeclined,
+            402,
+            json!({"decline_code": "lost_card"}),
+        ),
+        (FailureCode::GatewayRejected, 400, json!({"safe_new_key": true})),
+        (
+            FailureCode::GatewayUnauthorized,
+            502,
+            json!({"safe_new_key": true}),
+        ),
+        (
+            FailureCode::GatewayUnavailable,
+            503,
+            json!({"safe_new_key": true}),
+        ),
+    ] {
+        let reply = Presenter::new(references()).failure(&failed(code, Some("lost_card")), request);
+        assert_eq!(
+            (reply.status, reply.media, reply.location),
+            (status, Media::Problem, None)
+        );
+        let body: Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(
+            (&body["error"], &body["charge"]),
+            (&json!(code.name()), &json!(id))
+        );
+        assert_eq!(body["request_id"], "req_00000000000000000000000000");
+        for (name, value) in more.as_object().unwrap() {
+            assert_eq!(&body[name], value, "{code:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_what_openapi_says() {
+    let fields = |schema: Value| -> BTreeSet<String> {
+        schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
+    };
+    let written =
+        |value: &Value| -> BTreeSet<String> { value.as_object().unwrap().keys().cloned().collect() };
+    let mut out = Vec::new();
+    write(&mut out, &failed(FailureCode::CardDeclined, None), &references());
+    let charge: Value = serde_json::from_slice(&out).unwrap();
+    let of = |schema| fields(serde_json::to_value(schema).unwrap());
+    assert_eq!(written(&charge), of(schema::Charge::schema()));
+    assert_eq!(written(&charge["gateway"]), of(schema::Gateway::schema()));
+    assert_eq!(written(&charge["failure"]), of(schema::Failure::schema()));
+    assert_eq!(charge["failure"]["decline_code"], Value::Null);
+}

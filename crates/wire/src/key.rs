@@ -1,0 +1,205 @@
+//! The record of an idempotency key, as its owner sees it.
+
+use crate::json;
+use crate::time::Stamp;
+use counterfoil_core::idempotency::claim::{Claim, Meeting};
+use counterfoil_core::outbox::Park;
+use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::time::Time;
+
+/// The record as of `now`, or nothing if the key is free (again).
+///
+/// Windows are judged here, at read time: a settled answer that is past its replay window shows as `expired`
+/// whether or not the sweeper has been there.
+pub fn write(claim: &Claim, parked: Option<Park>, references: &References, now: Time) -> Option<Vec<u8>> {
+    let state = match claim.meet(claim.fingerprint, now) {
+        Meeting::Free => return None,
+        Meeting::Expired { .. } => "expired",
+        // A claim always matches its own fingerprint.
+        Meeting::Mismatch | Meeting::InFlight | Meeting::Pending { .. } | Meeting::Replay(_) => {
+            claim.state.name()
+        }
+    };
+    let expires_at = claim
+        .state
+        .settled()
+        .map(|settled| Stamp::of(settled.windows.replay_until));
+    let charge = references.seal(Kind::Charge, claim.subject.to_i64());
+    let mut out = Vec::with_capacity(320);
+    json::object(&mut out, |record| {
+        record
+            .string("object", "idempotency_key")
+            .string("state", state)
+            .string("created_at", Stamp::of(claim.created_at).as_str())
+            .string_or_null("expires_at", expires_at.as_ref().map(Stamp::as_str))
+            .object("resource", |resource| {
+                resource.string("type", "charge").string("id", charge.as_str());
+            })
+            .count("attempts", u64::from(claim.attempts))
+            .count("fence", claim.fence)
+            .boolean("safe_new_key", claim.safe_new_key())
+            .string_or_null("parked", parked.map(Park::name));
+    });
+    Some(out)
+}
+
+/// The record of an idempotency key.
+#[derive(Debug, utoipa::ToSchema)]
+#[schema(as = IdempotencyKey)]
+pub struct Record {
+    /// `idempotency_key`
+    pub object: String,
+    /// `in_flight`, `failed_retry`, `uncertain`, `completed`, `failed_terminal` or `expired`.
+    pub state: String,
+    /// When the key was first used.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// Until when the stored answer is replayed; null while there is none, and again once it was dropped.
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
+    /// What the key made.
+    pub resource: Resource,
+    /// How often somebody set out to execute the request.
+    pub attempts: u32,
+    /// Grows with every change of hands.
+    pub fence: u64,
+    /// Whether the same payment may be tried under a new key without a risk of charging twice.
+    pub safe_new_key: bool,
+    /// Why a human is needed, if one is: `answer_differs`, `no_evidence` or `contradiction`.
+    pub parked: Option<String>,
+}
+
+/// What a key made.
+#[derive(Debug, utoipa::ToSchema)]
+#[schema(as = IdempotencyKeyResource)]
+pub struct Resource {
+    /// `charge`
+    pub r#type: String,
+    /// Its id.
+    pub id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use counterfoil_core::idempotency::claim::{ClaimId, Hold, Lease, Settled, State};
+    use counterfoil_core::idempotency::fingerprint::Fingerprint;
+    use counterfoil_core::idempotency::reply::{Media, Reply};
+    use counterfoil_core::idempotency::window::Windows;
+    use counterfoil_core::types::digest::{Digest, MacKey};
+    use counterfoil_core::types::id::{ChargeId, Holder, TenantId};
+    use counterfoil_core::types::ulid::Ulid;
+
+    fn at(ms: i64) -> Time {
+        Time::from_ms(ms)
+    }
+
+    fn settled() -> Settled {
+        Settled {
+            reply: Reply {
+                status: 201,
+                media: Media::Json,
+                location: None,
+                body: Bytes::new(),
+            },
+            windows: Windows {
+                replay_until: at(1_000),
+                tombstone_until: at(2_000),
+            },
+        }
+    }
+
+    fn shown(state: State, parked: Option<Park>, now: Time) -> Option<serde_json::Value> {
+        let claim = Claim {
+            id: ClaimId::from_digest(Digest::from_bytes([1; 32])),
+            tenant: TenantId::from_i64(1),
+            fingerprint: Fingerprint::from_digest(Digest::from_bytes([2; 32])),
+            subject: ChargeId::from_i64(3),
+            request: Ulid::from_bytes([4; 16]),
+            created_at: at(5),
+            fence: 6,
+            revision: 7,
+            attempts: 8,
+            state,
+        };
+        let references = References::new(MacKey::new(&[9; 32]));
+        let text = write(&claim, parked, &references, now)?;
+        Some(serde_json::from_slice(&text).unwrap())
+    }
+
+    #[test]
+    fn each_state_by_its_name_and_the_window_at_read_time() {
+        let lease = Lease {
+            holder: Holder { slot: 1, epoch: 1 },
+            until: at(1),
+            ceiling: at(2),
+        };
+        let waiting = State::Uncertain(Hold::Waiting { not_before: at(9) });
+        for (state, now, name, expires, safe) in [
+            (State::InFlight(lease), 0, "in_flight", None, false),
+            (
+                State::FailedRetry { not_before: at(9) },
+                0,
+                "failed_retry",
+                None,
+                false,
+            ),
+            (waiting, 0, "uncertain", None, false),
+            (
+                State::Completed(settled()),
+                999,
+                "completed",
+                Some("1970-01-01T00:00:01.000Z"),
+                false,
+            ),
+            (
+                State::Completed(settled()),
+                1_000,
+                "expired",
+                Some("1970-01-01T00:00:01.000Z"),
+                false,
+            ),
+            (
+                State::FailedTerminal(settled()),
+                0,
+                "failed_terminal",
+                Some("1970-01-01T00:00:01.000Z"),
+                true,
+            ),
+            (
+                State::Expired {
+                    tombstone_until: at(2_000),
+                },
+                1_500,
+                "expired",
+                None,
+                false,
+            ),
+        ] {
+            let record = shown(state, None, at(now)).unwrap();
+            assert_eq!(record["state"], name);
+            assert_eq!(record["expires_at"], serde_json::json!(expires), "{name}");
+            assert_eq!(record["safe_new_key"], safe, "{name}");
+            assert_eq!(record["resource"]["type"], "charge");
+            assert_eq!((&record["attempts"], &record["fence"]), (&8.into(), &6.into()));
+        }
+        let parked = shown(State::InFlight(lease), Some(Park::NoEvidence), at(0)).unwrap();
+        assert_eq!(parked["parked"], "no_evidence");
+    }
+
+    #[test]
+    fn a_key_past_its_tombstone_is_free() {
+        assert_eq!(shown(State::Completed(settled()), None, at(2_000)), None);
+        assert_eq!(
+            shown(
+                State::Expired {
+                    tombstone_until: at(2_000)
+                },
+                None,
+                at(2_000)
+            ),
+            None
+        );
+    }
+}

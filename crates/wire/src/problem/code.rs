@@ -1,0 +1,106 @@
+//! The closed list of errors: code, status, title, and the sentence that says what to do next. Each has a page in
+//! `docs/errors/`, served at `/errors/CODE`.
+
+macro_rules! codes {
+    ($($name:ident = $code:literal, $status:literal, $title:literal, $detail:literal;)+) => {
+        /// An error.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $(
+                #[doc = $title]
+                $name,
+            )+
+        }
+
+        impl Code {
+            /// All of them, in the order of the documentation.
+            pub const ALL: &'static [Code] = &[$(Code::$name,)+];
+
+            /// The word clients branch on.
+            pub const fn name(self) -> &'static str {
+                match self { $(Code::$name => $code,)+ }
+            }
+
+            /// The HTTP status.
+            pub const fn status(self) -> u16 {
+                match self { $(Code::$name => $status,)+ }
+            }
+
+            /// What happened, in a few words.
+            pub const fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)+ }
+            }
+
+            /// What happened and what to do next.
+            pub const fn detail(self) -> &'static str {
+                match self { $(Code::$name => $detail,)+ }
+            }
+
+            /// The page that explains it, as Markdown.
+            pub const fn page(self) -> &'static str {
+                match self {
+                    $(Code::$name => include_str!(concat!("../../../../docs/errors/", $code, ".md")),)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    IdempotencyKeyRequired = "idempotency_key_required", 400, "Idempotency key required",
+        "Send an Idempotency-Key header with a value that is unique to this payment, and the same value on every retry of it.";
+    IdempotencyKeyInvalid = "idempotency_key_invalid", 400, "Idempotency key invalid",
+        "Send one Idempotency-Key header of 1 to 255 visible ASCII characters.";
+    InvalidRequest = "invalid_request", 400, "Invalid request",
+        "Correct what `errors` names and send the request again; nothing was stored, so the key is still free.";
+    IdempotencyKeyFingerprintMismatch = "idempotency_key_fingerprint_mismatch", 422, "Idempotency key used for another request",
+        "This key belongs to a different request. Send the first request unchanged to get its answer, or use a new key for a new payment.";
+    IdempotencyKeyInUse = "idempotency_key_in_use", 409, "Idempotency key in use",
+        "The first request with this key is still running. Send the same request with the same key again after the pause named in Retry-After; do not use a new key.";
+    IdempotencyKeyExpired = "idempotency_key_expired", 410, "Idempotency key expired",
+        "The answer to this key is no longer kept. Look the payment up before you decide to make another one under a new key.";
+    CardDeclined = "card_declined", 402, "Card declined",
+        "The card's issuer declined the payment and nothing was charged. Ask for another means of payment and send a new request with a new key.";
+    InsufficientFunds = "insufficient_funds", 400, "Insufficient funds",
+        "The account's balance is too low for this request. Add funds or lower the amount, and use a new key.";
+    CapExceeded = "cap_exceeded", 400, "Account cap exceeded",
+        "The request would lift the account above its cap. Lower the amount or raise the cap, and use a new key.";
+    OutcomePending = "outcome_pending", 503, "Outcome not known yet",
+        "The payment provider has not confirmed what happened. Send the same request with the same key again after the pause named in Retry-After; do not use a new key, the payment may have been made.";
+    StoreUnavailable = "store_unavailable", 503, "Store unavailable",
+        "The server could not reach its store, so nothing was done and the provider was not called. Send the same request with the same key again after the pause named in Retry-After.";
+    PaymentInProgress = "payment_in_progress", 409, "Payment in progress",
+        "Another server is executing this payment. Send the same request with the same key again after the pause named in Retry-After.";
+    RateLimited = "rate_limited", 429, "Too many requests",
+        "Your tenant sends more requests than its limit allows. Wait as long as Retry-After says, then send the same request with the same key.";
+    BodyTooLarge = "body_too_large", 413, "Body too large",
+        "The body is larger than the server accepts. Send a smaller one; a charge needs less than a kilobyte.";
+    UnsupportedMediaType = "unsupported_media_type", 415, "Unsupported media type",
+        "Send the body as application/json in UTF-8, or as application/x-www-form-urlencoded, and say so in Content-Type.";
+    Unauthorized = "unauthorized", 401, "No valid API key",
+        "Send one Authorization header with the value `Bearer sk_…` and a key that is not revoked.";
+    Forbidden = "forbidden", 403, "API key lacks the scope",
+        "This API key may not do that. Use a key with the scope the route needs: read to look, write to move money, admin for operators.";
+    NotFound = "not_found", 404, "Not found",
+        "There is no such thing here for your tenant. Check the path and the id.";
+    MethodNotAllowed = "method_not_allowed", 405, "Method not allowed",
+        "This path does not take that method. Use one of those named in the Allow header.";
+    GatewayRejected = "gateway_rejected", 400, "Provider rejected the request",
+        "The payment provider does not accept this request and nothing was charged. Check payment_method and currency, and send a new request with a new key.";
+    GatewayUnauthorized = "gateway_unauthorized", 502, "Provider refused the server's credentials",
+        "The payment provider does not accept this server's credentials and nothing was charged. Tell the operator; once it is repaired, use a new key.";
+    GatewayUnavailable = "gateway_unavailable", 503, "Provider unavailable",
+        "The payment provider could not be reached and certainly nothing was charged. Try again later with a new key.";
+    MalformedRequest = "malformed_request", 400, "Malformed HTTP request",
+        "The bytes are not a request this server can read. Send HTTP/1.1 with well-formed headers.";
+    HeadersTooLarge = "headers_too_large", 431, "Headers too large",
+        "Send at most 64 headers and 16 KiB of them.";
+    UriTooLong = "uri_too_long", 414, "URI too long",
+        "Shorten the path and query; no route needs more than a few hundred bytes.";
+    RequestTimeout = "request_timeout", 408, "Request took too long to arrive",
+        "The body did not arrive in time, so nothing was done. Send the same request with the same key again.";
+    ShuttingDown = "shutting_down", 503, "Server shutting down",
+        "This server is stopping and takes no new work; nothing was done. Send the same request with the same key again, to another server or after the pause named in Retry-After.";
+    InternalError = "internal_error", 500, "Internal error",
+        "The server made a mistake. Send the same request with the same key again; if it stays, tell the operator the request id.";
+}
