@@ -8,17 +8,23 @@ use counterfoil_engine::service::Principal;
 use counterfoil_wire::problem::Problem;
 use http::{Extensions, Response};
 use std::sync::Arc;
+use tokio::time::Instant;
 
-/// The request's id, and its principal once it is known.
+/// The request's id, when it came, and its principal once it is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) id: Ulid,
+    pub(crate) started: Instant,
     pub(crate) principal: Option<Arc<Principal>>,
 }
 
 impl Exchange {
-    pub(crate) const fn new(id: Ulid) -> Exchange {
-        Exchange { id, principal: None }
+    pub(crate) fn new(id: Ulid) -> Exchange {
+        Exchange {
+            id,
+            started: Instant::now(),
+            principal: None,
+        }
     }
 
     /// The exchange the face has begun, or a fresh one where the router is used without it.

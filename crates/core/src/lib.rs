@@ -16,11 +16,7 @@
 )]
 #![cfg_attr(
     test,
-    allow(
-        clippy::arithmetic_side_effects,
-        clippy::as_conversions,
-        clippy::wildcard_enum_match_arm
-    )
+    allow(clippy::arithmetic_side_effects, clippy::as_conversions, clippy::wildcard_enum_match_arm)
 )]
 
 pub mod audit;

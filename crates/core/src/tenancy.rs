@@ -39,11 +39,7 @@ impl TenantName {
         let plain = text
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte));
-        if fits && plain {
-            Ok(TenantName(text.to_owned()))
-        } else {
-            Err(BadTenantName)
-        }
+        if fits && plain { Ok(TenantName(text.to_owned())) } else { Err(BadTenantName) }
     }
 
     /// The name's characters.
@@ -78,9 +74,7 @@ impl KeyPolicy {
 
     /// The policy of that name.
     pub fn parse(name: &str) -> Option<KeyPolicy> {
-        [KeyPolicy::Optional, KeyPolicy::Required]
-            .into_iter()
-            .find(|policy| policy.name() == name)
+        [KeyPolicy::Optional, KeyPolicy::Required].into_iter().find(|policy| policy.name() == name)
     }
 }
 
@@ -160,11 +154,8 @@ impl Scopes {
 
     /// The words, joined by commas.
     pub fn names(self) -> String {
-        let names: Vec<&str> = SCOPES
-            .into_iter()
-            .filter(|scope| self.allow(*scope))
-            .map(Scope::name)
-            .collect();
+        let names: Vec<&str> =
+            SCOPES.into_iter().filter(|scope| self.allow(*scope)).map(Scope::name).collect();
         names.join(",")
     }
 
@@ -172,10 +163,7 @@ impl Scopes {
     pub fn parse(text: &str) -> Option<Scopes> {
         let mut bits = 0;
         for word in text.split(',') {
-            bits |= SCOPES
-                .into_iter()
-                .find(|scope| scope.name() == word.trim())?
-                .bit();
+            bits |= SCOPES.into_iter().find(|scope| scope.name() == word.trim())?.bit();
         }
         Some(Scopes(bits))
     }

@@ -8,11 +8,7 @@ use counterfoil_core::types::time::Time;
 use given::{at, claim_in, fingerprint, lease_until, settled, states};
 use proptest::prelude::*;
 
-const TAKEN: Lease = Lease {
-    holder: Holder { slot: 2, epoch: 1 },
-    until: at(70_000),
-    ceiling: at(220_000),
-};
+const TAKEN: Lease = Lease { holder: Holder { slot: 2, epoch: 1 }, until: at(70_000), ceiling: at(220_000) };
 
 fn events() -> [(&'static str, Event); 7] {
     [
@@ -22,12 +18,7 @@ fn events() -> [(&'static str, Event); 7] {
         ("failed", Event::Failed(settled(b"refused"))),
         ("put_off", Event::PutOff { not_before: at(900) }),
         ("doubted", Event::Doubted { not_before: at(800) }),
-        (
-            "aged",
-            Event::Aged {
-                tombstone_until: at(5_000),
-            },
-        ),
+        ("aged", Event::Aged { tombstone_until: at(5_000) }),
     ]
 }
 
@@ -36,9 +27,7 @@ fn legal(state: &str, event: &str) -> Option<(State, bool)> {
     let renewed = lease_until(60_000);
     let put_off = State::FailedRetry { not_before: at(900) };
     let doubted = State::Uncertain(Hold::Waiting { not_before: at(800) });
-    let aged = State::Expired {
-        tombstone_until: at(5_000),
-    };
+    let aged = State::Expired { tombstone_until: at(5_000) };
     match (state, event) {
         ("in_flight", "renewed") => Some((State::InFlight(renewed), false)),
         ("in_flight" | "failed_retry", "taken_over") => Some((State::InFlight(TAKEN), true)),
@@ -72,10 +61,7 @@ fn every_state_meets_every_event() {
                         ..before.clone()
                     })
                 }
-                None => Err(IllegalMove {
-                    from: before.state.name(),
-                    event: event_name,
-                }),
+                None => Err(IllegalMove { from: before.state.name(), event: event_name }),
             };
             assert_eq!(before.on(event), expected, "{state_name} on {event_name}");
         }
@@ -108,17 +94,9 @@ fn no_store_admits_what_the_machine_never_does() {
     for (from_name, from) in states() {
         for (to_name, to) in states() {
             let before = claim_in(from.clone());
-            let after = Claim {
-                state: to,
-                fence: before.fence + 1,
-                attempts: before.attempts + 1,
-                ..before.clone()
-            };
-            assert_eq!(
-                before.may_become(&after),
-                follows(from_name, to_name),
-                "{from_name} to {to_name}"
-            );
+            let after =
+                Claim { state: to, fence: before.fence + 1, attempts: before.attempts + 1, ..before.clone() };
+            assert_eq!(before.may_become(&after), follows(from_name, to_name), "{from_name} to {to_name}");
         }
     }
 }
@@ -129,26 +107,11 @@ fn a_claim_keeps_what_it_was_made_with() {
     let after = before.on(Event::Completed(settled(b"done"))).unwrap();
     assert!(before.may_become(&after));
     for forged in [
-        Claim {
-            fence: before.fence - 1,
-            ..after.clone()
-        },
-        Claim {
-            attempts: before.attempts - 1,
-            ..after.clone()
-        },
-        Claim {
-            created_at: at(1),
-            ..after.clone()
-        },
-        Claim {
-            fingerprint: fingerprint(2),
-            ..after.clone()
-        },
-        Claim {
-            tenant: TenantId::from_i64(2),
-            ..after.clone()
-        },
+        Claim { fence: before.fence - 1, ..after.clone() },
+        Claim { attempts: before.attempts - 1, ..after.clone() },
+        Claim { created_at: at(1), ..after.clone() },
+        Claim { fingerprint: fingerprint(2), ..after.clone() },
+        Claim { tenant: TenantId::from_i64(2), ..after.clone() },
     ] {
         assert!(!before.may_become(&forged), "{forged:?}");
     }
@@ -169,10 +132,7 @@ fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
         };
         let over = matches!(name, "completed" | "failed_terminal" | "expired");
         assert_eq!(before.may_become(&anew(before.fence + 1)), over, "{name}");
-        assert!(
-            !before.may_become(&anew(before.fence)),
-            "{name} without a higher fence"
-        );
+        assert!(!before.may_become(&anew(before.fence)), "{name} without a higher fence");
     }
 }
 
@@ -186,10 +146,8 @@ fn a_lease_is_renewed_up_to_its_ceiling_and_never_shortened() {
         (at(180_001), ceiling),
         (Time::MAX, ceiling),
     ] {
-        for held in [
-            State::InFlight(lease_until(30_000)),
-            State::Uncertain(Hold::Held(lease_until(30_000))),
-        ] {
+        for held in [State::InFlight(lease_until(30_000)), State::Uncertain(Hold::Held(lease_until(30_000)))]
+        {
             let renewed = claim_in(held).on(Event::Renewed { until }).unwrap();
             assert_eq!(renewed.state.lease().unwrap().until, expected, "{until:?}");
             assert_eq!(renewed.state.lease().unwrap().ceiling, ceiling);
@@ -207,15 +165,10 @@ fn a_lease_is_over_at_its_end_and_not_before() {
 fn any_event() -> impl Strategy<Value = Event> {
     (0_usize..7, 0_u64..400_000).prop_map(|(which, ms)| match events()[which].1.clone() {
         Event::Renewed { .. } => Event::Renewed { until: at(ms) },
-        Event::TakenOver(lease) => Event::TakenOver(Lease {
-            until: at(ms),
-            ..lease
-        }),
+        Event::TakenOver(lease) => Event::TakenOver(Lease { until: at(ms), ..lease }),
         Event::PutOff { .. } => Event::PutOff { not_before: at(ms) },
         Event::Doubted { .. } => Event::Doubted { not_before: at(ms) },
-        Event::Aged { .. } => Event::Aged {
-            tombstone_until: at(ms),
-        },
+        Event::Aged { .. } => Event::Aged { tombstone_until: at(ms) },
         settled @ (Event::Completed(_) | Event::Failed(_)) => settled,
     })
 }

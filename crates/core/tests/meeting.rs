@@ -10,12 +10,9 @@ use given::{at, claim_in, fingerprint, lease_until, settled, states};
 /// Every edge any of the states has, one millisecond to each side, and the far ends of time.
 fn instants() -> Vec<Time> {
     let edges = [0, 500, 1_000, 2_000, 30_000, 180_000].map(at);
-    let around = edges
-        .into_iter()
-        .flat_map(|edge| [edge.minus(Span::from_ms(1)), edge, edge.plus(Span::from_ms(1))]);
-    around
-        .chain([Time::EPOCH, Time::MAX.minus(Span::from_ms(1))])
-        .collect()
+    let around =
+        edges.into_iter().flat_map(|edge| [edge.minus(Span::from_ms(1)), edge, edge.plus(Span::from_ms(1))]);
+    around.chain([Time::EPOCH, Time::MAX.minus(Span::from_ms(1))]).collect()
 }
 
 fn same(claim: &Claim, now: Time) -> Meeting<'_> {
@@ -32,11 +29,7 @@ fn another_request_is_told_so_before_anything_else() {
         let claim = claim_in(state);
         let remembers = matches!(name, "completed" | "failed_terminal" | "expired");
         for now in instants() {
-            let expected = if remembers && now >= at(2_000) {
-                Meeting::Free
-            } else {
-                Meeting::Mismatch
-            };
+            let expected = if remembers && now >= at(2_000) { Meeting::Free } else { Meeting::Mismatch };
             assert_eq!(other(&claim, now), expected, "{name} at {now:?}");
         }
     }
@@ -63,9 +56,7 @@ fn a_request_at_work_is_never_free_nor_expired() {
 
 #[test]
 fn an_answer_is_replayed_then_expired_then_free() {
-    let gone = Meeting::Expired {
-        original_request_at: at(0),
-    };
+    let gone = Meeting::Expired { original_request_at: at(0) };
     for build in [State::Completed, State::FailedTerminal] {
         let answer = settled(b"bytes");
         let claim = claim_in(build(answer.clone()));
@@ -77,30 +68,16 @@ fn an_answer_is_replayed_then_expired_then_free() {
             (2_000, Meeting::Free),
             (2_001, Meeting::Free),
         ] {
-            assert_eq!(
-                same(&claim, at(ms)),
-                expected,
-                "{} at {ms} ms",
-                claim.state.name()
-            );
+            assert_eq!(same(&claim, at(ms)), expected, "{} at {ms} ms", claim.state.name());
         }
     }
 }
 
 #[test]
 fn a_tombstone_answers_until_its_end() {
-    let claim = claim_in(State::Expired {
-        tombstone_until: at(2_000),
-    });
-    let gone = Meeting::Expired {
-        original_request_at: at(0),
-    };
-    for (ms, expected) in [
-        (0, gone.clone()),
-        (1_999, gone),
-        (2_000, Meeting::Free),
-        (2_001, Meeting::Free),
-    ] {
+    let claim = claim_in(State::Expired { tombstone_until: at(2_000) });
+    let gone = Meeting::Expired { original_request_at: at(0) };
+    for (ms, expected) in [(0, gone.clone()), (1_999, gone), (2_000, Meeting::Free), (2_001, Meeting::Free)] {
         assert_eq!(same(&claim, at(ms)), expected, "at {ms} ms");
     }
 }
@@ -108,9 +85,7 @@ fn a_tombstone_answers_until_its_end() {
 #[test]
 fn dropping_the_answer_changes_nothing_a_client_sees() {
     let kept = claim_in(State::Completed(settled(b"bytes")));
-    let dropped = claim_in(State::Expired {
-        tombstone_until: at(2_000),
-    });
+    let dropped = claim_in(State::Expired { tombstone_until: at(2_000) });
     for now in instants().into_iter().filter(|now| *now >= at(1_000)) {
         assert_eq!(same(&kept, now), same(&dropped, now), "{now:?}");
         assert_eq!(other(&kept, now), other(&dropped, now), "{now:?}");
@@ -120,10 +95,7 @@ fn dropping_the_answer_changes_nothing_a_client_sees() {
 #[test]
 fn without_a_tombstone_the_key_is_free_when_the_replay_ends() {
     let brief = Settled {
-        windows: Windows {
-            replay_until: at(1_000),
-            tombstone_until: at(1_000),
-        },
+        windows: Windows { replay_until: at(1_000), tombstone_until: at(1_000) },
         ..settled(b"bytes")
     };
     let claim = claim_in(State::Completed(brief.clone()));
@@ -134,21 +106,11 @@ fn without_a_tombstone_the_key_is_free_when_the_replay_ends() {
 #[test]
 fn a_tombstone_for_good_never_frees_its_key() {
     let for_good = Settled {
-        windows: Windows {
-            replay_until: at(1_000),
-            tombstone_until: Time::MAX,
-        },
+        windows: Windows { replay_until: at(1_000), tombstone_until: Time::MAX },
         ..settled(b"bytes")
     };
-    let gone = Meeting::Expired {
-        original_request_at: at(0),
-    };
-    for state in [
-        State::Completed(for_good),
-        State::Expired {
-            tombstone_until: Time::MAX,
-        },
-    ] {
+    let gone = Meeting::Expired { original_request_at: at(0) };
+    for state in [State::Completed(for_good), State::Expired { tombstone_until: Time::MAX }] {
         let claim = claim_in(state);
         let late = Time::MAX.minus(Span::from_ms(1));
         assert_eq!(same(&claim, late), gone);
@@ -166,19 +128,13 @@ fn the_sweeper_comes_when_a_window_is_over() {
     for (name, state) in states() {
         assert_eq!(claim_in(state).sweep_at(), expected(name), "{name}");
     }
-    let for_good = claim_in(State::Expired {
-        tombstone_until: Time::MAX,
-    });
+    let for_good = claim_in(State::Expired { tombstone_until: Time::MAX });
     assert_eq!(for_good.sweep_at(), None);
 }
 
 #[test]
 fn a_new_key_is_safe_only_after_a_certain_failure() {
     for (name, state) in states() {
-        assert_eq!(
-            claim_in(state).safe_new_key(),
-            name == "failed_terminal",
-            "{name}"
-        );
+        assert_eq!(claim_in(state).safe_new_key(), name == "failed_terminal", "{name}");
     }
 }

@@ -10,10 +10,7 @@ use counterfoil_core::types::id::Holder;
 use counterfoil_core::types::time::{Span, Time};
 use given::{at, claim_in, lease_until, outbox, states};
 
-const POLICY: LeasePolicy = LeasePolicy {
-    lease: Span::from_ms(30_000),
-    ceiling: Span::from_ms(180_000),
-};
+const POLICY: LeasePolicy = LeasePolicy { lease: Span::from_ms(30_000), ceiling: Span::from_ms(180_000) };
 const HEIR: Holder = Holder { slot: 5, epoch: 3 };
 
 fn resume(claim: &Claim, outbox: &Outbox, now: Time) -> Result<Resumption, IllegalMove> {
@@ -26,10 +23,7 @@ fn open_claims_are_taken_over_and_ended_ones_are_not() {
         let claim = claim_in(state);
         let resumed = resume(&claim, &outbox(), at(40_000));
         if matches!(name, "completed" | "failed_terminal" | "expired") {
-            let refused = IllegalMove {
-                from: name,
-                event: "taken_over",
-            };
+            let refused = IllegalMove { from: name, event: "taken_over" };
             assert_eq!(resumed, Err(refused));
             continue;
         }
@@ -56,12 +50,7 @@ fn the_work_is_due_again_when_the_new_lease_is_over() {
     for (name, state) in states().into_iter().take(4) {
         let resumed = resume(&claim_in(state), &outbox(), at(40_000)).unwrap();
         let history = resumed.outbox.history;
-        let expected = Outbox {
-            due_at: at(70_000),
-            revision: 2,
-            history,
-            ..outbox()
-        };
+        let expected = Outbox { due_at: at(70_000), revision: 2, history, ..outbox() };
         assert_eq!(resumed.outbox, expected, "{name}");
         assert_eq!(resumed.outbox.due_at, resumed.claim.state.lease().unwrap().until);
     }
@@ -76,17 +65,11 @@ fn a_lost_holder_may_have_called_until_its_lease_ended() {
         (at(10_000), at(10_000)),
     ];
     for (now, last_sent_at) in cases {
-        for state in [
-            State::InFlight(lease_until(30_000)),
-            State::Uncertain(Hold::Held(lease_until(30_000))),
-        ] {
+        for state in [State::InFlight(lease_until(30_000)), State::Uncertain(Hold::Held(lease_until(30_000)))]
+        {
             let before = outbox();
             let resumed = resume(&claim_in(state), &before, now).unwrap();
-            let expected = History {
-                unknown: true,
-                last_sent_at,
-                ..before.history
-            };
+            let expected = History { unknown: true, last_sent_at, ..before.history };
             assert_eq!(resumed.outbox.history, expected, "at {now:?}");
         }
     }
@@ -94,10 +77,8 @@ fn a_lost_holder_may_have_called_until_its_lease_ended() {
 
 #[test]
 fn what_nobody_held_is_as_certain_as_before() {
-    let waiting = [
-        State::FailedRetry { not_before: at(500) },
-        State::Uncertain(Hold::Waiting { not_before: at(500) }),
-    ];
+    let waiting =
+        [State::FailedRetry { not_before: at(500) }, State::Uncertain(Hold::Waiting { not_before: at(500) })];
     for state in waiting {
         for unknown in [false, true] {
             let mut before = outbox();

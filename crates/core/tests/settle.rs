@@ -28,13 +28,8 @@ const RULES: Rules = Rules {
     query_lag: Span::from_ms(30_000),
     key_bytes_max: 255,
 };
-const CAUSES: [Cause; 5] = [
-    Cause::Timeout,
-    Cause::Cut,
-    Cause::ServerError,
-    Cause::InProgress,
-    Cause::Unreadable,
-];
+const CAUSES: [Cause; 5] =
+    [Cause::Timeout, Cause::Cut, Cause::ServerError, Cause::InProgress, Cause::Unreadable];
 
 fn work(unknown: bool, idle_calls: u32) -> Outbox {
     let mut work = outbox();
@@ -44,29 +39,16 @@ fn work(unknown: bool, idle_calls: u32) -> Outbox {
 }
 
 fn attempt<'a>(charge: &'a Charge, outbox: &'a Outbox) -> Attempt<'a> {
-    Attempt {
-        charge,
-        outbox,
-        reference: REFERENCE,
-        attempts_max: ATTEMPTS_MAX,
-        now: NOW,
-    }
+    Attempt { charge, outbox, reference: REFERENCE, attempts_max: ATTEMPTS_MAX, now: NOW }
 }
 
 fn judged(outbox: &Outbox, outcome: &Outcome) -> Verdict {
-    judge_outcome(attempt(&charge(), outbox), outcome)
+    judge_outcome(attempt(&charge(), outbox), &RULES, outcome)
 }
 
 fn found(outbox: &Outbox, found: &Found, now: Time) -> Verdict {
     let charge = charge();
-    judge_query(
-        Attempt {
-            now,
-            ..attempt(&charge, outbox)
-        },
-        &RULES,
-        found,
-    )
+    judge_query(Attempt { now, ..attempt(&charge, outbox) }, &RULES, found)
 }
 
 fn approval() -> Approval {
@@ -88,19 +70,13 @@ fn decline() -> Decline {
 }
 
 fn rejection(fault: Fault) -> Outcome {
-    Outcome::Rejected(Rejection {
-        fault,
-        code: "parameter_invalid".into(),
-    })
+    Outcome::Rejected(Rejection { fault, code: "parameter_invalid".into() })
 }
 
 fn failed(code: FailureCode) -> Verdict {
     Verdict::Fail(Charge {
         status: Status::Failed,
-        failure: Some(Failure {
-            code,
-            decline_code: None,
-        }),
+        failure: Some(Failure { code, decline_code: None }),
         revision: 2,
         ..charge()
     })
@@ -111,12 +87,7 @@ fn doubted(outbox: &Outbox, server_errors: u32) -> Verdict {
     Verdict::Doubt {
         not_before: NOW,
         outbox: Outbox {
-            history: History {
-                unknown: true,
-                last_sent_at: NOW,
-                server_errors,
-                ..outbox.history
-            },
+            history: History { unknown: true, last_sent_at: NOW, server_errors, ..outbox.history },
             ..outbox.clone()
         },
     }
@@ -124,10 +95,7 @@ fn doubted(outbox: &Outbox, server_errors: u32) -> Verdict {
 
 fn idle(outbox: &Outbox) -> Outbox {
     Outbox {
-        history: History {
-            idle_calls: outbox.history.idle_calls + 1,
-            ..outbox.history
-        },
+        history: History { idle_calls: outbox.history.idle_calls + 1, ..outbox.history },
         ..outbox.clone()
     }
 }
@@ -150,12 +118,11 @@ fn an_approval_completes_whatever_was_unknown_before() {
 fn a_hold_that_was_asked_for_requires_capture() {
     let mut held = charge();
     held.order.capture = false;
-    let approval = Approval {
-        captured: false,
-        ..approval()
-    };
+    let approval = Approval { captured: false, ..approval() };
     let work = work(false, 0);
-    let Verdict::Complete(charge) = judge_outcome(attempt(&held, &work), &Outcome::Approved(approval)) else {
+    let Verdict::Complete(charge) =
+        judge_outcome(attempt(&held, &work), &RULES, &Outcome::Approved(approval))
+    else {
         panic!("a hold as asked for completes");
     };
     assert_eq!(charge.status, Status::RequiresCapture);
@@ -163,10 +130,7 @@ fn a_hold_that_was_asked_for_requires_capture() {
 
 #[test]
 fn a_provider_that_keeps_no_reference_is_believed() {
-    let approval = Approval {
-        payment: None,
-        ..approval()
-    };
+    let approval = Approval { payment: None, ..approval() };
     let verdict = judged(&work(false, 0), &Outcome::Approved(approval));
     assert!(matches!(verdict, Verdict::Complete(_)), "{verdict:?}");
 }
@@ -196,11 +160,7 @@ fn an_answer_about_something_else_is_parked() {
                     revision: 2,
                     ..charge()
                 },
-                outbox: Outbox {
-                    parked: Some(Park::AnswerDiffers),
-                    due_at: Time::MAX,
-                    ..work.clone()
-                },
+                outbox: Outbox { parked: Some(Park::AnswerDiffers), due_at: Time::MAX, ..work.clone() },
             };
             let outcome = Outcome::Approved(approval.clone());
             assert_eq!(judged(&work, &outcome), expected, "{approval:?}");
@@ -229,6 +189,20 @@ fn a_decline_fails_with_the_issuers_reason() {
 }
 
 #[test]
+fn a_decline_by_a_provider_that_executes_again_is_final_only_after_quiescence() {
+    for rules in [Rules { dedup_window: None, ..RULES }, Rules { reexecutes_errors: true, ..RULES }] {
+        let (charge, work) = (charge(), work(true, 0));
+        let quiet = quiescent_at(&rules, &work.history);
+        for (now, fails) in [(quiet.minus(Span::from_ms(1)), false), (quiet, true)] {
+            let attempt = Attempt { now, ..attempt(&charge, &work) };
+            let verdict = judge_outcome(attempt, &rules, &Outcome::Declined(decline()));
+            assert_eq!(matches!(verdict, Verdict::Fail(_)), fails, "{verdict:?}");
+            assert_eq!(matches!(verdict, Verdict::Doubt { .. }), !fails);
+        }
+    }
+}
+
+#[test]
 fn a_rejection_fails_only_when_nothing_is_unknown() {
     for (fault, code) in [
         (Fault::Request, FailureCode::GatewayRejected),
@@ -246,19 +220,11 @@ fn calls_without_effect_are_tried_again_until_they_run_out() {
     for (outcome, at_least) in [
         (Outcome::NotSent, Span::ZERO),
         (Outcome::Busy { retry_after: None }, Span::ZERO),
-        (
-            Outcome::Busy {
-                retry_after: Some(pause),
-            },
-            pause,
-        ),
+        (Outcome::Busy { retry_after: Some(pause) }, pause),
     ] {
         for before in 0..ATTEMPTS_MAX - 1 {
             let work = work(false, before);
-            let expected = Verdict::Retry {
-                at_least,
-                outbox: idle(&work),
-            };
+            let expected = Verdict::Retry { at_least, outbox: idle(&work) };
             assert_eq!(judged(&work, &outcome), expected, "after {before}");
         }
         for before in [ATTEMPTS_MAX - 1, ATTEMPTS_MAX, u32::MAX] {
@@ -276,23 +242,10 @@ fn what_may_have_charged_never_fails_by_counting() {
         for (outcome, not_before) in [
             (Outcome::NotSent, NOW),
             (Outcome::Busy { retry_after: None }, NOW),
-            (
-                Outcome::Busy {
-                    retry_after: Some(pause),
-                },
-                NOW.plus(pause),
-            ),
+            (Outcome::Busy { retry_after: Some(pause) }, NOW.plus(pause)),
         ] {
-            let expected = Verdict::Doubt {
-                not_before,
-                outbox: idle(&work),
-            };
-            assert_eq!(
-                judged(&work, &outcome),
-                expected,
-                "{} after {before}",
-                outcome.name()
-            );
+            let expected = Verdict::Doubt { not_before, outbox: idle(&work) };
+            assert_eq!(judged(&work, &outcome), expected, "{} after {before}", outcome.name());
         }
         for cause in CAUSES {
             let errors = u32::from(cause == Cause::ServerError);
@@ -317,16 +270,10 @@ fn an_unknown_outcome_is_doubted_from_the_first_call_on() {
 fn a_call_held_back_counts_for_nothing() {
     let (charge, pause) = (charge(), Span::from_ms(700));
     let clean = work(false, ATTEMPTS_MAX);
-    let retry = Verdict::Retry {
-        at_least: pause,
-        outbox: clean.clone(),
-    };
+    let retry = Verdict::Retry { at_least: pause, outbox: clean.clone() };
     assert_eq!(held_back(attempt(&charge, &clean), pause), retry);
     let unknown = work(true, ATTEMPTS_MAX);
-    let doubt = Verdict::Doubt {
-        not_before: NOW.plus(pause),
-        outbox: unknown.clone(),
-    };
+    let doubt = Verdict::Doubt { not_before: NOW.plus(pause), outbox: unknown.clone() };
     assert_eq!(held_back(attempt(&charge, &unknown), pause), doubt);
 }
 
@@ -353,7 +300,7 @@ fn a_payment_found_without_an_end_stays_in_doubt() {
     ] {
         let name = outcome.name();
         let verdict = found(&unknown, &Found::Payment(outcome), NOW);
-        assert_eq!(verdict, doubted(&unknown, 0), "{name}");
+        assert_eq!(verdict, Verdict::Doubt { not_before: NOW, outbox: unknown.clone() }, "{name}");
     }
 }
 
@@ -361,16 +308,8 @@ fn a_payment_found_without_an_end_stays_in_doubt() {
 fn several_payments_need_a_human() {
     let unknown = work(true, 0);
     let expected = Verdict::Park {
-        charge: Charge {
-            status: Status::Parked,
-            revision: 2,
-            ..charge()
-        },
-        outbox: Outbox {
-            parked: Some(Park::Contradiction),
-            due_at: Time::MAX,
-            ..unknown.clone()
-        },
+        charge: Charge { status: Status::Parked, revision: 2, ..charge() },
+        outbox: Outbox { parked: Some(Park::Contradiction), due_at: Time::MAX, ..unknown.clone() },
     };
     assert_eq!(found(&unknown, &Found::Several, NOW), expected);
 }
@@ -379,16 +318,9 @@ fn several_payments_need_a_human() {
 fn not_found_is_no_proof_before_quiescence() {
     let unknown = work(true, 0);
     let quiet_at = quiescent_at(&RULES, &unknown.history);
-    assert_eq!(
-        quiet_at,
-        at(90_001),
-        "late delivery, then query lag, then one more"
-    );
+    assert_eq!(quiet_at, at(90_001), "late delivery, then query lag, then one more");
     for now in [at(1), at(60_000), at(90_000)] {
-        let same = Verdict::Doubt {
-            not_before: now,
-            outbox: unknown.clone(),
-        };
+        let same = Verdict::Doubt { not_before: now, outbox: unknown.clone() };
         assert_eq!(found(&unknown, &Found::Nothing, now), same, "{now:?}");
     }
 }
@@ -422,16 +354,8 @@ fn a_query_that_fails_teaches_nothing() {
     let unknown = work(true, 0);
     for cause in CAUSES {
         for now in [NOW, at(999_999)] {
-            let same = Verdict::Doubt {
-                not_before: now,
-                outbox: unknown.clone(),
-            };
-            assert_eq!(
-                found(&unknown, &Found::Unclear(cause), now),
-                same,
-                "{}",
-                cause.name()
-            );
+            let same = Verdict::Doubt { not_before: now, outbox: unknown.clone() };
+            assert_eq!(found(&unknown, &Found::Unclear(cause), now), same, "{}", cause.name());
         }
     }
 }
@@ -442,16 +366,8 @@ fn a_charge_without_evidence_goes_to_a_human_as_it_is() {
     charge.provider_reference = Some("pi_9".into());
     let verdict = give_to_a_human(attempt(&charge, &unknown), Park::NoEvidence);
     let expected = Verdict::Park {
-        charge: Charge {
-            status: Status::Parked,
-            revision: 2,
-            ..charge.clone()
-        },
-        outbox: Outbox {
-            parked: Some(Park::NoEvidence),
-            due_at: Time::MAX,
-            ..unknown.clone()
-        },
+        charge: Charge { status: Status::Parked, revision: 2, ..charge.clone() },
+        outbox: Outbox { parked: Some(Park::NoEvidence), due_at: Time::MAX, ..unknown.clone() },
     };
     assert_eq!(verdict, expected);
 }

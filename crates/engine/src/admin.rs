@@ -37,23 +37,14 @@ impl<S: Store> Register<'_, S> {
             revoked_at: None,
             revision: 1,
         };
-        self.apply(
-            ChangeSet::new(SetId::from_i64(self.mint()?))
-                .insert(tenant.clone())
-                .insert(key),
-        )
-        .await?;
+        self.apply(ChangeSet::new(SetId::from_i64(self.mint()?)).insert(tenant.clone()).insert(key)).await?;
         Ok(tenant)
     }
 
     /// Adds an API key to a tenant.
     pub async fn create_key(&self, new: NewKey) -> Result<ApiKey, AdminError> {
         let name = TenantName::parse(&new.tenant).map_err(|_| AdminError::BadName)?;
-        let rows = self
-            .store
-            .read(vec![RowKey::Tenant(name.clone())])
-            .await
-            .map_err(store)?;
+        let rows = self.store.read(vec![RowKey::Tenant(name.clone())]).await.map_err(store)?;
         if rows.into_iter().flatten().next().is_none() {
             return Err(AdminError::NotFound);
         }
@@ -66,8 +57,7 @@ impl<S: Store> Register<'_, S> {
             revoked_at: None,
             revision: 1,
         };
-        self.apply(ChangeSet::new(SetId::from_i64(self.mint()?)).insert(key.clone()))
-            .await?;
+        self.apply(ChangeSet::new(SetId::from_i64(self.mint()?)).insert(key.clone())).await?;
         Ok(key)
     }
 
@@ -99,19 +89,9 @@ impl<S: Store> Register<'_, S> {
         let rows = self.store.scan(Scan::Tenants).await?;
         Ok(rows
             .into_iter()
-            .filter_map(|row| {
-                if let Row::Tenant(tenant) = row {
-                    Some(tenant)
-                } else {
-                    None
-                }
-            })
+            .filter_map(|row| if let Row::Tenant(tenant) = row { Some(tenant) } else { None })
             .map(|tenant| {
-                let own = keys
-                    .iter()
-                    .filter(|key| key.tenant == tenant.name)
-                    .cloned()
-                    .collect();
+                let own = keys.iter().filter(|key| key.tenant == tenant.name).cloned().collect();
                 (tenant, own)
             })
             .collect())
@@ -121,13 +101,7 @@ impl<S: Store> Register<'_, S> {
         let rows = self.store.scan(Scan::ApiKeys).await?;
         Ok(rows
             .into_iter()
-            .filter_map(|row| {
-                if let Row::ApiKey(key) = row {
-                    Some(key)
-                } else {
-                    None
-                }
-            })
+            .filter_map(|row| if let Row::ApiKey(key) = row { Some(key) } else { None })
             .collect())
     }
 
@@ -145,9 +119,9 @@ impl<S: Store> Register<'_, S> {
             Err(CommitError::Conflict | CommitError::Throttled) => {
                 Err(AdminError::Store("it is busy; try again".into()))
             }
-            Err(CommitError::InDoubt(_)) => Err(AdminError::Store(
-                "it is not known whether it was changed; look, then repeat".into(),
-            )),
+            Err(CommitError::InDoubt(_)) => {
+                Err(AdminError::Store("it is not known whether it was changed; look, then repeat".into()))
+            }
         }
     }
 }

@@ -24,17 +24,13 @@ pub(crate) enum NotCommitted {
 
 /// Store conflicts: three tries from 50 ms, doubling, with jitter.
 const TRIES: u32 = 3;
-const BACKOFF: Backoff = Backoff {
-    base: Span::from_ms(50),
-    cap: Span::from_ms(200),
-};
+const BACKOFF: Backoff = Backoff { base: Span::from_ms(50), cap: Span::from_ms(200) };
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, NotCommitted> {
         let begun = self.world.elapsed();
         let result = self.commit_with_retries(set).await;
-        self.watch
-            .saw(Signal::Commit(self.world.elapsed().saturating_sub(begun)));
+        self.watch.saw(Signal::Commit(self.world.elapsed().saturating_sub(begun)));
         result
     }
 

@@ -2,11 +2,12 @@
 
 use crate::admin::Register;
 use crate::engine::Engine;
-use crate::service::{AdminError, Answer, NewKey, NewTenant, Principal, Service, Submitted};
+use crate::service::{
+    AdminError, Answer, KeyView, NewKey, NewTenant, Principal, Service, Submitted, TenantView,
+};
 use crate::world::World;
 use counterfoil_core::audit::Record;
-use counterfoil_core::idempotency::claim::{Claim, ClaimId};
-use counterfoil_core::outbox::Park;
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::tenancy::{ApiKey, Tenant};
@@ -39,11 +40,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.read(vec![RowKey::Charge(id)]).await?;
-            Ok(rows
-                .into_iter()
-                .flatten()
-                .filter_map(charge_of)
-                .find(|charge| charge.tenant == tenant))
+            Ok(rows.into_iter().flatten().filter_map(charge_of).find(|charge| charge.tenant == tenant))
         })
     }
 
@@ -54,15 +51,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         limit: usize,
     ) -> Answer<'_, Result<Vec<Charge>, ReadError>> {
         Box::pin(async move {
-            let rows = self
-                .inner
-                .store
-                .scan(Scan::ChargesOf {
-                    tenant,
-                    before,
-                    limit,
-                })
-                .await?;
+            let rows = self.inner.store.scan(Scan::ChargesOf { tenant, before, limit }).await?;
             Ok(rows.into_iter().filter_map(charge_of).collect())
         })
     }
@@ -78,43 +67,26 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
             if self.charge(tenant, id).await?.is_none() {
                 return Ok(None);
             }
-            let rows = self
-                .inner
-                .store
-                .scan(Scan::Timeline {
-                    charge: id,
-                    after,
-                    limit,
-                })
-                .await?;
+            let rows = self.inner.store.scan(Scan::Timeline { charge: id, after, limit }).await?;
             Ok(Some(
                 rows.into_iter()
-                    .filter_map(|row| {
-                        if let Row::Audit(record) = row {
-                            Some(record)
-                        } else {
-                            None
-                        }
-                    })
+                    .filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None })
                     .collect(),
             ))
         })
     }
 
-    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<(Claim, Option<Park>)>, ReadError>> {
+    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.read(vec![RowKey::Claim(id)]).await?;
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else {
                 return Ok(None);
             };
             let rows = self.inner.store.read(vec![RowKey::Outbox(claim.subject)]).await?;
-            let parked = rows.into_iter().flatten().find_map(|row| {
-                if let Row::Outbox(outbox) = row {
-                    outbox.parked
-                } else {
-                    None
-                }
-            });
+            let parked = rows
+                .into_iter()
+                .flatten()
+                .find_map(|row| if let Row::Outbox(outbox) = row { outbox.parked } else { None });
             Ok(Some((claim, parked)))
         })
     }
@@ -132,11 +104,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
             if self.inner.is_draining() {
                 return Err("the server is shutting down".into());
             }
-            self.inner
-                .store
-                .tally(self.inner.store.now())
-                .await
-                .map_err(|error| error.to_string())?;
+            self.inner.store.tally(self.inner.store.now()).await.map_err(|error| error.to_string())?;
             self.inner
                 .ids
                 .next(self.inner.store.now())
@@ -157,24 +125,17 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         Box::pin(async move { self.register().revoke_key(&id).await })
     }
 
-    fn tenants(&self) -> Answer<'_, Result<Vec<(Tenant, Vec<ApiKey>)>, ReadError>> {
+    fn tenants(&self) -> Answer<'_, Result<Vec<TenantView>, ReadError>> {
         Box::pin(async move { self.register().tenants().await })
     }
 }
 
 impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
     fn register(&self) -> Register<'_, S> {
-        Register {
-            store: &self.inner.store,
-            ids: &self.inner.ids,
-        }
+        Register { store: &self.inner.store, ids: &self.inner.ids }
     }
 }
 
 fn charge_of(row: Row) -> Option<Charge> {
-    if let Row::Charge(charge) = row {
-        Some(charge)
-    } else {
-        None
-    }
+    if let Row::Charge(charge) = row { Some(charge) } else { None }
 }

@@ -41,9 +41,7 @@ pub struct Engine<S, G, W> {
 
 impl<S, G, W> Clone for Engine<S, G, W> {
     fn clone(&self) -> Self {
-        Engine {
-            inner: Arc::clone(&self.inner),
-        }
+        Engine { inner: Arc::clone(&self.inner) }
     }
 }
 

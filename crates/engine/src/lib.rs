@@ -7,6 +7,7 @@
 
 mod admin;
 mod commit;
+mod conclude;
 mod door;
 mod drive;
 mod engine;

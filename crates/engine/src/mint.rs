@@ -56,13 +56,7 @@ async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
     let slots = store.scan(Scan::Slots).await.map_err(|error| error.to_string())?;
     let slots: Vec<Slot> = slots
         .into_iter()
-        .filter_map(|row| {
-            if let Row::Slot(slot) = row {
-                Some(slot)
-            } else {
-                None
-            }
-        })
+        .filter_map(|row| if let Row::Slot(slot) = row { Some(slot) } else { None })
         .collect();
     let now = store.now();
     let held = slots.iter().filter(|slot| !slot.is_free(now)).count();
@@ -84,9 +78,7 @@ async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
         let not_before = old.map_or(Time::EPOCH, |old: Slot| old.lease_until);
         // The set's id comes from the very slot that is being claimed: unique if, and only if, the claim succeeds.
         let mut mint = Mint::new(slot, not_before);
-        let id = mint
-            .next(now)
-            .map_err(|error| format!("the clock does not allow ids: {error:?}"))?;
+        let id = mint.next(now).map_err(|error| format!("the clock does not allow ids: {error:?}"))?;
         let set = ChangeSet::new(SetId::from_i64(id));
         let set = match old {
             Some(old) => set.replace(slot, old.revision),
@@ -100,9 +92,7 @@ async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
             }
         }
     }
-    Err(format!(
-        "all {WORKER_SLOTS} worker slots are held; stop processes that are not needed"
-    ))
+    Err(format!("all {WORKER_SLOTS} worker slots are held; stop processes that are not needed"))
 }
 
 /// Keeps the slot for as long as the process lives. The mint itself refuses once the lease is over; after an outage

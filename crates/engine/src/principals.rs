@@ -21,13 +21,8 @@ pub(crate) struct Principals(RwLock<HashMap<Digest, (Time, Arc<Principal>)>>);
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn principal(&self, digest: Digest) -> Result<Option<Arc<Principal>>, ReadError> {
         let now = self.store.now();
-        let remembered = self
-            .principals
-            .0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&digest)
-            .cloned();
+        let remembered =
+            self.principals.0.read().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
         if let Some((asked_at, principal)) = remembered
             && now.since(asked_at) < PRINCIPAL_TTL
         {

@@ -54,7 +54,7 @@ pub trait Service: Send + Sync + 'static {
     ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>>;
 
     /// The record of a key, and why it is parked if it is.
-    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<(Claim, Option<Park>)>, ReadError>>;
+    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>>;
 
     /// Who holds the API key of that digest. Revocation is seen within half a second.
     fn principal(&self, key: Digest) -> Answer<'_, Result<Option<Arc<Principal>>, ReadError>>;
@@ -75,8 +75,14 @@ pub trait Service: Send + Sync + 'static {
     fn revoke_key(&self, id: String) -> Answer<'_, Result<ApiKey, AdminError>>;
 
     /// All tenants with their keys, by name.
-    fn tenants(&self) -> Answer<'_, Result<Vec<(Tenant, Vec<ApiKey>)>, ReadError>>;
+    fn tenants(&self) -> Answer<'_, Result<Vec<TenantView>, ReadError>>;
 }
+
+/// The record of a key, and why its work is parked if it is.
+pub type KeyView = (Claim, Option<Park>);
+
+/// A tenant and its keys.
+pub type TenantView = (Tenant, Vec<ApiKey>);
 
 /// What came of a submitted command.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,10 +47,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                         return self.told(command.tenant, ClaimOutcome::Mismatch, Submitted::Mismatch);
                     }
                     Meeting::Replay(settled) => {
-                        let answer = Submitted::Answer {
-                            settled: settled.clone(),
-                            replayed: true,
-                        };
+                        let answer = Submitted::Answer { settled: settled.clone(), replayed: true };
                         return self.told(command.tenant, ClaimOutcome::Replayed, answer);
                     }
                     Meeting::Expired { original_request_at } => {
@@ -68,10 +65,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     return self.told(
                         command.tenant,
                         ClaimOutcome::Won,
-                        Submitted::Answer {
-                            settled,
-                            replayed: false,
-                        },
+                        Submitted::Answer { settled, replayed: false },
                     );
                 }
                 Opened::News(News::Pending { charge, retry_after }) => {
@@ -109,13 +103,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             chance: self.world.chance(),
             holder: self.ids.holder(),
         };
-        let opening = decide(
-            command.clone(),
-            self.gateway.pinned(),
-            self.policy.lease,
-            &minted,
-            expired,
-        );
+        let opening = decide(command.clone(), self.gateway.pinned(), self.policy.lease, &minted, expired);
         let set = claim_set(SetId::from_i64(set), &opening, expired);
         let (sender, answer) = oneshot::channel();
         let (inner, active) = (Arc::clone(self), self.enter());
@@ -128,13 +116,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                         None => Opened::Lost,
                     }
                 }
-                Err(NotCommitted::Refused(refusal)) => match refusal.found {
-                    Some(Row::Claim(claim)) => Opened::Found(Box::new(claim)),
-                    Some(_) | None => {
+                Err(NotCommitted::Refused(refusal)) => {
+                    if let Some(Row::Claim(claim)) = refusal.found {
+                        Opened::Found(Box::new(claim))
+                    } else {
                         tracing::error!(?refusal.reason, refusal.change, "a claim set was refused for no reason of its key");
                         Opened::Failed
                     }
-                },
+                }
                 Err(NotCommitted::Unavailable(why)) => {
                     tracing::warn!(why, "failed closed: the claim could not be stored, the provider was not called");
                     Opened::Failed
@@ -165,8 +154,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn wait(self: &Arc<Self>, command: &CreateCharge) -> Submitted {
         let begun = self.world.elapsed();
         let submitted = self.wait_for_news(command).await;
-        self.watch
-            .saw(Signal::Waited(self.world.elapsed().saturating_sub(begun)));
+        self.watch.saw(Signal::Waited(self.world.elapsed().saturating_sub(begun)));
         let outcome = match &submitted {
             Submitted::Answer { .. } => ClaimOutcome::Waited,
             Submitted::Mismatch => ClaimOutcome::Mismatch,
@@ -182,11 +170,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn wait_for_news(self: &Arc<Self>, command: &CreateCharge) -> Submitted {
         let jitter = self.dice().checked_rem(WAIT_JITTER_MS).unwrap_or(0);
         let mut left = Duration::from_millis(self.policy.wait.ms().saturating_add(jitter));
-        let poll = if self.store.is_exclusive() {
-            left
-        } else {
-            Duration::from_millis(50)
-        };
+        let poll = if self.store.is_exclusive() { left } else { Duration::from_millis(50) };
         loop {
             // Queue first, then look: news that comes in between is not missed.
             let Some(mut waiting) = self.waiters.queue(command.claim) else {
@@ -202,10 +186,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let not_before = match claim.meet(command.fingerprint, now) {
                 Meeting::Mismatch => return Submitted::Mismatch,
                 Meeting::Replay(settled) => {
-                    return Submitted::Answer {
-                        settled: settled.clone(),
-                        replayed: true,
-                    };
+                    return Submitted::Answer { settled: settled.clone(), replayed: true };
                 }
                 Meeting::Expired { original_request_at } => {
                     return Submitted::Expired { original_request_at };
@@ -219,10 +200,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             if left.is_zero() || Duration::from_millis(idle.ms()) > left {
                 let retry_after = idle.max(Span::from_ms(1_000));
                 return if pending {
-                    Submitted::Pending {
-                        charge: claim.subject,
-                        retry_after,
-                    }
+                    Submitted::Pending { charge: claim.subject, retry_after }
                 } else {
                     Submitted::InUse
                 };
@@ -235,10 +213,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             };
             match news {
                 Some(News::Settled(settled)) => {
-                    return Submitted::Answer {
-                        settled,
-                        replayed: true,
-                    };
+                    return Submitted::Answer { settled, replayed: true };
                 }
                 // Not settled yet: look again, as long as there is time left.
                 Some(News::Pending { .. }) | None => {}
@@ -253,7 +228,5 @@ fn claim_set(id: SetId, opening: &Opening, expired: Option<&Claim>) -> ChangeSet
         Some(old) => set.replace(opening.claim.clone(), old.revision),
         None => set.insert(opening.claim.clone()),
     };
-    set.insert(opening.charge.clone())
-        .insert(opening.outbox.clone())
-        .insert(opening.audit.clone())
+    set.insert(opening.charge.clone()).insert(opening.outbox.clone()).insert(opening.audit.clone())
 }

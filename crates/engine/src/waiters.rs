@@ -52,12 +52,7 @@ impl Waiters {
         }
         let place = self.places.fetch_add(1, Ordering::Relaxed);
         queue.insert(place, sender);
-        Some(Waiting {
-            waiters: self,
-            claim,
-            place,
-            news,
-        })
+        Some(Waiting { waiters: self, claim, place, news })
     }
 
     /// Tells everybody who waits for `claim`.
@@ -110,13 +105,8 @@ mod tests {
         let waiters = Waiters::default();
         let mut twins: Vec<_> = (0..3).map(|_| waiters.queue(claim(1)).unwrap()).collect();
         let mut other = waiters.queue(claim(17)).unwrap();
-        waiters.tell(
-            claim(1),
-            &News::Pending {
-                charge: ChargeId::from_i64(1),
-                retry_after: Span::from_ms(7),
-            },
-        );
+        waiters
+            .tell(claim(1), &News::Pending { charge: ChargeId::from_i64(1), retry_after: Span::from_ms(7) });
         for twin in &mut twins {
             assert!(
                 matches!(twin.news().await, Some(News::Pending { retry_after, .. }) if retry_after.ms() == 7)
@@ -135,9 +125,7 @@ mod tests {
     #[test]
     fn the_queue_of_one_key_is_bounded() {
         let waiters = Waiters::default();
-        let places: Vec<_> = (0..WAITERS_PER_KEY_MAX)
-            .map(|_| waiters.queue(claim(1)).unwrap())
-            .collect();
+        let places: Vec<_> = (0..WAITERS_PER_KEY_MAX).map(|_| waiters.queue(claim(1)).unwrap()).collect();
         assert!(waiters.queue(claim(1)).is_none());
         assert!(waiters.queue(claim(2)).is_some());
         drop(places);

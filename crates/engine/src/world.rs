@@ -42,9 +42,7 @@ thread_local! {
 impl TokioWorld {
     /// A world that begins now.
     pub fn new() -> TokioWorld {
-        TokioWorld {
-            start: Instant::now(),
-        }
+        TokioWorld { start: Instant::now() }
     }
 }
 
@@ -74,10 +72,7 @@ impl World for TokioWorld {
                 return chunk;
             }
             // Without chance no id may be made; the process cannot go on, and the request's task ends here.
-            assert!(
-                getrandom::fill(&mut pool.bytes).is_ok(),
-                "the operating system gives no random bytes"
-            );
+            assert!(getrandom::fill(&mut pool.bytes).is_ok(), "the operating system gives no random bytes");
             pool.used = 0;
             pool.take().unwrap_or_default()
         })

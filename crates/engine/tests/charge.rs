@@ -29,10 +29,7 @@ async fn another_request_under_the_key_is_neither_executed_nor_replayed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mismatch_is_told_while_the_first_still_runs() {
-    let (store, provider) = (
-        SharedStore::new(),
-        Provider::new(&[Script::Slow(Duration::from_secs(3))]),
-    );
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(3))]));
     let engine = engine(&store, &provider).await;
     let (first, second) = tokio::join!(charge(&engine, "k", 1250), async {
         seconds(1).await;
@@ -43,10 +40,7 @@ async fn a_mismatch_is_told_while_the_first_still_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn two_hundred_twins_share_one_effect_and_one_answer() {
-    let (store, provider) = (
-        SharedStore::new(),
-        Provider::new(&[Script::Slow(Duration::from_secs(2))]),
-    );
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(2))]));
     let engine = engine(&store, &provider).await;
     let twins: Vec<_> = (0..200)
         .map(|_| {
@@ -68,10 +62,7 @@ async fn two_hundred_twins_share_one_effect_and_one_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_twin_that_waited_in_vain_is_told_the_key_is_in_use() {
-    let (store, provider) = (
-        SharedStore::new(),
-        Provider::new(&[Script::Slow(Duration::from_secs(8))]),
-    );
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(8))]));
     let engine = engine(&store, &provider).await;
     let (first, second) = tokio::join!(charge(&engine, "k", 1250), async {
         seconds(1).await;
@@ -99,10 +90,7 @@ async fn windows_replay_then_tombstone_then_free() {
     seconds(86_300).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).1, first.1);
     seconds(2_000).await;
-    assert!(matches!(
-        charge(&engine, "k", 1250).await,
-        Submitted::Expired { .. }
-    ));
+    assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Expired { .. }));
     assert_eq!(charge(&engine, "k", 7).await, Submitted::Mismatch);
     seconds(86_400).await;
     let anew = answer(&charge(&engine, "k", 7).await);
@@ -113,10 +101,7 @@ async fn windows_replay_then_tombstone_then_free() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_hangs_up_cancels_nothing() {
-    let (store, provider) = (
-        SharedStore::new(),
-        Provider::new(&[Script::Slow(Duration::from_secs(2))]),
-    );
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(2))]));
     let engine = engine(&store, &provider).await;
     let hung_up = tokio::time::timeout(Duration::from_millis(100), charge(&engine, "k", 1250)).await;
     assert!(hung_up.is_err());
@@ -139,10 +124,8 @@ async fn a_closed_engine_replays_but_claims_nothing() {
 #[tokio::test(start_paused = true)]
 async fn draining_waits_for_work_under_way() {
     use counterfoil_core::types::time::Span;
-    let (store, provider) = (
-        SharedStore::new(),
-        Provider::new(&[Script::Slow(Duration::from_secs(2)), Script::Hang]),
-    );
+    let (store, provider) =
+        (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(2)), Script::Hang]));
     let engine = engine(&store, &provider).await;
     let client = tokio::spawn({
         let engine = engine.clone();

@@ -12,22 +12,11 @@ use support::*;
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_is_pending_and_resolved_under_the_same_key() {
-    for cause in [
-        Cause::Timeout,
-        Cause::Cut,
-        Cause::ServerError,
-        Cause::InProgress,
-        Cause::Unreadable,
-    ] {
-        let (store, provider) = (
-            SharedStore::new(),
-            Provider::new(&[Script::Answer(Outcome::Unknown(cause))]),
-        );
+    for cause in [Cause::Timeout, Cause::Cut, Cause::ServerError, Cause::InProgress, Cause::Unreadable] {
+        let (store, provider) =
+            (SharedStore::new(), Provider::new(&[Script::Answer(Outcome::Unknown(cause))]));
         let engine = engine(&store, &provider).await;
-        assert!(
-            matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }),
-            "{cause:?}"
-        );
+        assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }), "{cause:?}");
         let (status, _, replayed) = answer(&charge(&engine, "k", 1250).await);
         assert_eq!((status, replayed), (201, true), "{cause:?}");
         let keys = provider.keys();
@@ -42,10 +31,7 @@ async fn what_may_have_charged_never_fails_by_counting() {
     let script = vec![Script::Answer(UNKNOWN); 40];
     let (store, provider) = (SharedStore::new(), Provider::new(&script));
     let engine = engine(&store, &provider).await;
-    assert!(matches!(
-        charge(&engine, "k", 1250).await,
-        Submitted::Pending { .. }
-    ));
+    assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }));
     seconds(300).await;
     assert!(provider.keys().len() > 5, "attempts_max is 3 and does not apply");
     assert!(matches!(claim(&store, "k").await.state, State::Uncertain(_)));
@@ -56,15 +42,9 @@ async fn what_may_have_charged_never_fails_by_counting() {
 #[tokio::test(start_paused = true)]
 async fn what_certainly_did_not_charge_fails_after_its_attempts() {
     for outcome in [Outcome::NotSent, Outcome::Busy { retry_after: None }] {
-        let (store, provider) = (
-            SharedStore::new(),
-            Provider::new(&vec![Script::Answer(outcome); 3]),
-        );
+        let (store, provider) = (SharedStore::new(), Provider::new(&vec![Script::Answer(outcome); 3]));
         let engine = engine(&store, &provider).await;
-        assert!(matches!(
-            charge(&engine, "k", 1250).await,
-            Submitted::Pending { .. }
-        ));
+        assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }));
         seconds(60).await;
         let (status, body, _) = answer(&charge(&engine, "k", 1250).await);
         assert!(status == 402 && body.contains("gateway_unavailable"), "{body}");
@@ -77,15 +57,9 @@ async fn what_certainly_did_not_charge_fails_after_its_attempts() {
 async fn an_answer_about_another_amount_is_parked() {
     let (store, provider) = (SharedStore::new(), Provider::new(&[Script::ApproveAmount(1)]));
     let engine = engine(&store, &provider).await;
-    assert!(matches!(
-        charge(&engine, "k", 1250).await,
-        Submitted::Pending { .. }
-    ));
+    assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }));
     seconds(3_600).await;
-    assert!(matches!(
-        charge(&engine, "k", 1250).await,
-        Submitted::Pending { .. }
-    ));
+    assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }));
     assert_eq!(provider.keys().len(), 1, "a parked payment is left to a human");
     assert_eq!(store.tally(store.now()).await.unwrap().parked, 1);
     verified(&store).await;
@@ -127,10 +101,7 @@ async fn a_commit_in_doubt_is_resolved_by_its_own_id() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outcome_the_store_cannot_take_yet_is_pending_and_not_lost() {
-    let (store, provider) = (
-        SharedStore::new(),
-        Provider::new(&[Script::Slow(Duration::from_secs(1))]),
-    );
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(1))]));
     let engine = engine(&store, &provider).await;
     let (first, ()) = tokio::join!(charge(&engine, "k", 1250), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -138,10 +109,7 @@ async fn an_outcome_the_store_cannot_take_yet_is_pending_and_not_lost() {
         seconds(5).await;
         store.0.set_down(false);
     });
-    assert!(
-        matches!(first, Submitted::Pending { .. } | Submitted::Answer { .. }),
-        "{first:?}"
-    );
+    assert!(matches!(first, Submitted::Pending { .. } | Submitted::Answer { .. }), "{first:?}");
     seconds(5).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
     assert_eq!(provider.effects(), 1);
@@ -210,10 +178,7 @@ async fn a_late_writer_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn heartbeats_keep_a_long_call_from_being_taken_over() {
-    let (store, provider) = (
-        SharedStore::new(),
-        Provider::new(&[Script::Slow(Duration::from_secs(100))]),
-    );
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(100))]));
     let first = engine(&store, &provider).await;
     let _second = engine(&store, &provider).await;
     assert_eq!(answer(&charge(&first, "k", 1250).await).0, 201);
@@ -231,10 +196,8 @@ async fn stored_errors_are_resolved_by_asking() {
     let reference = counterfoil_engine::service::Service::references(&engine)
         .seal(counterfoil_core::types::reference::Kind::Charge, id.to_i64())
         .to_string();
-    let provider = provider.finds(&[
-        Found::Unclear(Cause::Timeout),
-        Found::Payment(approval(1250, &reference)),
-    ]);
+    let provider =
+        provider.finds(&[Found::Unclear(Cause::Timeout), Found::Payment(approval(1250, &reference))]);
     seconds(600).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
     assert_eq!(provider.lookups(), 2);
@@ -257,11 +220,7 @@ async fn without_deduplication_it_asks_only_after_quiescence_and_then_fires_anew
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
     let keys = provider.keys();
     assert_eq!((provider.lookups(), keys.len()), (1, 2));
-    assert_ne!(
-        keys.first(),
-        keys.last(),
-        "a fresh key after proof that the first had no effect"
-    );
+    assert_ne!(keys.first(), keys.last(), "a fresh key after proof that the first had no effect");
     verified(&store).await;
 }
 
@@ -270,19 +229,10 @@ async fn an_open_breaker_holds_calls_back_without_counting_them() {
     let mut policy = policy();
     policy.breaker.failures = 1;
     policy.breaker.open = counterfoil_core::types::time::Span::from_ms(60_000);
-    let (store, provider) = (
-        SharedStore::new(),
-        Provider::new(&[Script::Answer(Outcome::NotSent)]),
-    );
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Answer(Outcome::NotSent)]));
     let engine = engine_with(&store, &provider, policy).await;
-    assert!(matches!(
-        charge(&engine, "a", 1250).await,
-        Submitted::Pending { .. }
-    ));
-    assert!(matches!(
-        charge(&engine, "b", 1250).await,
-        Submitted::Pending { .. }
-    ));
+    assert!(matches!(charge(&engine, "a", 1250).await, Submitted::Pending { .. }));
+    assert!(matches!(charge(&engine, "b", 1250).await, Submitted::Pending { .. }));
     seconds(50).await;
     assert_eq!(provider.keys().len(), 1, "one call opened it, none follow");
     seconds(120).await;
@@ -299,14 +249,7 @@ async fn every_step_is_in_the_timeline() {
     charge(&engine, "k", 1250).await;
     charge(&engine, "k", 1250).await;
     let subject = claim(&store, "k").await.subject;
-    let rows = store
-        .scan(Scan::Timeline {
-            charge: subject,
-            after: None,
-            limit: 100,
-        })
-        .await
-        .unwrap();
+    let rows = store.scan(Scan::Timeline { charge: subject, after: None, limit: 100 }).await.unwrap();
     let kinds: Vec<&str> = rows
         .iter()
         .map(|row| match row {
@@ -316,13 +259,6 @@ async fn every_step_is_in_the_timeline() {
         .collect();
     assert_eq!(
         kinds,
-        [
-            "claimed",
-            "provider_answered",
-            "pending",
-            "taken_over",
-            "provider_answered",
-            "settled"
-        ]
+        ["claimed", "provider_answered", "pending", "taken_over", "provider_answered", "settled"]
     );
 }

@@ -17,13 +17,7 @@ pub(crate) fn create(call: &Call) -> String {
     // Writing to a string cannot fail.
     let _ = write!(form, "{}", call.amount.minor());
     form.push_str("&currency=");
-    form.extend(
-        call.amount
-            .asset()
-            .code()
-            .chars()
-            .map(|letter| letter.to_ascii_lowercase()),
-    );
+    form.extend(call.amount.asset().code().chars().map(|letter| letter.to_ascii_lowercase()));
     form.push_str("&payment_method=");
     push_encoded(&mut form, call.payment_method.reveal());
     form.push_str("&confirm=true&capture_method=");
@@ -59,10 +53,7 @@ mod tests {
 
     fn call(step: Step, payment_method: &str) -> Call {
         Call {
-            pinned: Pinned {
-                profile: "stripe".into(),
-                endpoint: "http://127.0.0.1:1".into(),
-            },
+            pinned: Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
             step,
             key: "cfkey".into(),
             payment: "ch_1".into(),

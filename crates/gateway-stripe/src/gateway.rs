@@ -41,12 +41,7 @@ impl StripeGateway {
     /// A connector; connections are made when they are needed.
     pub fn new(settings: Settings) -> Result<StripeGateway, SettingsError> {
         settings.check()?;
-        let Settings {
-            url,
-            profile,
-            timeout,
-            connections_max,
-        } = settings;
+        let Settings { url, profile, timeout, connections_max } = settings;
         let address = Address::parse(url.reveal())?;
         let create = at(&address.endpoint, CREATE_PATH).ok_or(SettingsError::Host)?;
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", address.key.reveal()))
@@ -65,9 +60,7 @@ impl StripeGateway {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = uri;
-        request
-            .headers_mut()
-            .insert(AUTHORIZATION, self.authorization.clone());
+        request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
         request
     }
 
@@ -82,10 +75,7 @@ impl StripeGateway {
 
 impl Gateway for StripeGateway {
     fn pinned(&self) -> Pinned {
-        Pinned {
-            profile: self.profile.name.to_owned(),
-            endpoint: self.endpoint.clone(),
-        }
+        Pinned { profile: self.profile.name.to_owned(), endpoint: self.endpoint.clone() }
     }
 
     fn rules(&self, pinned: &Pinned) -> Rules {
@@ -129,11 +119,7 @@ impl Gateway for StripeGateway {
             return Found::Unclear(Cause::Unreadable);
         };
         let (empty, _) = Letter::new("");
-        match self
-            .transport
-            .exchange(self.request(Method::GET, uri, empty))
-            .await
-        {
+        match self.transport.exchange(self.request(Method::GET, uri, empty)).await {
             Ok(answer) => answer::found(&answer, &lookup.payment),
             Err(failure) => Found::Unclear(cause(failure)),
         }

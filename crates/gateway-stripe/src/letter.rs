@@ -34,10 +34,7 @@ impl Letter {
     /// A letter and its receipt.
     pub(crate) fn new(content: impl Into<Bytes>) -> (Letter, Receipt) {
         let flag = Arc::new(AtomicU8::new(WAITING));
-        let letter = Letter {
-            content: content.into(),
-            flag: Arc::clone(&flag),
-        };
+        let letter = Letter { content: content.into(), flag: Arc::clone(&flag) };
         (letter, Receipt(flag))
     }
 }
@@ -74,8 +71,7 @@ impl Body for Letter {
 }
 
 fn swap(flag: &AtomicU8, to: u8) -> bool {
-    flag.compare_exchange(WAITING, to, Ordering::AcqRel, Ordering::Acquire)
-        .is_ok()
+    flag.compare_exchange(WAITING, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
 #[cfg(test)]

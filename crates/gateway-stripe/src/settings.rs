@@ -92,10 +92,7 @@ impl Address {
         if key.is_empty() {
             return Err(SettingsError::KeyMissing);
         }
-        if !key
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.~".contains(&byte))
-        {
+        if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.~".contains(&byte)) {
             return Err(SettingsError::KeyUnusable);
         }
         let host = host.strip_suffix('/').unwrap_or(host);
@@ -110,11 +107,7 @@ impl Address {
         if uri.host().is_none_or(str::is_empty) || !named(uri.port()) {
             return Err(SettingsError::Host);
         }
-        Ok(Address {
-            endpoint,
-            is_https,
-            key: Masked::new(key.to_owned()),
-        })
+        Ok(Address { endpoint, is_https, key: Masked::new(key.to_owned()) })
     }
 }
 
@@ -125,33 +118,14 @@ mod tests {
     #[test]
     fn both_forms_are_taken_apart() {
         for (url, endpoint, is_https) in [
-            (
-                "stripe+http://sk_test_1@127.0.0.1:8080",
-                "http://127.0.0.1:8080",
-                false,
-            ),
-            (
-                "stripe+http://sk_test_1@127.0.0.1:8080/",
-                "http://127.0.0.1:8080",
-                false,
-            ),
-            (
-                "stripe+https://sk_test_1@API.stripe.com",
-                "https://api.stripe.com",
-                true,
-            ),
-            (
-                "stripe+https://sk_test_1@api.stripe.com:8443",
-                "https://api.stripe.com:8443",
-                true,
-            ),
+            ("stripe+http://sk_test_1@127.0.0.1:8080", "http://127.0.0.1:8080", false),
+            ("stripe+http://sk_test_1@127.0.0.1:8080/", "http://127.0.0.1:8080", false),
+            ("stripe+https://sk_test_1@API.stripe.com", "https://api.stripe.com", true),
+            ("stripe+https://sk_test_1@api.stripe.com:8443", "https://api.stripe.com:8443", true),
             ("stripe+http://sk_test_1@[::1]:80", "http://[::1]:80", false),
         ] {
             let address = Address::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
-            assert_eq!(
-                (address.endpoint.as_str(), address.is_https),
-                (endpoint, is_https)
-            );
+            assert_eq!((address.endpoint.as_str(), address.is_https), (endpoint, is_https));
             assert_eq!(address.key.reveal(), "sk_test_1");
         }
     }

@@ -87,11 +87,7 @@ impl Transport {
         } else {
             Road::Plain(builder.build(connector))
         };
-        Ok(Transport {
-            client,
-            slots: Semaphore::new(connections_max),
-            timeout,
-        })
+        Ok(Transport { client, slots: Semaphore::new(connections_max), timeout })
     }
 
     /// Sends one request and reads its answer.
@@ -133,11 +129,8 @@ fn pool(connections_max: usize) -> Builder {
 
 async fn read(response: Response<Incoming>, deadline: Instant) -> Result<Answer, Failure> {
     let status = response.status();
-    let retry_after = response
-        .headers()
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_owned);
+    let retry_after =
+        response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body = response.into_body();
     let body = if is_worded(status) {
         match timeout_at(deadline, Limited::new(body, BODY_BYTES_MAX).collect()).await {
@@ -154,11 +147,7 @@ async fn read(response: Response<Incoming>, deadline: Instant) -> Result<Answer,
         let _ = timeout(DRAIN_MAX, Limited::new(body, DRAIN_BYTES_MAX).collect()).await;
         Bytes::new()
     };
-    Ok(Answer {
-        status,
-        retry_after,
-        body,
-    })
+    Ok(Answer { status, retry_after, body })
 }
 
 /// Whether the meaning of an answer depends on its body.

@@ -43,10 +43,7 @@ pub enum State {
 impl Breaker {
     /// A closed breaker.
     pub const fn new(policy: Policy) -> Breaker {
-        Breaker {
-            policy,
-            state: State::Closed { failures: 0 },
-        }
+        Breaker { policy, state: State::Closed { failures: 0 } }
     }
 
     /// What it does with calls now.
@@ -60,9 +57,7 @@ impl Breaker {
             State::Closed { .. } => Ok(()),
             State::Open { until } | State::Probing { until } if now < until => Err(until.since(now)),
             State::Open { .. } | State::Probing { .. } => {
-                self.state = State::Probing {
-                    until: now.plus(self.policy.open),
-                };
+                self.state = State::Probing { until: now.plus(self.policy.open) };
                 Ok(())
             }
         }
@@ -76,13 +71,9 @@ impl Breaker {
         }
         self.state = match self.state {
             State::Closed { failures } if failures.saturating_add(1) < self.policy.failures => {
-                State::Closed {
-                    failures: failures.saturating_add(1),
-                }
+                State::Closed { failures: failures.saturating_add(1) }
             }
-            State::Closed { .. } | State::Probing { .. } => State::Open {
-                until: now.plus(self.policy.open),
-            },
+            State::Closed { .. } | State::Probing { .. } => State::Open { until: now.plus(self.policy.open) },
             open @ State::Open { .. } => open,
         };
     }
@@ -91,8 +82,11 @@ impl Breaker {
 /// A provider that answers is healthy, whatever it says about the card.
 fn is_healthy(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Approved(_) | Outcome::Declined(_) | Outcome::Rejected(_) => true,
-        Outcome::Unknown(Cause::InProgress) | Outcome::Busy { .. } => true,
+        Outcome::Approved(_)
+        | Outcome::Declined(_)
+        | Outcome::Rejected(_)
+        | Outcome::Unknown(Cause::InProgress)
+        | Outcome::Busy { .. } => true,
         Outcome::NotSent
         | Outcome::Unknown(Cause::Timeout | Cause::Cut | Cause::ServerError | Cause::Unreadable) => false,
     }
@@ -110,10 +104,7 @@ mod tests {
     }
 
     fn breaker() -> Breaker {
-        Breaker::new(Policy {
-            failures: 3,
-            open: Span::from_ms(100),
-        })
+        Breaker::new(Policy { failures: 3, open: Span::from_ms(100) })
     }
 
     #[test]

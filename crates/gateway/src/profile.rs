@@ -34,100 +34,36 @@ pub const PROFILES: [Profile; 12] = [
     // A provider that keeps every promise one could wish for.
     Profile {
         name: "ideal",
-        rules: Rules {
-            dedup_window: Some(Span::from_ms(365 * DAY)),
-            query_lag: Span::ZERO,
-            ..BASE
-        },
+        rules: Rules { dedup_window: Some(Span::from_ms(365 * DAY)), query_lag: Span::ZERO, ..BASE },
     },
     // Stripe v1: at least 24 h, and a 500 is stored and replayed under its key.
-    Profile {
-        name: "stripe",
-        rules: Rules {
-            stores_errors: true,
-            key_bytes_max: 255,
-            ..BASE
-        },
-    },
+    Profile { name: "stripe", rules: Rules { stores_errors: true, key_bytes_max: 255, ..BASE } },
     // Stripe v2: 30 days, failed work is attempted again.
     Profile {
         name: "stripe-v2",
-        rules: Rules {
-            dedup_window: Some(Span::from_ms(30 * DAY)),
-            key_bytes_max: 255,
-            ..BASE
-        },
+        rules: Rules { dedup_window: Some(Span::from_ms(30 * DAY)), key_bytes_max: 255, ..BASE },
     },
     // Checkout.com: 24 h, but only 2xx answers are saved.
-    Profile {
-        name: "checkout",
-        rules: Rules {
-            reexecutes_errors: true,
-            ..BASE
-        },
-    },
+    Profile { name: "checkout", rules: Rules { reexecutes_errors: true, ..BASE } },
     // Adyen: 7 days or more, 64 characters, per regional endpoint.
-    Profile {
-        name: "adyen",
-        rules: Rules {
-            dedup_window: Some(Span::from_ms(7 * DAY)),
-            ..BASE
-        },
-    },
+    Profile { name: "adyen", rules: Rules { dedup_window: Some(Span::from_ms(7 * DAY)), ..BASE } },
     // PPRO: 24 h, 4xx are not stored.
-    Profile {
-        name: "ppro",
-        rules: BASE,
-    },
+    Profile { name: "ppro", rules: BASE },
     // PayPal: the window differs by API; the shortest is assumed.
     Profile {
         name: "paypal",
-        rules: Rules {
-            dedup_window: Some(Span::from_ms(3 * HOUR)),
-            key_bytes_max: 38,
-            ..BASE
-        },
+        rules: Rules { dedup_window: Some(Span::from_ms(3 * HOUR)), key_bytes_max: 38, ..BASE },
     },
     // Braintree's GraphQL API: 30 days, answers with the current state.
-    Profile {
-        name: "braintree",
-        rules: Rules {
-            dedup_window: Some(Span::from_ms(30 * DAY)),
-            ..BASE
-        },
-    },
+    Profile { name: "braintree", rules: Rules { dedup_window: Some(Span::from_ms(30 * DAY)), ..BASE } },
     // Braintree's classic API: a 30-second heuristic is no deduplication.
-    Profile {
-        name: "braintree-classic",
-        rules: Rules {
-            dedup_window: None,
-            ..BASE
-        },
-    },
+    Profile { name: "braintree-classic", rules: Rules { dedup_window: None, ..BASE } },
     // FluidPay: 5 minutes.
-    Profile {
-        name: "fluidpay",
-        rules: Rules {
-            dedup_window: Some(Span::from_ms(5 * MINUTE)),
-            ..BASE
-        },
-    },
+    Profile { name: "fluidpay", rules: Rules { dedup_window: Some(Span::from_ms(5 * MINUTE)), ..BASE } },
     // Qonto: 30 minutes.
-    Profile {
-        name: "qonto",
-        rules: Rules {
-            dedup_window: Some(Span::from_ms(30 * MINUTE)),
-            ..BASE
-        },
-    },
+    Profile { name: "qonto", rules: Rules { dedup_window: Some(Span::from_ms(30 * MINUTE)), ..BASE } },
     // TrueLayer: its pages say 6 h and 30 days; the shorter is assumed.
-    Profile {
-        name: "truelayer",
-        rules: Rules {
-            dedup_window: Some(Span::from_ms(6 * HOUR)),
-            ..BASE
-        },
-    },
+    Profile { name: "truelayer", rules: Rules { dedup_window: Some(Span::from_ms(6 * HOUR)), ..BASE } },
 ];
 
 impl Profile {
@@ -155,10 +91,7 @@ mod tests {
                     for generation in 1..4 {
                         let charge = ChargeId::from_i64(charge);
                         let key = downstream_key(&mac, charge, step, generation, &profile.rules);
-                        assert_eq!(
-                            key,
-                            downstream_key(&mac, charge, step, generation, &profile.rules)
-                        );
+                        assert_eq!(key, downstream_key(&mac, charge, step, generation, &profile.rules));
                         assert!((24..=profile.rules.key_bytes_max).contains(&key.len()), "{key}");
                         assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric()));
                         keys.insert(key);

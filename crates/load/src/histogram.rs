@@ -22,11 +22,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self {
-            buckets: vec![0; BUCKETS].into_boxed_slice(),
-            count: 0,
-            max_ns: 0,
-        }
+        Self { buckets: vec![0; BUCKETS].into_boxed_slice(), count: 0, max_ns: 0 }
     }
 }
 
@@ -65,9 +61,7 @@ impl Histogram {
     }
 
     fn percentile_ns(&self, permille: u16) -> u64 {
-        let rank = (u128::from(self.count) * u128::from(permille))
-            .div_ceil(1000)
-            .max(1);
+        let rank = (u128::from(self.count) * u128::from(permille)).div_ceil(1000).max(1);
         let mut seen = 0_u128;
         for (index, count) in self.buckets.iter().enumerate() {
             seen += u128::from(*count);

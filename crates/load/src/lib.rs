@@ -8,10 +8,7 @@
 //! Leaves out: starting processes, tables and progress bars (the command line and `cargo xtask bench` do that),
 //! TLS, and open-loop (fixed rate) load.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "measuring is about the real clock: no port stands between"
-)]
+#![expect(clippy::disallowed_methods, reason = "measuring is about the real clock: no port stands between")]
 
 pub mod charge;
 mod client;

@@ -52,19 +52,13 @@ impl Plan {
         }
         let prefix = self.key_prefix.as_bytes();
         if !(1..=KEY_PREFIX_BYTES_MAX).contains(&prefix.len()) || !prefix.iter().copied().all(is_key_byte) {
-            return Err(LoadError::Plan(
-                "the key prefix must be 1 to 64 letters, digits, '-' or '_'",
-            ));
+            return Err(LoadError::Plan("the key prefix must be 1 to 64 letters, digits, '-' or '_'"));
         }
         if !is_header_value(&self.host) {
-            return Err(LoadError::Plan(
-                "the host must be 1 to 512 visible ASCII characters",
-            ));
+            return Err(LoadError::Plan("the host must be 1 to 512 visible ASCII characters"));
         }
         if !is_header_value(&self.api_key) {
-            return Err(LoadError::Plan(
-                "the API key must be 1 to 512 visible ASCII characters",
-            ));
+            return Err(LoadError::Plan("the API key must be 1 to 512 visible ASCII characters"));
         }
         Ok(())
     }
@@ -100,42 +94,15 @@ pub(crate) mod tests {
         let plan = small("127.0.0.1:1".parse().unwrap());
         assert!(plan.check().is_ok());
         let odd = [
-            Plan {
-                connections: 0,
-                ..plan.clone()
-            },
-            Plan {
-                connections: CONNECTIONS_MAX + 1,
-                ..plan.clone()
-            },
-            Plan {
-                replay_percent: 101,
-                ..plan.clone()
-            },
-            Plan {
-                duration: Duration::ZERO,
-                ..plan.clone()
-            },
-            Plan {
-                warmup: Duration::MAX,
-                ..plan.clone()
-            },
-            Plan {
-                key_prefix: String::new(),
-                ..plan.clone()
-            },
-            Plan {
-                key_prefix: "a b".to_owned(),
-                ..plan.clone()
-            },
-            Plan {
-                api_key: "sk\r\nX: 1".to_owned(),
-                ..plan.clone()
-            },
-            Plan {
-                host: String::new(),
-                ..plan
-            },
+            Plan { connections: 0, ..plan.clone() },
+            Plan { connections: CONNECTIONS_MAX + 1, ..plan.clone() },
+            Plan { replay_percent: 101, ..plan.clone() },
+            Plan { duration: Duration::ZERO, ..plan.clone() },
+            Plan { warmup: Duration::MAX, ..plan.clone() },
+            Plan { key_prefix: String::new(), ..plan.clone() },
+            Plan { key_prefix: "a b".to_owned(), ..plan.clone() },
+            Plan { api_key: "sk\r\nX: 1".to_owned(), ..plan.clone() },
+            Plan { host: String::new(), ..plan },
         ];
         for (number, plan) in odd.iter().enumerate() {
             assert!(matches!(plan.check(), Err(LoadError::Plan(_))), "plan {number}");

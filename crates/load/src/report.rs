@@ -126,10 +126,7 @@ impl Tally {
     pub(crate) fn report(self, connections: usize, took: Duration) -> Result<Report, LoadError> {
         let requests = self.ok() + self.failed();
         if self.ok() == 0 {
-            return Err(LoadError::NothingSucceeded {
-                requests,
-                detail: self.failures(),
-            });
+            return Err(LoadError::NothingSucceeded { requests, detail: self.failures() });
         }
         Ok(Report {
             connections,
@@ -151,10 +148,7 @@ impl Tally {
     }
 
     fn failures(&self) -> String {
-        let mut text = format!(
-            "{} transport errors, {} differing replays",
-            self.lost, self.differing
-        );
+        let mut text = format!("{} transport errors, {} differing replays", self.lost, self.differing);
         if let Some(first) = &self.first_lost {
             let _ = write!(text, ", first: {first}");
         }
@@ -165,11 +159,7 @@ impl Tally {
     }
 }
 
-#[expect(
-    clippy::float_arithmetic,
-    clippy::cast_precision_loss,
-    reason = "a rate for people to read"
-)]
+#[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "a rate for people to read")]
 pub(crate) fn per_second(count: u64, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64()
 }
@@ -182,13 +172,8 @@ mod tests {
     fn every_request_is_in_one_figure() {
         let mut tally = Tally::default();
         let lost = || Outcome::Lost(std::io::ErrorKind::ConnectionReset.into());
-        for outcome in [
-            Outcome::Charged,
-            Outcome::Replayed,
-            Outcome::Refused(503),
-            lost(),
-            Outcome::Differs,
-        ] {
+        for outcome in [Outcome::Charged, Outcome::Replayed, Outcome::Refused(503), lost(), Outcome::Differs]
+        {
             tally.count(&outcome, Duration::from_micros(100));
         }
         let mut other = Tally::default();
@@ -211,9 +196,6 @@ mod tests {
         let mut tally = Tally::default();
         tally.count(&Outcome::Refused(429), Duration::ZERO);
         let message = tally.report(1, Duration::from_secs(1)).unwrap_err().to_string();
-        assert!(
-            message.contains("none of 1 requests") && message.contains("1 with status 429"),
-            "{message}"
-        );
+        assert!(message.contains("none of 1 requests") && message.contains("1 with status 429"), "{message}");
     }
 }

@@ -26,10 +26,7 @@ pub struct Target {
 impl Target {
     /// Reads `http://host`, `http://host:port` or `http://[v6]:port`, with or without a final slash.
     pub fn parse(url: &str) -> Result<Self, LoadError> {
-        let refuse = |reason| LoadError::Url {
-            url: url.to_owned(),
-            reason,
-        };
+        let refuse = |reason| LoadError::Url { url: url.to_owned(), reason };
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(refuse("write it as http://host:port"));
         };
@@ -50,9 +47,7 @@ impl Target {
         }
         let (name, port) = split_port(authority);
         if !is_host(name) {
-            return Err(refuse(
-                "the host must be a name, an IPv4 address or an IPv6 address in brackets",
-            ));
+            return Err(refuse("the host must be a name, an IPv4 address or an IPv6 address in brackets"));
         }
         let port = match port {
             None => 80,
@@ -63,10 +58,7 @@ impl Target {
                 .ok_or_else(|| refuse("the port must be 1 to 65535"))?,
             Some(_) => return Err(refuse("the port must be 1 to 65535")),
         };
-        Ok(Self {
-            name: name.to_owned(),
-            port,
-        })
+        Ok(Self { name: name.to_owned(), port })
     }
 
     /// The value of the `Host` header.
@@ -76,21 +68,13 @@ impl Target {
 
     /// The first address of the host that accepts a connection: `localhost` often has two and one listener.
     pub async fn resolve(&self) -> Result<SocketAddr, LoadError> {
-        let unresolved = |source| LoadError::Resolve {
-            host: self.host(),
-            source,
-        };
+        let unresolved = |source| LoadError::Resolve { host: self.host(), source };
         let mut refused = unresolved(std::io::Error::from(std::io::ErrorKind::NotFound));
         for addr in lookup_host(self.host()).await.map_err(unresolved)? {
             match timeout(CONNECT_LIMIT, TcpStream::connect(addr)).await {
                 Ok(Ok(_)) => return Ok(addr),
                 Ok(Err(source)) => refused = LoadError::Connect { addr, source },
-                Err(late) => {
-                    refused = LoadError::Connect {
-                        addr,
-                        source: late.into(),
-                    }
-                }
+                Err(late) => refused = LoadError::Connect { addr, source: late.into() },
             }
         }
         Err(refused)
@@ -107,14 +91,10 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 
 fn is_host(name: &str) -> bool {
     if let Some(inner) = name.strip_prefix('[') {
-        return inner
-            .strip_suffix(']')
-            .is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+        return inner.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
     }
     (1..=NAME_BYTES_MAX).contains(&name.len())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
 }
 
 #[cfg(test)]

@@ -31,10 +31,7 @@ impl WallClock {
     #[expect(clippy::disallowed_methods, reason = "this type is the clock port")]
     pub fn new() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        WallClock {
-            started: Instant::now(),
-            started_ms: millis(since_epoch),
-        }
+        WallClock { started: Instant::now(), started_ms: millis(since_epoch) }
     }
 }
 
@@ -65,10 +62,7 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock standing at `now_ms`.
     pub fn at(now_ms: u64) -> Self {
-        ManualClock {
-            now_ms: watch::Sender::new(now_ms),
-            waits: watch::Sender::new(0),
-        }
+        ManualClock { now_ms: watch::Sender::new(now_ms), waits: watch::Sender::new(0) }
     }
 
     /// Moves time forward and ends every wait that is now over.
@@ -121,11 +115,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 

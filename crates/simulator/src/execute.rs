@@ -79,11 +79,7 @@ pub(crate) async fn post(sim: &Simulator, job: Job) -> Outcome {
                 delay.await;
                 let mut state = owner.state();
                 // A reset in between took the claim away; the client learns nothing.
-                if state.run == run {
-                    finish(&owner, &mut state, job)
-                } else {
-                    Outcome::Cut
-                }
+                if state.run == run { finish(&owner, &mut state, job) } else { Outcome::Cut }
             });
             task.await.unwrap_or(Outcome::Cut)
         }
@@ -116,10 +112,7 @@ fn begin(state: &mut State, job: &Job, now_ms: u64) -> Begun {
 
 fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
     let plan = state.fate.decide();
-    let (store_errors, late_ms) = (
-        state.fate.faults().store_errors,
-        state.fate.faults().late_delivery_ms,
-    );
+    let (store_errors, late_ms) = (state.fate.faults().store_errors, state.fate.faults().late_delivery_ms);
     match plan.before {
         Before::Execute => {}
         Before::Drop => {
@@ -127,12 +120,7 @@ fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
             return Outcome::Cut;
         }
         Before::Error => {
-            settle(
-                state,
-                job.key.as_ref(),
-                store_errors.then_some(Answer::Failed),
-                sim.now_ms(),
-            );
+            settle(state, job.key.as_ref(), store_errors.then_some(Answer::Failed), sim.now_ms());
             return Outcome::Reply(Reply::failed());
         }
     }
@@ -141,11 +129,7 @@ fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
         return Outcome::Hang;
     }
     let now_ms = sim.now_ms();
-    let context = Context {
-        key: job.key.as_ref(),
-        now_ms,
-        twice: plan.twice,
-    };
+    let context = Context { key: job.key.as_ref(), now_ms, twice: plan.twice };
     let answer = match job.command.perform(state, &context) {
         Ok(answer) => answer,
         Err(refusal) => {
@@ -197,11 +181,7 @@ fn deliver(sim: &Simulator, state: &mut State, job: Job) {
     match begin(state, &job, now_ms) {
         Begun::Replay(_) | Begun::Refused(_) => {}
         Begun::Claimed => {
-            let context = Context {
-                key: job.key.as_ref(),
-                now_ms,
-                twice: false,
-            };
+            let context = Context { key: job.key.as_ref(), now_ms, twice: false };
             let answer = job.command.perform(state, &context).ok();
             settle(state, job.key.as_ref(), answer, now_ms);
         }
@@ -220,10 +200,7 @@ impl Command {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a delayed request must outlive its connection"
-)]
+#[expect(clippy::disallowed_methods, reason = "a delayed request must outlive its connection")]
 fn detach<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> tokio::task::JoinHandle<T> {
     tokio::spawn(work)
 }

@@ -37,22 +37,16 @@ impl<'a> Form<'a> {
     /// Decodes a body or a query string.
     pub(crate) fn parse(encoded: &'a [u8]) -> Result<Form<'a>, Refusal> {
         if !escapes_are_whole(encoded) {
-            return Err(Refusal::request(
-                "The form is malformed: '%' must be followed by two hex digits.",
-            ));
+            return Err(Refusal::request("The form is malformed: '%' must be followed by two hex digits."));
         }
         let mut pairs = Vec::with_capacity(8);
         for (name, value) in form_urlencoded::parse(encoded) {
             // The decoder puts this character where the bytes were not UTF-8.
             if name.contains('\u{fffd}') || value.contains('\u{fffd}') {
-                return Err(Refusal::request(
-                    "The form is malformed: names and values must be UTF-8.",
-                ));
+                return Err(Refusal::request("The form is malformed: names and values must be UTF-8."));
             }
             if pairs.len() == PAIRS_MAX {
-                return Err(Refusal::request(format!(
-                    "The form has more than {PAIRS_MAX} parameters."
-                )));
+                return Err(Refusal::request(format!("The form has more than {PAIRS_MAX} parameters.")));
             }
             pairs.push((name, value));
         }
@@ -60,11 +54,7 @@ impl<'a> Form<'a> {
         for pair in pairs.windows(2) {
             if pair[0].0 == pair[1].0 && !pair[0].0.ends_with("[]") {
                 let name = &pair[0].0;
-                return Err(Refusal::param(
-                    name,
-                    "parameter_invalid",
-                    format!("Received '{name}' twice."),
-                ));
+                return Err(Refusal::param(name, "parameter_invalid", format!("Received '{name}' twice.")));
             }
         }
         Ok(Form { pairs })
@@ -88,11 +78,7 @@ impl<'a> Form<'a> {
     /// Takes one parameter out; refuses a request without it.
     pub(crate) fn require(&mut self, name: &str) -> Result<Cow<'a, str>, Refusal> {
         self.take(name).ok_or_else(|| {
-            Refusal::param(
-                name,
-                "parameter_missing",
-                format!("Missing required param: {name}."),
-            )
+            Refusal::param(name, "parameter_missing", format!("Missing required param: {name}."))
         })
     }
 
@@ -136,10 +122,7 @@ impl<'a> Form<'a> {
         }
         json.raw("}");
         self.pairs.retain(|(param, _)| metadata_name(param).is_none());
-        Ok(Metadata {
-            json: json.into_text(),
-            payment,
-        })
+        Ok(Metadata { json: json.into_text(), payment })
     }
 
     /// Refuses what nobody took, except the parameters of Stripe's that may be sent and change nothing here.
@@ -172,15 +155,9 @@ fn metadata_name(param: &str) -> Option<&str> {
 }
 
 fn escapes_are_whole(encoded: &[u8]) -> bool {
-    encoded
-        .iter()
-        .enumerate()
-        .filter(|(_, byte)| **byte == b'%')
-        .all(|(at, _)| {
-            encoded
-                .get(at + 1..at + 3)
-                .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-        })
+    encoded.iter().enumerate().filter(|(_, byte)| **byte == b'%').all(|(at, _)| {
+        encoded.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    })
 }
 
 #[cfg(test)]
@@ -216,33 +193,14 @@ mod tests {
 
     #[test]
     fn amounts_are_plain_positive_integers() {
-        for text in [
-            "",
-            "0",
-            "-1",
-            "+1",
-            "1.0",
-            "1e3",
-            " 1",
-            "1000000000000",
-            "99999999999999999999999",
-            "x",
-        ] {
-            let encoded: String = form_urlencoded::Serializer::new(String::new())
-                .append_pair("amount", text)
-                .finish();
-            assert!(
-                Form::parse(encoded.as_bytes())
-                    .unwrap()
-                    .require_amount("amount")
-                    .is_err(),
-                "{text:?}"
-            );
+        for text in ["", "0", "-1", "+1", "1.0", "1e3", " 1", "1000000000000", "99999999999999999999999", "x"]
+        {
+            let encoded: String =
+                form_urlencoded::Serializer::new(String::new()).append_pair("amount", text).finish();
+            assert!(Form::parse(encoded.as_bytes()).unwrap().require_amount("amount").is_err(), "{text:?}");
         }
         assert_eq!(
-            Form::parse(b"amount=999999999999")
-                .unwrap()
-                .require_amount("amount"),
+            Form::parse(b"amount=999999999999").unwrap().require_amount("amount"),
             Ok(999_999_999_999)
         );
     }

@@ -39,9 +39,7 @@ pub(crate) fn text(prefix: &str, run: u64, number: u32) -> String {
 pub(crate) fn number(id: &str, prefix: &str, run: u64) -> Option<u32> {
     let digits = id.strip_prefix(prefix)?;
     let well_formed = digits.len() == RUN_DIGITS + NUMBER_DIGITS
-        && digits
-            .bytes()
-            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     if !well_formed {
         return None;
     }

@@ -38,24 +38,14 @@ struct Entry {
 
 impl Keys {
     pub(crate) fn new(answers_max: usize) -> Self {
-        Keys {
-            entries: Spread::new(),
-            answered: VecDeque::new(),
-            answers_max,
-        }
+        Keys { entries: Spread::new(), answered: VecDeque::new(), answers_max }
     }
 
     /// Claims the key for a request, or says what became of the request that holds it.
     pub(crate) fn claim(&mut self, key: &Arc<str>, fingerprint: u64, now_ms: u64, window_ms: u64) -> Claim {
         self.forget(now_ms, window_ms);
         let Some(entry) = self.entries.get(key) else {
-            self.entries.insert(
-                Arc::clone(key),
-                Entry {
-                    fingerprint,
-                    answer: None,
-                },
-            );
+            self.entries.insert(Arc::clone(key), Entry { fingerprint, answer: None });
             return Claim::Won;
         };
         match &entry.answer {
@@ -86,11 +76,7 @@ impl Keys {
     }
 
     fn forget(&mut self, now_ms: u64, window_ms: u64) {
-        while self
-            .answered
-            .front()
-            .is_some_and(|(_, at_ms)| now_ms.saturating_sub(*at_ms) >= window_ms)
-        {
+        while self.answered.front().is_some_and(|(_, at_ms)| now_ms.saturating_sub(*at_ms) >= window_ms) {
             self.forget_oldest();
         }
     }
@@ -112,16 +98,10 @@ mod tests {
     fn a_key_runs_is_answered_and_is_forgotten() {
         let (mut keys, key) = (Keys::new(10), Arc::from("k"));
         assert!(matches!(keys.claim(&key, 1, 0, WINDOW_MS), Claim::Won));
-        assert!(
-            matches!(keys.claim(&key, 1, 5000, WINDOW_MS), Claim::InUse),
-            "running keys do not age"
-        );
+        assert!(matches!(keys.claim(&key, 1, 5000, WINDOW_MS), Claim::InUse), "running keys do not age");
         assert!(matches!(keys.claim(&key, 2, 0, WINDOW_MS), Claim::Mismatch));
         keys.settle(&key, Answer::Failed, 5000);
-        assert!(matches!(
-            keys.claim(&key, 1, 5099, WINDOW_MS),
-            Claim::Answered(Answer::Failed)
-        ));
+        assert!(matches!(keys.claim(&key, 1, 5099, WINDOW_MS), Claim::Answered(Answer::Failed)));
         assert!(matches!(keys.claim(&key, 2, 5099, WINDOW_MS), Claim::Mismatch));
         assert!(matches!(keys.claim(&key, 2, 5100, WINDOW_MS), Claim::Won));
     }
@@ -145,14 +125,8 @@ mod tests {
             assert!(matches!(keys.claim(key, 1, at_ms, WINDOW_MS), Claim::Won));
             keys.settle(key, Answer::Failed, at_ms);
         }
-        assert!(matches!(
-            keys.claim(&names[2], 1, 3, WINDOW_MS),
-            Claim::Answered(_)
-        ));
-        assert!(matches!(
-            keys.claim(&names[1], 1, 3, WINDOW_MS),
-            Claim::Answered(_)
-        ));
+        assert!(matches!(keys.claim(&names[2], 1, 3, WINDOW_MS), Claim::Answered(_)));
+        assert!(matches!(keys.claim(&names[1], 1, 3, WINDOW_MS), Claim::Answered(_)));
         assert!(matches!(keys.claim(&names[0], 1, 3, WINDOW_MS), Claim::Won));
     }
 }

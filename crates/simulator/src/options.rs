@@ -21,11 +21,6 @@ pub struct Options {
 impl Default for Options {
     /// No log, real time, five million effects (about 2 GB at the bound) and two million remembered answers.
     fn default() -> Self {
-        Options {
-            log: None,
-            clock: Arc::new(WallClock::new()),
-            effects_max: 5_000_000,
-            keys_max: 2_000_000,
-        }
+        Options { log: None, clock: Arc::new(WallClock::new()), effects_max: 5_000_000, keys_max: 2_000_000 }
     }
 }

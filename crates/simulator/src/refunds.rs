@@ -36,20 +36,13 @@ impl CreateRefund {
         let amount = form.take_amount("amount")?;
         let metadata = form.take_metadata()?;
         form.finish(WITHOUT_EFFECT)?;
-        Ok(CreateRefund {
-            intent,
-            amount,
-            metadata,
-        })
+        Ok(CreateRefund { intent, amount, metadata })
     }
 
     /// Gives the money back. A refund executed twice is two effects; the intent counts the first.
     pub(crate) fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
         let Some(intent_number) = state.intent_number(&self.intent) else {
-            return Ok(Answer::Refused(Box::new(Refusal::no_intent(
-                &self.intent,
-                "payment_intent",
-            ))));
+            return Ok(Answer::Refused(Box::new(Refusal::no_intent(&self.intent, "payment_intent"))));
         };
         let intent = state.intent(intent_number);
         let received = Intent::received(intent.status());
@@ -58,27 +51,18 @@ impl CreateRefund {
                 "This PaymentIntent has no captured charge to refund: its status is {}.",
                 intent.status().name()
             );
-            return Ok(Answer::Refused(Box::new(Refusal::state(
-                "payment_intent_unexpected_state",
-                message,
-            ))));
+            return Ok(Answer::Refused(Box::new(Refusal::state("payment_intent_unexpected_state", message))));
         }
         let left = received.saturating_sub(intent.refunded);
         if left == 0 {
-            let refusal = Refusal::state(
-                "charge_already_refunded",
-                "The charge has already been refunded in full.",
-            );
+            let refusal =
+                Refusal::state("charge_already_refunded", "The charge has already been refunded in full.");
             return Ok(Answer::Refused(Box::new(refusal)));
         }
         let amount = self.amount.unwrap_or(left);
         if amount > left {
             let message = format!("Refund amount {amount} is greater than the unrefunded amount {left}.");
-            return Ok(Answer::Refused(Box::new(Refusal::param(
-                "amount",
-                "amount_too_large",
-                message,
-            ))));
+            return Ok(Answer::Refused(Box::new(Refusal::param("amount", "amount_too_large", message))));
         }
 
         // Accepted: nothing below can refuse but the bounds of the simulator itself.

@@ -31,13 +31,8 @@ impl Refusal {
     /// 404, no such object.
     pub(crate) fn no_intent(id: &str, param: &str) -> Self {
         let message = format!("No such payment_intent: '{id}'");
-        Refusal::new(
-            StatusCode::NOT_FOUND,
-            "invalid_request_error",
-            Some("resource_missing"),
-            message,
-        )
-        .with_param(param)
+        Refusal::new(StatusCode::NOT_FOUND, "invalid_request_error", Some("resource_missing"), message)
+            .with_param(param)
     }
 
     /// 404, no such route.
@@ -55,12 +50,7 @@ impl Refusal {
     /// 413, the body is above the bound.
     pub(crate) fn body_too_large(bytes_max: usize) -> Self {
         let message = format!("The request body is larger than {bytes_max} bytes.");
-        Refusal::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "invalid_request_error",
-            None,
-            message,
-        )
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", None, message)
     }
 
     /// 400, the key belongs to another request.
@@ -78,12 +68,7 @@ impl Refusal {
             "There is currently another in-progress request using the idempotency key '{key}'. Retry later with the \
              same key."
         );
-        Refusal::new(
-            StatusCode::CONFLICT,
-            "idempotency_error",
-            Some("idempotency_key_in_use"),
-            message,
-        )
+        Refusal::new(StatusCode::CONFLICT, "idempotency_error", Some("idempotency_key_in_use"), message)
     }
 
     /// 429, the simulator's memory bound is reached.
@@ -92,12 +77,7 @@ impl Refusal {
             "The simulator holds {effects_max} effects or intents, its bound, and executed nothing. \
              DELETE /_sim/effects starts afresh."
         );
-        Refusal::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "api_error",
-            Some("rate_limit"),
-            message,
-        )
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, "api_error", Some("rate_limit"), message)
     }
 
     /// 500, the effect could not be logged and so was not executed.
@@ -112,13 +92,7 @@ impl Refusal {
         code: Option<&'static str>,
         message: impl Into<Box<str>>,
     ) -> Self {
-        Refusal {
-            status,
-            kind,
-            code,
-            param: None,
-            message: message.into(),
-        }
+        Refusal { status, kind, code, param: None, message: message.into() }
     }
 
     fn with_code(mut self, code: &'static str) -> Self {

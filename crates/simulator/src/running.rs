@@ -23,18 +23,13 @@ pub struct Running {
 
 impl Running {
     /// Starts a provider. Works inside and outside of an async runtime.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a thread of its own keeps it out of the test's runtime"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a thread of its own keeps it out of the test's runtime")]
     pub fn start(options: Options) -> io::Result<Running> {
         let sim = Simulator::new(options)?;
         let socket = std::net::TcpListener::bind(("127.0.0.1", 0))?;
         socket.set_nonblocking(true)?;
         let addr = socket.local_addr()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = {
             let _inside = runtime.enter();
             TcpListener::from_std(socket)?
@@ -50,12 +45,7 @@ impl Running {
                 }
             });
         });
-        Ok(Running {
-            sim,
-            addr,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Running { sim, addr, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Where it listens.

@@ -32,15 +32,9 @@ impl Simulator {
         let run = id::next_run(options.clock.now_ms());
         let effects = Effects::new(options.effects_max, run, log);
         let state = State::new(run, effects, options.effects_max, options.keys_max);
-        let shared = Shared {
-            state: Mutex::new(state),
-            clock: options.clock,
-            run,
-            requests: AtomicU32::new(0),
-        };
-        Ok(Simulator {
-            shared: Arc::new(shared),
-        })
+        let shared =
+            Shared { state: Mutex::new(state), clock: options.clock, run, requests: AtomicU32::new(0) };
+        Ok(Simulator { shared: Arc::new(shared) })
     }
 
     /// Every effect really executed since the start or the last reset, oldest first.

@@ -18,9 +18,7 @@ pub(crate) struct Spread<V> {
 impl<V> Spread<V> {
     pub(crate) fn new() -> Self {
         let hasher = RandomState::new();
-        let tables = (0..TABLES)
-            .map(|_| HashMap::with_hasher(hasher.clone()))
-            .collect();
+        let tables = (0..TABLES).map(|_| HashMap::with_hasher(hasher.clone())).collect();
         Spread { hasher, tables }
     }
 

@@ -99,13 +99,10 @@ impl State {
     ) -> Result<(), Refusal> {
         let intent = &self.intents[number as usize];
         let payment = intent.metadata.payment.as_deref();
-        self.effects
-            .record(kind, number, payment, amount, intent.currency, context)?;
+        self.effects.record(kind, number, payment, amount, intent.currency, context)?;
         if context.twice {
             // A second effect that finds no room simply does not happen.
-            let _ = self
-                .effects
-                .record(kind, number, payment, amount, intent.currency, context);
+            let _ = self.effects.record(kind, number, payment, amount, intent.currency, context);
         }
         Ok(())
     }
@@ -113,10 +110,7 @@ impl State {
     /// Moves an intent to its last state.
     pub(crate) fn move_intent(&mut self, number: u32, status: Status, now_ms: u64) {
         let intent = &mut self.intents[number as usize];
-        assert!(
-            intent.moved.is_none(),
-            "an intent moves once, and {number} moved before"
-        );
+        assert!(intent.moved.is_none(), "an intent moves once, and {number} moved before");
         intent.moved = Some((now_ms, status));
     }
 
@@ -132,22 +126,17 @@ impl State {
 
     /// The effects in that range, as outsiders see them.
     pub(crate) fn effects_in(&self, range: Range<usize>) -> impl Iterator<Item = Effect> {
-        self.effects
-            .entries
-            .get(range)
-            .unwrap_or_default()
-            .iter()
-            .map(|entry| {
-                let intent = &self.intents[entry.intent as usize];
-                Effect {
-                    kind: entry.kind,
-                    key: entry.key.clone(),
-                    payment: intent.metadata.payment.clone(),
-                    payment_intent: id::text(id::INTENT, self.run, entry.intent),
-                    amount: entry.amount,
-                    currency: intent.currency.as_str().to_owned(),
-                    at_ms: entry.at_ms,
-                }
-            })
+        self.effects.entries.get(range).unwrap_or_default().iter().map(|entry| {
+            let intent = &self.intents[entry.intent as usize];
+            Effect {
+                kind: entry.kind,
+                key: entry.key.clone(),
+                payment: intent.metadata.payment.clone(),
+                payment_intent: id::text(id::INTENT, self.run, entry.intent),
+                amount: entry.amount,
+                currency: intent.currency.as_str().to_owned(),
+                at_ms: entry.at_ms,
+            }
+        })
     }
 }

@@ -44,10 +44,7 @@ pub struct ChangeSet {
 impl ChangeSet {
     /// An empty set under its own id, by which a commit in doubt is resolved.
     pub fn new(id: SetId) -> ChangeSet {
-        ChangeSet {
-            id,
-            changes: Vec::with_capacity(8),
-        }
+        ChangeSet { id, changes: Vec::with_capacity(8) }
     }
 
     /// Adds an insertion: refused if the row is there, and the refusal says what is there.
@@ -58,10 +55,7 @@ impl ChangeSet {
 
     /// Adds a compare-and-swap on the row's revision.
     pub fn replace(mut self, row: impl Into<Row>, expect: u64) -> ChangeSet {
-        self.changes.push(Change::Replace {
-            row: row.into(),
-            expect,
-        });
+        self.changes.push(Change::Replace { row: row.into(), expect });
         self
     }
 

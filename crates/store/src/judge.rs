@@ -32,7 +32,7 @@ impl Image {
     }
 
     /// Judges `set` and, if it may commit, lays its writes over the image for its neighbours.
-    pub fn admit(&mut self, set: &ChangeSet) -> Result<(), Refusal> {
+    pub fn admit(&mut self, set: &ChangeSet) -> Result<(), Box<Refusal>> {
         judge(self, set)?;
         for change in set.changes() {
             let row = match change {
@@ -51,23 +51,15 @@ impl Image {
 }
 
 /// Judges `set` against `image`: the first change whose precondition does not hold, or nothing.
-pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Refusal> {
+pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<Refusal>> {
     let changes = set.changes();
     if let Some(change) = malformed(changes) {
-        return Err(Refusal {
-            change,
-            reason: Reason::Malformed,
-            found: None,
-        });
+        return Err(Box::new(Refusal { change, reason: Reason::Malformed, found: None }));
     }
     for (index, change) in changes.iter().enumerate() {
         let found = image.get(&change.key());
         if let Some(reason) = refuse(change, found) {
-            return Err(Refusal {
-                change: index,
-                reason,
-                found: found.cloned(),
-            });
+            return Err(Box::new(Refusal { change: index, reason, found: found.cloned() }));
         }
     }
     Ok(())
@@ -78,9 +70,7 @@ fn malformed(changes: &[Change]) -> Option<usize> {
         return Some(0);
     }
     let keys: Vec<RowKey> = changes.iter().map(Change::key).collect();
-    keys.iter()
-        .enumerate()
-        .position(|(index, key)| keys.iter().take(index).any(|earlier| earlier == key))
+    keys.iter().enumerate().position(|(index, key)| keys.iter().take(index).any(|earlier| earlier == key))
 }
 
 fn refuse(change: &Change, found: Option<&Row>) -> Option<Reason> {

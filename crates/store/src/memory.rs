@@ -50,10 +50,7 @@ pub enum Fault {
 impl MemoryStore {
     /// An empty store on `clock`.
     pub fn new(clock: Clock) -> MemoryStore {
-        MemoryStore {
-            clock,
-            shared: Mutex::default(),
-        }
+        MemoryStore { clock, shared: Mutex::default() }
     }
 
     /// Lines faults up for the commits to come.
@@ -73,11 +70,7 @@ impl MemoryStore {
 
     fn readable(&self) -> Result<MutexGuard<'_, Shared>, ReadError> {
         let shared = self.lock();
-        if shared.down {
-            Err(ReadError("the memory store was cut off".into()))
-        } else {
-            Ok(shared)
-        }
+        if shared.down { Err(ReadError("the memory store was cut off".into())) } else { Ok(shared) }
     }
 }
 
@@ -88,27 +81,17 @@ impl Shared {
             let row = self.rows.get(&key).cloned();
             image.bring(key, row);
         }
-        image
-            .admit(set)
-            .map_err(|refusal| CommitError::Refused(Box::new(refusal)))?;
+        image.admit(set).map_err(CommitError::Refused)?;
         for change in set.changes() {
             match change {
                 Change::Insert(row) | Change::Replace { row, .. } => self.rows.insert(row.key(), row.clone()),
                 Change::Remove { key, .. } => self.rows.remove(key),
             };
         }
-        let position = Position(
-            u64::try_from(self.log.len())
-                .unwrap_or(u64::MAX)
-                .saturating_add(1),
-        );
+        let position = Position(u64::try_from(self.log.len()).unwrap_or(u64::MAX).saturating_add(1));
         let receipt = Receipt { position, at };
         let touched = set.changes().iter().map(Change::key).collect();
-        self.log.push(Committed {
-            receipt,
-            set: set.id(),
-            touched,
-        });
+        self.log.push(Committed { receipt, set: set.id(), touched });
         self.sets.insert(set.id(), receipt);
         Ok(receipt)
     }
@@ -196,16 +179,13 @@ impl Store for MemoryStore {
             .filter(|(at, _)| *at <= now)
             .collect();
         rows.sort_by_key(|(at, _)| *at);
-        Ok(rows
-            .into_iter()
-            .map(|(_, row)| row)
-            .take(limit.min(SCAN_MAX))
-            .collect())
+        Ok(rows.into_iter().map(|(_, row)| row).take(limit.min(SCAN_MAX)).collect())
     }
 
     async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
-        let at = self.now();
         let mut shared = self.lock();
+        let at = (self.clock)().max(shared.latest.unwrap_or(Time::EPOCH));
+        shared.latest = Some(at);
         if shared.down {
             return Err(CommitError::Unavailable("the memory store was cut off".into()));
         }
@@ -247,9 +227,7 @@ impl Store for MemoryStore {
             }
             let late = now.since(outbox.due_at);
             tally.pending = tally.pending.saturating_add(1);
-            tally.stuck = tally
-                .stuck
-                .saturating_add(u64::from(late > Span::from_ms(60_000)));
+            tally.stuck = tally.stuck.saturating_add(u64::from(late > Span::from_ms(60_000)));
             tally.lag_ms = tally.lag_ms.max(late.ms());
         }
         Ok(tally)

@@ -11,10 +11,6 @@ use counterfoil_core::types::ulid::Ulid;
 
 /// Anything a store keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "rows move a few times in their life; a box for each would cost more"
-)]
 pub enum Row {
     /// An idempotency record.
     Claim(Claim),

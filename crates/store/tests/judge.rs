@@ -17,17 +17,11 @@ fn image(rows: &[Row]) -> Image {
 }
 
 fn reason(image: &Image, set: &ChangeSet) -> Option<(usize, Reason)> {
-    judge(image, set)
-        .err()
-        .map(|refusal| (refusal.change, refusal.reason))
+    judge(image, set).err().map(|refusal| (refusal.change, refusal.reason))
 }
 
 fn charge_at(number: i64, status: Status, revision: u64) -> Charge {
-    Charge {
-        status,
-        revision,
-        ..charge(number)
-    }
+    Charge { status, revision, ..charge(number) }
 }
 
 #[test]
@@ -45,10 +39,7 @@ fn malformed_comes_before_everything() {
 
 #[test]
 fn too_long_comes_before_twice() {
-    let long = (1..=99)
-        .map(charge)
-        .fold(set(1), ChangeSet::insert)
-        .insert(charge(1));
+    let long = (1..=99).map(charge).fold(set(1), ChangeSet::insert).insert(charge(1));
     assert_eq!(reason(&image(&[]), &long), Some((0, Reason::Malformed)));
 }
 
@@ -69,24 +60,15 @@ fn absent_comes_before_stale_and_illegal() {
     let none = image(&[]);
     let replace = set(1).replace(charge_at(1, Status::Failed, 1), 1);
     assert_eq!(reason(&none, &replace), Some((0, Reason::Absent)));
-    assert_eq!(
-        reason(&none, &set(1).remove(RowKey::Charge(charge_id(1)), 1)),
-        Some((0, Reason::Absent))
-    );
+    assert_eq!(reason(&none, &set(1).remove(RowKey::Charge(charge_id(1)), 1)), Some((0, Reason::Absent)));
 }
 
 #[test]
 fn an_earlier_change_comes_before_a_later_one_whatever_the_reason() {
     let image = image(&[charge(1).into(), charge(2).into()]);
     let sets = [
-        (
-            set(1).remove(RowKey::Charge(charge_id(2)), 1).insert(charge(1)),
-            Reason::IllegalMove,
-        ),
-        (
-            set(1).insert(charge(1)).remove(RowKey::Charge(charge_id(2)), 1),
-            Reason::Present,
-        ),
+        (set(1).remove(RowKey::Charge(charge_id(2)), 1).insert(charge(1)), Reason::IllegalMove),
+        (set(1).insert(charge(1)).remove(RowKey::Charge(charge_id(2)), 1), Reason::Present),
         (set(1).replace(outbox(9), 1).insert(charge(1)), Reason::Absent),
     ];
     for (set, first) in sets {
@@ -101,18 +83,11 @@ fn a_refusal_says_what_was_found() {
     for (set, reason) in [
         (set(1).insert(charge(1)), Reason::Present),
         (set(1).replace(charge_at(1, Status::Failed, 6), 4), Reason::Stale),
-        (
-            set(1).replace(charge_at(1, Status::Failed, 5), 5),
-            Reason::IllegalMove,
-        ),
+        (set(1).replace(charge_at(1, Status::Failed, 5), 5), Reason::IllegalMove),
         (set(1).remove(there.key(), 5), Reason::IllegalMove),
     ] {
-        let expected = Refusal {
-            change: 0,
-            reason,
-            found: Some(there.clone()),
-        };
-        assert_eq!(judge(&image, &set), Err(expected));
+        let expected = Refusal { change: 0, reason, found: Some(there.clone()) };
+        assert_eq!(judge(&image, &set), Err(Box::new(expected)));
     }
 }
 
@@ -124,18 +99,12 @@ fn neighbours_see_what_was_admitted_and_not_what_was_refused() {
     let refused = set(2).insert(charge(2)).insert(claim(1));
     assert_eq!(
         image.admit(&refused).unwrap_err(),
-        Refusal {
-            change: 1,
-            reason: Reason::Present,
-            found: Some(claim(1).into()),
-        }
+        Box::new(Refusal { change: 1, reason: Reason::Present, found: Some(claim(1).into()) })
     );
     assert_eq!(image.get(&RowKey::Charge(charge_id(2))), None);
     let done = claim_in(1, State::Completed(settled(b"", at(1))));
     let done = Claim { revision: 2, ..done };
-    image
-        .admit(&set(3).replace(done, 1).remove(RowKey::Outbox(charge_id(1)), 1))
-        .unwrap();
+    image.admit(&set(3).replace(done, 1).remove(RowKey::Outbox(charge_id(1)), 1)).unwrap();
     assert!(image.knows(&RowKey::Outbox(charge_id(1))));
     assert_eq!(image.get(&RowKey::Outbox(charge_id(1))), None);
     image.admit(&set(4).insert(outbox(1))).unwrap();

@@ -47,11 +47,7 @@ async fn faults_come_in_the_order_they_were_lined_up() {
     assert_eq!(store.commit(opening(2)).await, Err(CommitError::Throttled));
     let id = opening(2).id();
     assert_eq!(store.commit(opening(2)).await, Err(CommitError::InDoubt(id)));
-    assert_eq!(
-        store.feed(Position(0), 10).await.unwrap().len(),
-        1,
-        "only the first was written"
-    );
+    assert_eq!(store.feed(Position(0), 10).await.unwrap().len(), 1, "only the first was written");
     assert!(store.commit(opening(2)).await.is_ok());
 }
 
@@ -60,10 +56,7 @@ async fn a_store_that_is_cut_off_answers_nothing_and_loses_nothing() {
     let (store, ()) = fresh().await;
     store.commit(opening(1)).await.unwrap();
     store.set_down(true);
-    assert!(matches!(
-        store.commit(opening(2)).await,
-        Err(CommitError::Unavailable(_))
-    ));
+    assert!(matches!(store.commit(opening(2)).await, Err(CommitError::Unavailable(_))));
     assert!(store.read(Vec::new()).await.is_err());
     assert!(store.scan(Scan::Tenants).await.is_err());
     assert!(store.due(Due::Outbox, Time::MAX, 1).await.is_err());

@@ -161,7 +161,7 @@ mod tests {
                 .array("l", [1, 2], |out, n| {
                     object(out, |o| {
                         o.integer("n", n);
-                    })
+                    });
                 });
         });
         assert_eq!(

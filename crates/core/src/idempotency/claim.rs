@@ -20,10 +20,7 @@ pub struct ClaimId(Digest);
 impl ClaimId {
     /// The claim of `key` within `tenant`.
     pub fn new(tenant: TenantId, key: &IdempotencyKey) -> ClaimId {
-        ClaimId(Digest::of(
-            "counterfoil/claim/1",
-            &[&tenant.to_i64().to_be_bytes(), key.as_str().as_bytes()],
-        ))
+        ClaimId(Digest::of("counterfoil/claim/1", &[&tenant.to_i64().to_be_bytes(), key.as_str().as_bytes()]))
     }
 
     /// As stored.
@@ -129,11 +126,7 @@ pub struct LeasePolicy {
 impl LeasePolicy {
     /// A fresh lease for `holder`.
     pub const fn grant(&self, holder: Holder, now: Time) -> Lease {
-        Lease {
-            holder,
-            until: now.plus(self.lease),
-            ceiling: now.plus(self.ceiling),
-        }
+        Lease { holder, until: now.plus(self.lease), ceiling: now.plus(self.ceiling) }
     }
 }
 
@@ -276,23 +269,12 @@ impl Claim {
                 | Event::Doubted { .. }
                 | Event::Aged { .. }),
             ) => {
-                return Err(IllegalMove {
-                    from: state.name(),
-                    event: event.name(),
-                });
+                return Err(IllegalMove { from: state.name(), event: event.name() });
             }
         };
         Ok(Claim {
-            fence: if handed_over {
-                self.fence.saturating_add(1)
-            } else {
-                self.fence
-            },
-            attempts: if handed_over {
-                self.attempts.saturating_add(1)
-            } else {
-                self.attempts
-            },
+            fence: if handed_over { self.fence.saturating_add(1) } else { self.fence },
+            attempts: if handed_over { self.attempts.saturating_add(1) } else { self.attempts },
             revision: self.revision.saturating_add(1),
             state,
             ..self.clone()
@@ -301,34 +283,35 @@ impl Claim {
 
     /// Whether `next` may stand where this claim stands now: what every store holds against every writer.
     pub fn may_become(&self, next: &Claim) -> bool {
-        let reused = next.subject != self.subject;
-        if reused {
-            // The key was free again and means a new request: everything starts anew but the revision.
-            return self.settled_or_expired() && next.fence > self.fence;
+        if next.subject != self.subject {
+            // The key was free again and means a new request: everything starts anew, under a higher fence.
+            let anew = matches!(next.state, State::InFlight(_)) && next.fence > self.fence;
+            return self.settled_or_expired() && anew && next.tenant == self.tenant;
         }
-        let fence_ok =
-            next.fence >= self.fence && next.attempts >= self.attempts && next.created_at == self.created_at;
-        let state_ok = match (&self.state, &next.state) {
-            (State::InFlight(_), State::Expired { .. }) => false,
-            (State::InFlight(_), _) => true,
-            (State::FailedRetry { .. }, next) => matches!(next, State::InFlight(_)),
-            (State::Uncertain(_), next) => {
-                matches!(
-                    next,
-                    State::Uncertain(_) | State::Completed(_) | State::FailedTerminal(_)
-                )
-            }
-            (State::Completed(_) | State::FailedTerminal(_), next) => matches!(next, State::Expired { .. }),
-            (State::Expired { .. }, _) => false,
+        let same = next.fingerprint == self.fingerprint
+            && next.tenant == self.tenant
+            && next.request == self.request
+            && next.created_at == self.created_at;
+        let handed_over = match (self.state.lease(), next.state.lease()) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(old), Some(new)) => old.holder != new.holder,
         };
-        fence_ok && state_ok && next.fingerprint == self.fingerprint && next.tenant == self.tenant
+        let fenced = if handed_over { next.fence > self.fence } else { next.fence >= self.fence };
+        let moves = match &self.state {
+            State::InFlight(_) => !matches!(next.state, State::Expired { .. }),
+            State::FailedRetry { .. } => matches!(next.state, State::InFlight(_)),
+            State::Uncertain(_) => {
+                matches!(next.state, State::Uncertain(_) | State::Completed(_) | State::FailedTerminal(_))
+            }
+            State::Completed(_) | State::FailedTerminal(_) => matches!(next.state, State::Expired { .. }),
+            State::Expired { .. } => false,
+        };
+        same && fenced && moves && next.attempts >= self.attempts
     }
 
     fn settled_or_expired(&self) -> bool {
-        matches!(
-            self.state,
-            State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. }
-        )
+        matches!(self.state, State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. })
     }
 
     /// When the sweeper should look at this claim: to drop its answer, or to drop it whole.
@@ -358,9 +341,7 @@ impl Claim {
         match &self.state {
             State::InFlight(_) => Meeting::InFlight,
             State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => {
-                Meeting::Pending {
-                    not_before: *not_before,
-                }
+                Meeting::Pending { not_before: *not_before }
             }
             State::Uncertain(Hold::Held(_)) => Meeting::Pending { not_before: now },
             State::Completed(settled) | State::FailedTerminal(settled)
@@ -368,9 +349,9 @@ impl Claim {
             {
                 Meeting::Replay(settled)
             }
-            State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. } => Meeting::Expired {
-                original_request_at: self.created_at,
-            },
+            State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. } => {
+                Meeting::Expired { original_request_at: self.created_at }
+            }
         }
     }
 
@@ -383,10 +364,7 @@ impl Claim {
 
 impl Lease {
     fn renewed(self, until: Time) -> Lease {
-        Lease {
-            until: until.min(self.ceiling).max(self.until),
-            ..self
-        }
+        Lease { until: until.min(self.ceiling).max(self.until), ..self }
     }
 }
 

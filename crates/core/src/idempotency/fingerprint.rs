@@ -35,12 +35,7 @@ impl Fingerprint {
         let tenant = request.tenant.to_i64().to_be_bytes();
         let mut body = Vec::with_capacity(256);
         json::canonical(request.body, &mut body);
-        parts.extend([
-            tenant.as_slice(),
-            request.method.as_bytes(),
-            request.path.as_bytes(),
-            &body,
-        ]);
+        parts.extend([tenant.as_slice(), request.method.as_bytes(), request.path.as_bytes(), &body]);
         for (name, value) in query {
             parts.extend([name.as_bytes(), value.as_bytes()]);
         }
@@ -69,10 +64,8 @@ mod tests {
     use super::*;
 
     fn of(method: &str, path: &str, query: &[(&str, &str)], tenant: i64, body: &str) -> Fingerprint {
-        let query: Vec<_> = query
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let query: Vec<_> =
+            query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let body = Json::parse(body.as_bytes()).unwrap();
         Fingerprint::of(Request {
             tenant: TenantId::from_i64(tenant),
@@ -108,10 +101,7 @@ mod tests {
             assert_eq!(body(other), first, "{other}");
         }
         let query = [("a", "1"), ("b", "2")];
-        assert_eq!(
-            of("POST", "/x", &query, 1, "{}"),
-            of("POST", "/x", &[("b", "2"), ("a", "1")], 1, "{}")
-        );
+        assert_eq!(of("POST", "/x", &query, 1, "{}"), of("POST", "/x", &[("b", "2"), ("a", "1")], 1, "{}"));
     }
 
     #[test]
@@ -123,13 +113,7 @@ mod tests {
             of("POST", "/v1/charges", &[], 2, r#"{"amount":9007199254740992}"#),
             of("PUT", "/v1/charges", &[], 1, r#"{"amount":9007199254740992}"#),
             of("POST", "/v1/refunds", &[], 1, r#"{"amount":9007199254740992}"#),
-            of(
-                "POST",
-                "/v1/charges",
-                &[("a", "1")],
-                1,
-                r#"{"amount":9007199254740992}"#,
-            ),
+            of("POST", "/v1/charges", &[("a", "1")], 1, r#"{"amount":9007199254740992}"#),
         ] {
             assert_ne!(other, first);
         }

@@ -25,11 +25,7 @@ impl IdempotencyKey {
     /// Reads a header value.
     pub fn parse(header: &[u8]) -> Result<IdempotencyKey, KeyError> {
         let trimmed = header.trim_ascii();
-        if trimmed.first() == Some(&b'"') {
-            quoted(trimmed)
-        } else {
-            IdempotencyKey::from_text(trimmed)
-        }
+        if trimmed.first() == Some(&b'"') { quoted(trimmed) } else { IdempotencyKey::from_text(trimmed) }
     }
 
     /// From the key's own characters: as stored, or as they stand in a path.
@@ -43,9 +39,7 @@ impl IdempotencyKey {
         if !text.iter().all(u8::is_ascii_graphic) {
             return Err(KeyError::BadCharacter);
         }
-        std::str::from_utf8(text)
-            .map(|key| IdempotencyKey(key.into()))
-            .map_err(|_| KeyError::BadCharacter)
+        std::str::from_utf8(text).map(|key| IdempotencyKey(key.into())).map_err(|_| KeyError::BadCharacter)
     }
 
     /// The key's characters.

@@ -38,12 +38,6 @@ impl Media {
 impl std::fmt::Debug for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The body belongs to the client and stays out of logs.
-        write!(
-            f,
-            "Reply({} {:?}, {} bytes)",
-            self.status,
-            self.media,
-            self.body.len()
-        )
+        write!(f, "Reply({} {:?}, {} bytes)", self.status, self.media, self.body.len())
     }
 }

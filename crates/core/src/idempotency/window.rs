@@ -46,10 +46,7 @@ impl Policy {
             Reuse::AfterTombstone => replay_until.plus(self.tombstone),
             Reuse::Never => Time::MAX,
         };
-        Windows {
-            replay_until,
-            tombstone_until,
-        }
+        Windows { replay_until, tombstone_until }
     }
 }
 
@@ -69,21 +66,14 @@ mod tests {
             let mut bytes = [0; 32];
             bytes[0] = first;
             let windows = policy.windows(ClaimId::from_digest(Digest::from_bytes(bytes)), Time::EPOCH);
-            assert!(
-                (86_400_000..86_400_000 + 1_350_000).contains(&windows.replay_until.ms()),
-                "{windows:?}"
-            );
+            assert!((86_400_000..86_400_000 + 1_350_000).contains(&windows.replay_until.ms()), "{windows:?}");
             assert_eq!(windows.tombstone_until.since(windows.replay_until).ms(), 10);
         }
     }
 
     #[test]
     fn never_means_never() {
-        let policy = Policy {
-            replay: Span::from_ms(1),
-            tombstone: Span::from_ms(1),
-            reuse: Reuse::Never,
-        };
+        let policy = Policy { replay: Span::from_ms(1), tombstone: Span::from_ms(1), reuse: Reuse::Never };
         let windows = policy.windows(ClaimId::from_digest(Digest::from_bytes([9; 32])), Time::EPOCH);
         assert_eq!(windows.tombstone_until, Time::MAX);
     }

@@ -169,11 +169,7 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 pub fn downstream_key(mac: &MacKey, charge: ChargeId, step: Step, generation: u16, rules: &Rules) -> String {
     let tag = mac.tag(
         "counterfoil/downstream/1",
-        &[
-            &charge.to_i64().to_be_bytes(),
-            step.name().as_bytes(),
-            &generation.to_be_bytes(),
-        ],
+        &[&charge.to_i64().to_be_bytes(), step.name().as_bytes(), &generation.to_be_bytes()],
     );
     let mut key = String::from("cf");
     key.extend(tag.as_bytes().iter().map(|byte| {

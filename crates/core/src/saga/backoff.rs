@@ -15,11 +15,7 @@ impl Backoff {
     /// The wait after `attempt` (1 is the first). `chance` is uniformly random and decides where in the range.
     pub fn wait(&self, attempt: u32, chance: u64) -> Span {
         let doublings = attempt.saturating_sub(1).min(32);
-        let bound = self
-            .base
-            .ms()
-            .saturating_mul(1_u64 << doublings)
-            .min(self.cap.ms());
+        let bound = self.base.ms().saturating_mul(1_u64 << doublings).min(self.cap.ms());
         Span::from_ms(chance.checked_rem(bound.saturating_add(1)).unwrap_or(chance))
     }
 
@@ -34,10 +30,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BACKOFF: Backoff = Backoff {
-        base: Span::from_ms(50),
-        cap: Span::from_ms(30_000),
-    };
+    const BACKOFF: Backoff = Backoff { base: Span::from_ms(50), cap: Span::from_ms(30_000) };
 
     proptest! {
         #[test]

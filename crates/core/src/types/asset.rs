@@ -12,10 +12,7 @@ pub struct UnknownAsset;
 
 /// Active ISO 4217 codes with a minor unit, grouped by how many decimals that unit has.
 const CURRENCIES: [(u8, &str); 4] = [
-    (
-        0,
-        "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
-    ),
+    (0, "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"),
     (
         2,
         "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF \
@@ -47,10 +44,9 @@ impl Asset {
         self.lookup().unwrap_or(0)
     }
 
-    fn lookup(&self) -> Option<u8> {
-        let (exponent, _) = CURRENCIES
-            .iter()
-            .find(|(_, codes)| codes.split(' ').any(|code| code.as_bytes() == self.0))?;
+    fn lookup(self) -> Option<u8> {
+        let (exponent, _) =
+            CURRENCIES.iter().find(|(_, codes)| codes.split(' ').any(|code| code.as_bytes() == self.0))?;
         Some(*exponent)
     }
 }
@@ -73,14 +69,7 @@ mod tests {
 
     #[test]
     fn exponents_by_data() {
-        for (code, exponent) in [
-            ("usd", 2),
-            ("JPY", 0),
-            ("kwd", 3),
-            ("CLF", 4),
-            ("Eur", 2),
-            ("BHD", 3),
-        ] {
+        for (code, exponent) in [("usd", 2), ("JPY", 0), ("kwd", 3), ("CLF", 4), ("Eur", 2), ("BHD", 3)] {
             assert_eq!(Asset::parse(code).unwrap().exponent(), exponent, "{code}");
         }
     }
@@ -94,10 +83,8 @@ mod tests {
 
     #[test]
     fn no_code_stands_twice() {
-        let mut codes: Vec<&str> = CURRENCIES
-            .iter()
-            .flat_map(|(_, codes)| codes.split_whitespace())
-            .collect();
+        let mut codes: Vec<&str> =
+            CURRENCIES.iter().flat_map(|(_, codes)| codes.split_whitespace()).collect();
         let all = codes.len();
         codes.sort_unstable();
         codes.dedup();

@@ -60,10 +60,7 @@ impl Decimal {
         if used == text.len() {
             Ok(number)
         } else {
-            Err(DecimalError::Grammar {
-                offset: used,
-                expected: "the end of the number",
-            })
+            Err(DecimalError::Grammar { offset: used, expected: "the end of the number" })
         }
     }
 
@@ -75,16 +72,10 @@ impl Decimal {
         let mut at = start.saturating_add(whole.len());
         match whole {
             [] => {
-                return Err(DecimalError::Grammar {
-                    offset: at,
-                    expected: "a digit",
-                });
+                return Err(DecimalError::Grammar { offset: at, expected: "a digit" });
             }
             [b'0', _, ..] => {
-                return Err(DecimalError::Grammar {
-                    offset: start,
-                    expected: "no zero before other digits",
-                });
+                return Err(DecimalError::Grammar { offset: start, expected: "no zero before other digits" });
             }
             [_, ..] => {}
         }
@@ -100,10 +91,7 @@ impl Decimal {
             at = at.saturating_add(1);
             fraction = digits_at(input, at);
             if fraction.is_empty() {
-                return Err(DecimalError::Grammar {
-                    offset: at,
-                    expected: "a digit after the point",
-                });
+                return Err(DecimalError::Grammar { offset: at, expected: "a digit after the point" });
             }
             at = at.saturating_add(fraction.len());
         }
@@ -116,15 +104,11 @@ impl Decimal {
             }
             let digits = digits_at(input, at);
             if digits.is_empty() {
-                return Err(DecimalError::Grammar {
-                    offset: at,
-                    expected: "a digit in the exponent",
-                });
+                return Err(DecimalError::Grammar { offset: at, expected: "a digit in the exponent" });
             }
             // Saturation is safe: no input is long enough to bring such an exponent back within the bound.
-            let size = digits.iter().fold(0_i64, |sum, byte| {
-                sum.saturating_mul(10).saturating_add(digit(*byte))
-            });
+            let size =
+                digits.iter().fold(0_i64, |sum, byte| sum.saturating_mul(10).saturating_add(digit(*byte)));
             exponent = if down { size.saturating_neg() } else { size };
             at = at.saturating_add(digits.len());
         }
@@ -177,15 +161,11 @@ impl fmt::Display for DecimalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DecimalError::Grammar { offset: _, expected } => {
-                write!(
-                    f,
-                    "not a JSON number: expected {expected}; write it like 1250, -12.5 or 1e3"
-                )
+                write!(f, "not a JSON number: expected {expected}; write it like 1250, -12.5 or 1e3")
             }
-            DecimalError::Digits => write!(
-                f,
-                "the number has too many digits; send at most {DIGITS_MAX} significant digits"
-            ),
+            DecimalError::Digits => {
+                write!(f, "the number has too many digits; send at most {DIGITS_MAX} significant digits")
+            }
             DecimalError::Exponent => {
                 write!(
                     f,
@@ -224,18 +204,12 @@ fn normalise(negative: bool, whole: &[u8], fraction: &[u8], exponent: i64) -> Re
         return Err(DecimalError::Exponent);
     }
     // The zeros between the last significant digit and the point; none means a fraction remains.
-    let zeros = usize::try_from(lead)
-        .ok()
-        .and_then(|lead| lead.saturating_add(1).checked_sub(count));
+    let zeros = usize::try_from(lead).ok().and_then(|lead| lead.saturating_add(1).checked_sub(count));
     if let Some(value) = zeros.and_then(|zeros| integer(negative, whole, fraction, zeros)) {
         return Ok(Decimal::from_i64(value));
     }
     let digits = [whole, fraction].concat().into_boxed_slice();
-    Ok(Decimal(Repr::Wide(Box::new(Wide {
-        negative,
-        digits,
-        lead,
-    }))))
+    Ok(Decimal(Repr::Wide(Box::new(Wide { negative, digits, lead }))))
 }
 
 /// The digits of `whole`, then `fraction`, then `zeros` zeros, as one integer if it fits.
@@ -248,11 +222,7 @@ fn integer(negative: bool, whole: &[u8], fraction: &[u8], zeros: usize) -> Optio
     if zeros > 0 {
         below = below.checked_mul(10_i64.checked_pow(u32::try_from(zeros).ok()?)?)?;
     }
-    if negative {
-        Some(below)
-    } else {
-        below.checked_neg()
-    }
+    if negative { Some(below) } else { below.checked_neg() }
 }
 
 /// The digits `input` has from `start` on.

@@ -60,12 +60,7 @@ pub struct Slot {
 impl Slot {
     /// A slot nobody ever held, taken now.
     pub const fn first(number: u16, now: Time, lease: Span) -> Slot {
-        Slot {
-            number,
-            epoch: 1,
-            lease_until: now.plus(lease),
-            revision: 1,
-        }
+        Slot { number, epoch: 1, lease_until: now.plus(lease), revision: 1 }
     }
 
     /// Whether another process may take the slot.
@@ -75,27 +70,17 @@ impl Slot {
 
     /// The slot in new hands.
     pub const fn taken_over(&self, now: Time, lease: Span) -> Slot {
-        Slot {
-            epoch: self.epoch.saturating_add(1),
-            ..self.renewed(now, lease)
-        }
+        Slot { epoch: self.epoch.saturating_add(1), ..self.renewed(now, lease) }
     }
 
     /// The same holder, for longer.
     pub const fn renewed(&self, now: Time, lease: Span) -> Slot {
-        Slot {
-            lease_until: now.plus(lease),
-            revision: self.revision.saturating_add(1),
-            ..*self
-        }
+        Slot { lease_until: now.plus(lease), revision: self.revision.saturating_add(1), ..*self }
     }
 
     /// Names this holder among all that ever were: no two processes share it.
     pub const fn holder(&self) -> Holder {
-        Holder {
-            slot: self.number,
-            epoch: self.epoch,
-        }
+        Holder { slot: self.number, epoch: self.epoch }
     }
 }
 
@@ -117,10 +102,7 @@ impl Holder {
     /// From the store's number.
     pub fn from_i64(stored: i64) -> Holder {
         let slot = u16::try_from(stored & i64::from(WORKER_SLOTS.saturating_sub(1))).unwrap_or(0);
-        Holder {
-            slot,
-            epoch: u32::try_from(stored >> SLOT_BITS).unwrap_or(0),
-        }
+        Holder { slot, epoch: u32::try_from(stored >> SLOT_BITS).unwrap_or(0) }
     }
 }
 
@@ -146,11 +128,7 @@ pub enum MintError {
 impl Mint {
     /// For a slot this process holds. `not_before` is the latest time an earlier holder may have minted with.
     pub fn new(slot: Slot, not_before: Time) -> Mint {
-        Mint {
-            slot,
-            last_ms: not_before.ms().saturating_sub(EPOCH.ms()),
-            sequence: IDS_PER_MS,
-        }
+        Mint { slot, last_ms: not_before.ms().saturating_sub(EPOCH.ms()), sequence: IDS_PER_MS }
     }
 
     /// The slot as last renewed.

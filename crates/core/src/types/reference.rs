@@ -94,10 +94,8 @@ impl References {
     }
 
     fn round(&self, kind: Kind, round: u8, half: u64) -> u64 {
-        let tag = self.0.tag(
-            "counterfoil/reference",
-            &[kind.prefix().as_bytes(), &[round], &half.to_be_bytes()],
-        );
+        let tag =
+            self.0.tag("counterfoil/reference", &[kind.prefix().as_bytes(), &[round], &half.to_be_bytes()]);
         let first: [u8; 8] = tag.as_bytes().first_chunk().copied().unwrap_or_default();
         u64::from_be_bytes(first)
     }
@@ -123,44 +121,25 @@ mod tests {
 
     #[test]
     fn order_and_neighbourhood_do_not_show() {
-        let sealed: Vec<String> = (0..2_000)
-            .map(|id| references().seal(Kind::Charge, id).to_string())
-            .collect();
+        let sealed: Vec<String> =
+            (0..2_000).map(|id| references().seal(Kind::Charge, id).to_string()).collect();
         let rising = sealed.windows(2).filter(|pair| pair[0] < pair[1]).count();
-        assert!(
-            (850..1_150).contains(&rising),
-            "{rising} of 1999 neighbours rise; chance gives about 1000"
-        );
+        assert!((850..1_150).contains(&rising), "{rising} of 1999 neighbours rise; chance gives about 1000");
     }
 
     #[test]
     fn guesses_and_other_kinds_open_nothing() {
         let references = references();
         let charge = references.seal(Kind::Charge, 77).to_string();
-        assert_eq!(
-            references.open(Kind::Account, &charge.replace("ch_", "ac_")),
-            None
-        );
-        assert_eq!(
-            References::new(MacKey::new(&[1; 32])).open(Kind::Charge, &charge),
-            None
-        );
-        for text in [
-            "",
-            "ch_",
-            "ch_zzzzzzzzzzzzzzzzzzzzzzzzzz",
-            "ch_0000000000000000000000000é",
-            "CH_1",
-        ] {
+        assert_eq!(references.open(Kind::Account, &charge.replace("ch_", "ac_")), None);
+        assert_eq!(References::new(MacKey::new(&[1; 32])).open(Kind::Charge, &charge), None);
+        for text in ["", "ch_", "ch_zzzzzzzzzzzzzzzzzzzzzzzzzz", "ch_0000000000000000000000000é", "CH_1"] {
             assert_eq!(references.open(Kind::Charge, text), None, "{text}");
         }
         for at in 3..charge.len() {
             let mut other = charge.clone().into_bytes();
             other[at] = if other[at] == b'0' { b'1' } else { b'0' };
-            assert_eq!(
-                references.open(Kind::Charge, &String::from_utf8(other).unwrap()),
-                None
-            );
+            assert_eq!(references.open(Kind::Charge, &String::from_utf8(other).unwrap()), None);
         }
     }
 

@@ -36,11 +36,7 @@ impl Time {
 
     /// How long after `earlier` this is; zero if it is not after it.
     pub const fn since(self, earlier: Time) -> Span {
-        if self.0 <= earlier.0 {
-            Span(0)
-        } else {
-            Span(self.0.abs_diff(earlier.0))
-        }
+        if self.0 <= earlier.0 { Span(0) } else { Span(self.0.abs_diff(earlier.0)) }
     }
 }
 
@@ -79,10 +75,7 @@ mod tests {
     #[test]
     fn the_edges_of_time_do_not_wrap() {
         assert_eq!(Time::MAX.plus(Span::from_ms(1)), Time::MAX);
-        assert_eq!(
-            Time::from_ms(i64::MIN).minus(Span::from_ms(1)),
-            Time::from_ms(i64::MIN)
-        );
+        assert_eq!(Time::from_ms(i64::MIN).minus(Span::from_ms(1)), Time::from_ms(i64::MIN));
         assert_eq!(Time::from_ms(5).since(Time::from_ms(9)), Span::ZERO);
         assert_eq!(Time::MAX.since(Time::from_ms(i64::MIN)).ms(), u64::MAX);
     }

@@ -32,10 +32,7 @@ impl Ulid {
     }
 }
 
-#[expect(
-    clippy::as_conversions,
-    reason = "u8 always fits u128, and `From` is not const"
-)]
+#[expect(clippy::as_conversions, reason = "u8 always fits u128, and `From` is not const")]
 const fn widen(steps: u8) -> u128 {
     steps as u128
 }

@@ -27,11 +27,7 @@ pub(crate) const fn at(ms: u64) -> Time {
 }
 
 pub(crate) const fn lease_until(ms: u64) -> Lease {
-    Lease {
-        holder: Holder { slot: 1, epoch: 1 },
-        until: at(ms),
-        ceiling: at(180_000),
-    }
+    Lease { holder: Holder { slot: 1, epoch: 1 }, until: at(ms), ceiling: at(180_000) }
 }
 
 pub(crate) fn fingerprint(byte: u8) -> Fingerprint {
@@ -41,16 +37,8 @@ pub(crate) fn fingerprint(byte: u8) -> Fingerprint {
 /// An answer replayed before 1 000 ms and remembered before 2 000 ms.
 pub(crate) fn settled(body: &'static [u8]) -> Settled {
     Settled {
-        reply: Reply {
-            status: 201,
-            media: Media::Json,
-            location: None,
-            body: body.into(),
-        },
-        windows: Windows {
-            replay_until: at(1_000),
-            tombstone_until: at(2_000),
-        },
+        reply: Reply { status: 201, media: Media::Json, location: None, body: body.into() },
+        windows: Windows { replay_until: at(1_000), tombstone_until: at(2_000) },
     }
 }
 
@@ -78,12 +66,7 @@ pub(crate) fn states() -> [(&'static str, State); 7] {
         ("held", State::Uncertain(Hold::Held(lease_until(30_000)))),
         ("completed", State::Completed(settled(b"yes"))),
         ("failed_terminal", State::FailedTerminal(settled(b"no"))),
-        (
-            "expired",
-            State::Expired {
-                tombstone_until: at(2_000),
-            },
-        ),
+        ("expired", State::Expired { tombstone_until: at(2_000) }),
     ]
 }
 
@@ -113,10 +96,7 @@ pub(crate) fn outbox() -> Outbox {
         charge: ChargeId::from_i64(7),
         claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
         tenant: TenantId::from_i64(1),
-        provider: Pinned {
-            profile: "stripe".into(),
-            endpoint: "http://provider".into(),
-        },
+        provider: Pinned { profile: "stripe".into(), endpoint: "http://provider".into() },
         due_at: at(30_000),
         created_at: at(0),
         history: History {

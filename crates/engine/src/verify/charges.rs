@@ -33,21 +33,10 @@ pub(super) async fn check<S: Store>(
     let mut provider_references = HashSet::new();
     let (mut after, mut seen) = (None, 0_u64);
     loop {
-        let page = store
-            .scan(Scan::Charges {
-                after,
-                limit: SCAN_MAX,
-            })
-            .await?;
+        let page = store.scan(Scan::Charges { after, limit: SCAN_MAX }).await?;
         let ids: Vec<ChargeId> = page
             .iter()
-            .filter_map(|row| {
-                if let Row::Charge(charge) = row {
-                    Some(charge.id)
-                } else {
-                    None
-                }
-            })
+            .filter_map(|row| if let Row::Charge(charge) = row { Some(charge.id) } else { None })
             .collect();
         let Some(last) = ids.last() else { break };
         after = Some(*last);
@@ -56,11 +45,7 @@ pub(super) async fn check<S: Store>(
                 check_view(&view, report);
                 check_provider(&view, &mut provider_references, report);
                 let timeline = store
-                    .scan(Scan::Timeline {
-                        charge: view.charge.id,
-                        after: None,
-                        limit: SCAN_MAX,
-                    })
+                    .scan(Scan::Timeline { charge: view.charge.id, after: None, limit: SCAN_MAX })
                     .await?;
                 check_timeline(&view, &timeline, report);
                 seen = seen.saturating_add(1);
@@ -75,19 +60,9 @@ pub(super) async fn check<S: Store>(
 async fn claims_by_subject<S: Store>(store: &S) -> Result<HashMap<ChargeId, ClaimId>, ReadError> {
     let (mut all, mut after) = (HashMap::new(), None);
     loop {
-        let page = store
-            .scan(Scan::Claims {
-                after,
-                limit: SCAN_MAX,
-            })
-            .await?;
-        let claims = page.into_iter().filter_map(|row| {
-            if let Row::Claim(claim) = row {
-                Some(claim)
-            } else {
-                None
-            }
-        });
+        let page = store.scan(Scan::Claims { after, limit: SCAN_MAX }).await?;
+        let claims =
+            page.into_iter().filter_map(|row| if let Row::Claim(claim) = row { Some(claim) } else { None });
         let before = all.len();
         for claim in claims {
             after = Some(claim.subject);
@@ -114,15 +89,8 @@ async fn views<S: Store>(
     for row in store.read(keys).await?.into_iter().flatten() {
         match row {
             Row::Charge(charge) => {
-                let reference = references
-                    .seal(ReferenceKind::Charge, charge.id.to_i64())
-                    .to_string();
-                views.push(View {
-                    charge,
-                    claim: None,
-                    outbox: None,
-                    reference,
-                });
+                let reference = references.seal(ReferenceKind::Charge, charge.id.to_i64()).to_string();
+                views.push(View { charge, claim: None, outbox: None, reference });
             }
             Row::Outbox(outbox) => views
                 .iter_mut()
@@ -155,17 +123,12 @@ fn check_view(view: &View, report: &mut Report) {
             report.note("answer_is_whole", damage(view, settled));
             let ordered = settled.windows.replay_until <= settled.windows.tombstone_until
                 && claim.created_at <= settled.windows.replay_until;
-            report.note(
-                "windows_in_order",
-                (!ordered).then(|| format!("{name} has its windows out of order")),
-            );
+            report
+                .note("windows_in_order", (!ordered).then(|| format!("{name} has its windows out of order")));
         }
     } else if open {
         let guarded = view.outbox.is_some();
-        report.note(
-            "charge_has_claim",
-            (!guarded).then(|| format!("{name} is open and nothing guards it")),
-        );
+        report.note("charge_has_claim", (!guarded).then(|| format!("{name} is open and nothing guards it")));
     }
     if let Some(outbox) = &view.outbox {
         let strange = !open || view.claim.as_ref().is_some_and(|claim| claim.id != outbox.claim);
@@ -185,14 +148,8 @@ fn disagreement(view: &View, claim: &Claim) -> Option<String> {
         State::Uncertain(_) => matches!(status, Status::Processing | Status::Parked),
         State::Expired { .. } => !matches!(status, Status::Processing | Status::Parked),
     };
-    (!agrees).then(|| {
-        format!(
-            "{} is {} but its claim is {}",
-            view.reference,
-            status.name(),
-            claim.state.name()
-        )
-    })
+    (!agrees)
+        .then(|| format!("{} is {} but its claim is {}", view.reference, status.name(), claim.state.name()))
 }
 
 fn damage(view: &View, settled: &Settled) -> Option<String> {
@@ -209,12 +166,7 @@ fn damage(view: &View, settled: &Settled) -> Option<String> {
         Some(_) | None => None,
     };
     let whole = own("id") && amount == Some(view.charge.order.amount.minor());
-    (!whole).then(|| {
-        format!(
-            "{}: the stored answer names another charge or amount",
-            view.reference
-        )
-    })
+    (!whole).then(|| format!("{}: the stored answer names another charge or amount", view.reference))
 }
 
 fn check_provider(view: &View, seen: &mut HashSet<String>, report: &mut Report) {
@@ -232,24 +184,13 @@ fn check_provider(view: &View, seen: &mut HashSet<String>, report: &mut Report) 
 fn check_timeline(view: &View, rows: &[Row], report: &mut Report) {
     let records: Vec<&Record> = rows
         .iter()
-        .filter_map(|row| {
-            if let Row::Audit(record) = row {
-                Some(record)
-            } else {
-                None
-            }
-        })
+        .filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None })
         .collect();
     let name = &view.reference;
     let begins = records.first().is_some_and(|first| first.kind == Kind::Claimed);
-    let falls = records
-        .iter()
-        .zip(records.iter().skip(1))
-        .any(|(earlier, later)| later.fence < earlier.fence);
-    let settled = records
-        .iter()
-        .filter(|record| record.kind == Kind::Settled)
-        .count();
+    let falls =
+        records.iter().zip(records.iter().skip(1)).any(|(earlier, later)| later.fence < earlier.fence);
+    let settled = records.iter().filter(|record| record.kind == Kind::Settled).count();
     let open = matches!(view.charge.status, Status::Processing | Status::Parked);
     let broken = if !begins {
         Some(format!("{name} has no beginning"))
@@ -271,9 +212,7 @@ async fn check_orphans<S: Store>(
 ) -> Result<(), ReadError> {
     let subjects: Vec<ChargeId> = claims.keys().copied().collect();
     for chunk in subjects.chunks(SCAN_MAX) {
-        let rows = store
-            .read(chunk.iter().map(|id| RowKey::Charge(*id)).collect())
-            .await?;
+        let rows = store.read(chunk.iter().map(|id| RowKey::Charge(*id)).collect()).await?;
         for (id, row) in chunk.iter().zip(rows) {
             if row.is_none() {
                 report.note(

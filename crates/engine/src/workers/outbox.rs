@@ -24,10 +24,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
         tracing::error!(%error, "work of an earlier process could not be read; it is taken up as its leases end");
     }
     while !inner.is_stopped() {
-        let batch = inner
-            .store
-            .due(Due::Outbox, inner.store.now(), inner.policy.batch)
-            .await;
+        let batch = inner.store.due(Due::Outbox, inner.store.now(), inner.policy.batch).await;
         let full = match batch {
             Ok(rows) => {
                 let full = rows.len() >= inner.policy.batch;
@@ -42,10 +39,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
             }
         };
         if !full {
-            inner
-                .world
-                .sleep(Duration::from_millis(inner.policy.poll.ms()))
-                .await;
+            inner.world.sleep(Duration::from_millis(inner.policy.poll.ms())).await;
         }
     }
 }
@@ -58,13 +52,7 @@ async fn recover_the_dead<S: Store, G: Gateway, W: World>(
 ) -> Result<(), ReadError> {
     let mut after: Option<ChargeId> = None;
     loop {
-        let rows = inner
-            .store
-            .scan(Scan::Outbox {
-                after,
-                limit: SCAN_MAX,
-            })
-            .await?;
+        let rows = inner.store.scan(Scan::Outbox { after, limit: SCAN_MAX }).await?;
         let page: Vec<Outbox> = rows.into_iter().filter_map(outbox_of).collect();
         let Some(last) = page.last() else { return Ok(()) };
         after = Some(last.charge);
@@ -103,11 +91,8 @@ async fn resume_in_background<S: Store, G: Gateway, W: World>(
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Takes the work over under a higher fence, unless somebody alive holds it or was faster.
     async fn take_over(&self, outbox: Outbox) -> Result<Option<Work>, ReadError> {
-        let keys = vec![
-            RowKey::Claim(outbox.claim),
-            RowKey::Charge(outbox.charge),
-            RowKey::Outbox(outbox.charge),
-        ];
+        let keys =
+            vec![RowKey::Claim(outbox.claim), RowKey::Charge(outbox.charge), RowKey::Outbox(outbox.charge)];
         let rows = self.store.read(keys).await?;
         let (Some(Some(Row::Claim(claim))), Some(Some(Row::Charge(charge))), Some(Some(Row::Outbox(outbox)))) =
             (rows.first().cloned(), rows.get(1).cloned(), rows.get(2).cloned())
@@ -119,14 +104,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if waits || self.is_held_by_the_living(&claim) || outbox.parked.is_some() {
             return Ok(None);
         }
-        let resumption = take_over(
-            &claim,
-            &outbox,
-            self.policy.lease,
-            self.ids.holder(),
-            now,
-            self.world.chance(),
-        );
+        let resumption =
+            take_over(&claim, &outbox, self.policy.lease, self.ids.holder(), now, self.world.chance());
         let (Ok(resumption), Ok(id)) = (resumption, self.ids.next(now)) else {
             return Ok(None);
         };
@@ -136,15 +115,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             .insert(resumption.audit);
         match self.commit(set).await {
             Ok(_) => {
-                self.watch.saw(Signal::Claim {
-                    tenant: claim.tenant,
-                    outcome: ClaimOutcome::Reclaimed,
-                });
-                Ok(Some(Work {
-                    claim: resumption.claim,
-                    charge,
-                    outbox: resumption.outbox,
-                }))
+                self.watch.saw(Signal::Claim { tenant: claim.tenant, outcome: ClaimOutcome::Reclaimed });
+                Ok(Some(Work { claim: resumption.claim, charge, outbox: resumption.outbox }))
             }
             // Refused: somebody was faster. Otherwise the row is still due and is met again.
             Err(_) => Ok(None),
@@ -160,9 +132,5 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 }
 
 fn outbox_of(row: Row) -> Option<Outbox> {
-    if let Row::Outbox(outbox) = row {
-        Some(outbox)
-    } else {
-        None
-    }
+    if let Row::Outbox(outbox) = row { Some(outbox) } else { None }
 }

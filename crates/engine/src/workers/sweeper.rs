@@ -17,10 +17,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
     while !inner.is_stopped() {
         let swept = inner.sweep().await;
         if swept < CHANGES_PER_SET_MAX {
-            inner
-                .world
-                .sleep(Duration::from_millis(SWEEP_INTERVAL.ms()))
-                .await;
+            inner.world.sleep(Duration::from_millis(SWEEP_INTERVAL.ms())).await;
         }
     }
 }
@@ -38,20 +35,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let claims: Vec<Claim> = rows
             .into_iter()
-            .filter_map(|row| {
-                if let Row::Claim(claim) = row {
-                    Some(claim)
-                } else {
-                    None
-                }
-            })
+            .filter_map(|row| if let Row::Claim(claim) = row { Some(claim) } else { None })
             .collect();
         let Ok(id) = self.ids.next(now) else { return 0 };
-        let set = claims
-            .iter()
-            .fold(ChangeSet::new(SetId::from_i64(id)), |set, claim| {
-                age(set, claim, now)
-            });
+        let set = claims.iter().fold(ChangeSet::new(SetId::from_i64(id)), |set, claim| age(set, claim, now));
         if set.changes().is_empty() {
             return 0;
         }

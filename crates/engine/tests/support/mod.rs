@@ -1,10 +1,11 @@
 //! A charge's whole life in a few lines: a scripted provider, the reference store, virtual time.
 
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
 #![allow(
-    dead_code,
-    unreachable_pub,
-    missing_docs,
-    reason = "each test file uses its own part"
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot go on says so"
 )]
 
 use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
@@ -163,10 +164,7 @@ pub const UNKNOWN: Outcome = Outcome::Unknown(Cause::Timeout);
 impl Gateway for Provider {
     fn pinned(&self) -> Pinned {
         let profile = self.0.lock().unwrap().profile.unwrap_or("stripe").to_owned();
-        Pinned {
-            profile,
-            endpoint: "http://provider".into(),
-        }
+        Pinned { profile, endpoint: "http://provider".into() }
     }
 
     fn rules(&self, pinned: &Pinned) -> Rules {
@@ -180,13 +178,7 @@ impl Gateway for Provider {
             played.script.pop_front().unwrap_or(Script::Approve)
         };
         let approved = approval(call.amount.minor(), &call.payment);
-        let execute = || {
-            self.0
-                .lock()
-                .unwrap()
-                .effects
-                .insert(call.key.clone(), call.amount.minor())
-        };
+        let execute = || self.0.lock().unwrap().effects.insert(call.key.clone(), call.amount.minor());
         match script {
             Script::Approve => {
                 execute();
@@ -241,12 +233,7 @@ impl Present for Plain {
         let id = self.0.seal(Kind::Charge, charge.id.to_i64());
         let code = charge.failure.as_ref().unwrap().code.name();
         let body = format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#);
-        Reply {
-            status: 402,
-            media: Media::Problem,
-            location: None,
-            body: body.into(),
-        }
+        Reply { status: 402, media: Media::Problem, location: None, body: body.into() }
     }
 }
 
@@ -254,10 +241,7 @@ pub type TestEngine = Engine<SharedStore, Provider, TokioWorld>;
 
 pub fn policy() -> Policy {
     Policy {
-        lease: LeasePolicy {
-            lease: Span::from_ms(30_000),
-            ceiling: Span::from_ms(180_000),
-        },
+        lease: LeasePolicy { lease: Span::from_ms(30_000), ceiling: Span::from_ms(180_000) },
         heartbeat: Span::from_ms(10_000),
         wait: Span::from_ms(5_000),
         windows: window::Policy {
@@ -266,16 +250,10 @@ pub fn policy() -> Policy {
             reuse: window::Reuse::AfterTombstone,
         },
         attempts_max: 3,
-        backoff: Backoff {
-            base: Span::from_ms(500),
-            cap: Span::from_ms(30_000),
-        },
+        backoff: Backoff { base: Span::from_ms(500), cap: Span::from_ms(30_000) },
         poll: Span::from_ms(500),
         batch: 64,
-        breaker: breaker::Policy {
-            failures: 1_000,
-            open: Span::from_ms(1_000),
-        },
+        breaker: breaker::Policy { failures: 1_000, open: Span::from_ms(1_000) },
     }
 }
 
@@ -321,11 +299,9 @@ pub async fn charge(engine: &TestEngine, key: &str, amount: i64) -> Submitted {
 /// The body of an answer, and whether it was replayed.
 pub fn answer(submitted: &Submitted) -> (u16, String, bool) {
     match submitted {
-        Submitted::Answer { settled, replayed } => (
-            settled.reply.status,
-            String::from_utf8(settled.reply.body.to_vec()).unwrap(),
-            *replayed,
-        ),
+        Submitted::Answer { settled, replayed } => {
+            (settled.reply.status, String::from_utf8(settled.reply.body.to_vec()).unwrap(), *replayed)
+        }
         other => panic!("no answer but {other:?}"),
     }
 }

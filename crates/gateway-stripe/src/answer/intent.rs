@@ -42,9 +42,7 @@ pub(super) struct Metadata {
 impl Metadata {
     /// Whether it names another payment than this one.
     pub(super) fn contradicts(&self, payment: &str) -> bool {
-        self.counterfoil_payment
-            .as_deref()
-            .is_some_and(|named| named != payment)
+        self.counterfoil_payment.as_deref().is_some_and(|named| named != payment)
     }
 }
 
@@ -70,10 +68,7 @@ impl Intent<'_> {
             }
             // An approval of another payment is compared and held up by the core; a refusal of one is not ours.
             Status::Canceled | Status::RequiresPaymentMethod
-                if self
-                    .metadata
-                    .as_ref()
-                    .is_some_and(|ours| ours.contradicts(payment)) =>
+                if self.metadata.as_ref().is_some_and(|ours| ours.contradicts(payment)) =>
             {
                 UNREADABLE
             }

@@ -27,9 +27,7 @@ pub(crate) fn outcome(answer: &Answer, payment: &str) -> Outcome {
         401 | 403 => refusal::rejected(&answer.body, Fault::Credentials),
         402 => refusal::declined(&answer.body, payment),
         409 => Outcome::Unknown(Cause::InProgress),
-        429 => Outcome::Busy {
-            retry_after: answer.retry_after.as_deref().and_then(pause),
-        },
+        429 => Outcome::Busy { retry_after: answer.retry_after.as_deref().and_then(pause) },
         500..=599 => Outcome::Unknown(Cause::ServerError),
         _ => UNREADABLE,
     }
@@ -65,11 +63,7 @@ mod tests {
             ("", None),
             ("Wed, 21 Oct 2015 07:28:00 GMT", None),
         ] {
-            assert_eq!(
-                pause(header),
-                seconds.map(|s| Span::from_ms(s * 1_000)),
-                "{header}"
-            );
+            assert_eq!(pause(header), seconds.map(|s| Span::from_ms(s * 1_000)), "{header}");
         }
     }
 }

@@ -73,11 +73,7 @@ impl CardError {
             decline_code: self.decline_code,
             reference: reference.or(self.payment_intent.map(|intent| intent.id)),
         };
-        let words = [
-            Some(&decline.code),
-            decline.decline_code.as_ref(),
-            decline.reference.as_ref(),
-        ];
+        let words = [Some(&decline.code), decline.decline_code.as_ref(), decline.reference.as_ref()];
         let storable = words.into_iter().flatten().all(|word| is_storable(word));
         match self.kind {
             Kind::CardError if storable => Outcome::Declined(decline),

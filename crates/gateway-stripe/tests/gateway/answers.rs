@@ -31,10 +31,7 @@ fn declined(code: &str, decline_code: Option<&str>, reference: Option<&str>) -> 
 }
 
 fn rejected(fault: Fault, code: &str) -> Outcome {
-    Outcome::Rejected(Rejection {
-        fault,
-        code: code.into(),
-    })
+    Outcome::Rejected(Rejection { fault, code: code.into() })
 }
 
 #[tokio::test]
@@ -80,41 +77,20 @@ async fn what_the_provider_does_not_say_is_not_made_up() {
 
 #[tokio::test]
 async fn canceled_is_declined() {
-    check(
-        200,
-        &intent("pi_1", "canceled"),
-        &declined("canceled", None, Some("pi_1")),
-    )
-    .await;
+    check(200, &intent("pi_1", "canceled"), &declined("canceled", None, Some("pi_1"))).await;
 }
 
 #[tokio::test]
 async fn requires_payment_method_is_declined_only_with_a_card_error() {
     let body = intent("pi_1", "requires_payment_method");
-    check(
-        200,
-        &body,
-        &declined("card_declined", Some("lost_card"), Some("pi_1")),
-    )
-    .await;
+    check(200, &body, &declined("card_declined", Some("lost_card"), Some("pi_1"))).await;
     check(200, &body.replace("card_error", "api_error"), &UNREADABLE).await;
-    check(
-        200,
-        r#"{"id":"pi_1","amount":7,"status":"requires_payment_method"}"#,
-        &UNREADABLE,
-    )
-    .await;
+    check(200, r#"{"id":"pi_1","amount":7,"status":"requires_payment_method"}"#, &UNREADABLE).await;
 }
 
 #[tokio::test]
 async fn unsettled_states_are_never_believed() {
-    for status in [
-        "processing",
-        "requires_action",
-        "requires_confirmation",
-        "paid",
-        "",
-    ] {
+    for status in ["processing", "requires_action", "requires_confirmation", "paid", ""] {
         check(200, &intent("pi_1", status), &UNREADABLE).await;
     }
 }
@@ -129,14 +105,8 @@ async fn a_success_that_cannot_be_booked_is_unreadable() {
         good.replace(r#""id":"pi_1""#, r#""id":null"#),
         good.replace(r#""amount_received":1250"#, r#""amount_received":1250.0"#),
         good.replace(r#""amount_received":1250"#, r#""amount_received":"1250""#),
-        good.replace(
-            r#""amount_received":1250"#,
-            r#""amount_received":99999999999999999999"#,
-        ),
-        good.replace(
-            r#""amount_received":1250"#,
-            r#""amount_received":1250,"amount_received":1"#,
-        ),
+        good.replace(r#""amount_received":1250"#, r#""amount_received":99999999999999999999"#),
+        good.replace(r#""amount_received":1250"#, r#""amount_received":1250,"amount_received":1"#),
         good.replace(r#""status":"succeeded""#, r#""status":true"#),
         r#"{"id":"pi_1","status":"succeeded"}"#.to_owned(),
         format!("[{good}]"),
@@ -149,18 +119,8 @@ async fn a_success_that_cannot_be_booked_is_unreadable() {
 #[tokio::test]
 async fn a_card_error_is_declined() {
     let body = r#"{"error":{"type":"card_error","code":"card_declined","decline_code":"insufficient_funds","payment_intent":{"id":"pi_1","metadata":{"counterfoil_payment":"ch_1"}}}}"#;
-    check(
-        402,
-        body,
-        &declined("card_declined", Some("insufficient_funds"), Some("pi_1")),
-    )
-    .await;
-    check(
-        402,
-        r#"{"error":{"type":"card_error"}}"#,
-        &declined("card_error", None, None),
-    )
-    .await;
+    check(402, body, &declined("card_declined", Some("insufficient_funds"), Some("pi_1"))).await;
+    check(402, r#"{"error":{"type":"card_error"}}"#, &declined("card_error", None, None)).await;
 }
 
 #[tokio::test]
@@ -173,10 +133,7 @@ async fn a_402_of_another_shape_is_unreadable() {
         "",
         "Payment Required",
         &intent("pi_1", "succeeded"),
-        &format!(
-            r#"{{"error":{{"type":"card_error","code":"{}"}}}}"#,
-            "x".repeat(256)
-        ),
+        &format!(r#"{{"error":{{"type":"card_error","code":"{}"}}}}"#, "x".repeat(256)),
     ] {
         check(402, body, &UNREADABLE).await;
     }
@@ -194,12 +151,9 @@ async fn a_refusal_of_another_payment_is_not_ours() {
 #[tokio::test]
 async fn our_mistakes_are_rejected_with_the_providers_code() {
     let body = r#"{"error":{"type":"invalid_request_error","code":"parameter_missing","message":"m"}}"#;
-    for (status, fault) in [
-        (400, Fault::Request),
-        (404, Fault::Request),
-        (401, Fault::Credentials),
-        (403, Fault::Credentials),
-    ] {
+    for (status, fault) in
+        [(400, Fault::Request), (404, Fault::Request), (401, Fault::Credentials), (403, Fault::Credentials)]
+    {
         check(status, body, &rejected(fault, "parameter_missing")).await;
         let codeless = r#"{"error":{"type":"invalid_request_error"}}"#;
         check(status, codeless, &rejected(fault, "invalid_request_error")).await;
@@ -208,7 +162,9 @@ async fn our_mistakes_are_rejected_with_the_providers_code() {
 
 #[tokio::test]
 async fn a_rejection_is_decided_by_its_status_whatever_its_words() {
-    for (status, fault) in [(400, Fault::Request), (401, Fault::Credentials), (403, Fault::Credentials), (404, Fault::Request)] {
+    for (status, fault) in
+        [(400, Fault::Request), (401, Fault::Credentials), (403, Fault::Credentials), (404, Fault::Request)]
+    {
         for body in ["", "<html>Bad Request</html>", "{}", r#"{"error":{}}"#] {
             check(status, body, &Outcome::Rejected(Rejection { fault, code: "unnamed".into() })).await;
         }
@@ -243,12 +199,7 @@ async fn too_many_requests_is_busy_for_as_long_as_the_provider_wishes() {
 #[tokio::test]
 async fn server_errors_are_unknown_whatever_they_say() {
     for status in [500, 502, 503, 504, 599] {
-        check(
-            status,
-            &intent("pi_1", "succeeded"),
-            &Outcome::Unknown(Cause::ServerError),
-        )
-        .await;
+        check(status, &intent("pi_1", "succeeded"), &Outcome::Unknown(Cause::ServerError)).await;
     }
 }
 

@@ -55,24 +55,13 @@ async fn another_content_type_does_not_matter_if_the_json_reads() {
 #[tokio::test]
 async fn garbage_is_unreadable() {
     let whole = intent("pi_1", "succeeded");
-    for body in [
-        "",
-        "null",
-        "OK",
-        "<html>",
-        "{",
-        "\u{0}\u{1}",
-        &whole[..whole.len() - 1],
-    ] {
+    for body in ["", "null", "OK", "<html>", "{", "\u{0}\u{1}", &whole[..whole.len() - 1]] {
         let outcome = play(vec![Act::Send(reply(200, "", body))]).await;
         assert_eq!(outcome, Outcome::Unknown(Cause::Unreadable), "{body:?}");
     }
     let mut not_text = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n".to_vec();
     not_text.extend([0xff, 0xfe, 0x00, 0x80]);
-    assert_eq!(
-        play(vec![Act::Send(not_text)]).await,
-        Outcome::Unknown(Cause::Unreadable)
-    );
+    assert_eq!(play(vec![Act::Send(not_text)]).await, Outcome::Unknown(Cause::Unreadable));
 }
 
 #[tokio::test]
@@ -110,56 +99,31 @@ async fn the_largest_answer_is_read_and_one_byte_more_is_not() {
 
 #[tokio::test]
 async fn an_endless_head_is_a_cut() {
-    let script = vec![
-        Act::Send(b"HTTP/1.1 200 OK\r\n".to_vec()),
-        Act::Flood(b"x-a: b\r\n".repeat(512)),
-    ];
+    let script = vec![Act::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), Act::Flood(b"x-a: b\r\n".repeat(512))];
     assert_eq!(play(script).await, Outcome::Unknown(Cause::Cut));
 }
 
 #[tokio::test]
 async fn no_answer_at_all_is_a_timeout() {
     let provider = Provider::playing(vec![Act::Hang]).await;
-    assert_eq!(
-        charge(&provider.gateway(HASTY)).await,
-        Outcome::Unknown(Cause::Timeout)
-    );
+    assert_eq!(charge(&provider.gateway(HASTY)).await, Outcome::Unknown(Cause::Timeout));
     assert_eq!(provider.seen().len(), 1);
 }
 
 #[tokio::test]
 async fn half_an_answer_is_a_timeout() {
-    for half in [
-        &b"HTTP/1.1 200"[..],
-        HEAD,
-        CHUNKED,
-        b"HTTP/1.1 402 X\r\ncontent-length: 9\r\n\r\n{",
-    ] {
+    for half in [&b"HTTP/1.1 200"[..], HEAD, CHUNKED, b"HTTP/1.1 402 X\r\ncontent-length: 9\r\n\r\n{"] {
         let provider = Provider::playing(vec![Act::Send(half.to_vec()), Act::Hang]).await;
-        assert_eq!(
-            charge(&provider.gateway(HASTY)).await,
-            Outcome::Unknown(Cause::Timeout)
-        );
+        assert_eq!(charge(&provider.gateway(HASTY)).await, Outcome::Unknown(Cause::Timeout));
     }
 }
 
 #[tokio::test]
 async fn a_cut_before_or_within_the_head_or_body_is_a_cut() {
     let whole = reply(200, "", &intent("pi_1", "succeeded"));
-    for sent in [
-        &b""[..],
-        b"HTTP/1.1 200",
-        HEAD,
-        CHUNKED,
-        &whole[..whole.len() - 1],
-    ] {
+    for sent in [&b""[..], b"HTTP/1.1 200", HEAD, CHUNKED, &whole[..whole.len() - 1]] {
         let outcome = play(vec![Act::Send(sent.to_vec()), Act::Cut]).await;
-        assert_eq!(
-            outcome,
-            Outcome::Unknown(Cause::Cut),
-            "{}",
-            String::from_utf8_lossy(sent)
-        );
+        assert_eq!(outcome, Outcome::Unknown(Cause::Cut), "{}", String::from_utf8_lossy(sent));
     }
 }
 

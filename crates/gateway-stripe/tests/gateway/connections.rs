@@ -105,11 +105,7 @@ async fn a_redirect_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
         let location = format!("location: http://{}/v1/payment_intents\r\n", elsewhere.addr);
         let provider = Provider::playing(vec![Act::Send(reply(status, &location, ""))]).await;
-        assert_eq!(
-            provider.charged().await,
-            Outcome::Unknown(Cause::Unreadable),
-            "{status}"
-        );
+        assert_eq!(provider.charged().await, Outcome::Unknown(Cause::Unreadable), "{status}");
     }
     assert_eq!(elsewhere.accepted(), 0);
 }
@@ -119,10 +115,7 @@ async fn a_payment_goes_to_the_endpoint_it_is_bound_to() {
     let old = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     let new = Provider::answering(500, "").await;
     let gateway = new.gateway(PATIENT);
-    let pinned = Pinned {
-        profile: "stripe".into(),
-        endpoint: format!("http://{}", old.addr),
-    };
+    let pinned = Pinned { profile: "stripe".into(), endpoint: format!("http://{}", old.addr) };
     let outcome = gateway.call(call(pinned)).await;
     assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
     assert_eq!((old.seen().len(), new.seen().len()), (1, 0));
@@ -142,17 +135,8 @@ async fn a_key_meant_for_tls_does_not_travel_without_it() {
 #[tokio::test]
 async fn an_endpoint_that_is_none_is_not_sent() {
     let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
-    for endpoint in [
-        "",
-        "nowhere",
-        "no where",
-        "ftp://127.0.0.1",
-        "https://127.0.0.1:1",
-    ] {
-        let pinned = Pinned {
-            profile: "stripe".into(),
-            endpoint: endpoint.into(),
-        };
+    for endpoint in ["", "nowhere", "no where", "ftp://127.0.0.1", "https://127.0.0.1:1"] {
+        let pinned = Pinned { profile: "stripe".into(), endpoint: endpoint.into() };
         let outcome = provider.gateway(PATIENT).call(call(pinned)).await;
         assert_eq!(outcome, Outcome::NotSent, "{endpoint:?}");
     }

@@ -8,21 +8,13 @@ use counterfoil_gateway_stripe::StripeGateway;
 const UNCLEAR: Found = Found::Unclear(Cause::Unreadable);
 
 fn page(statuses: &[&str], has_more: bool) -> String {
-    let data: Vec<_> = (1..)
-        .zip(statuses)
-        .map(|(number, status)| intent(&format!("pi_{number}"), status))
-        .collect();
-    format!(
-        r#"{{"object":"search_result","data":[{}],"has_more":{has_more}}}"#,
-        data.join(",")
-    )
+    let data: Vec<_> =
+        (1..).zip(statuses).map(|(number, status)| intent(&format!("pi_{number}"), status)).collect();
+    format!(r#"{{"object":"search_result","data":[{}],"has_more":{has_more}}}"#, data.join(","))
 }
 
 async fn find(statuses: &[&str], has_more: bool) -> Found {
-    Provider::answering(200, &page(statuses, has_more))
-        .await
-        .looked_up()
-        .await
+    Provider::answering(200, &page(statuses, has_more)).await.looked_up().await
 }
 
 /// The reference of the approved payment that was found.
@@ -54,10 +46,7 @@ async fn one_payment_is_what_its_status_says() {
 #[tokio::test]
 async fn the_only_executed_one_of_several_is_taken() {
     assert_eq!(executed(&["canceled", "succeeded"]).await, "pi_2");
-    assert_eq!(
-        executed(&["requires_capture", "requires_payment_method", "canceled"]).await,
-        "pi_1"
-    );
+    assert_eq!(executed(&["requires_capture", "requires_payment_method", "canceled"]).await, "pi_1");
 }
 
 #[tokio::test]
@@ -77,15 +66,8 @@ async fn several_that_may_count_are_several() {
 #[tokio::test]
 async fn a_page_about_another_payment_is_no_answer() {
     let good = page(&["canceled"], false);
-    for body in [
-        good.replace("ch_1", "ch_2"),
-        good.replace(r#""counterfoil_payment":"ch_1","#, ""),
-    ] {
-        assert_eq!(
-            Provider::answering(200, &body).await.looked_up().await,
-            UNCLEAR,
-            "{body}"
-        );
+    for body in [good.replace("ch_1", "ch_2"), good.replace(r#""counterfoil_payment":"ch_1","#, "")] {
+        assert_eq!(Provider::answering(200, &body).await.looked_up().await, UNCLEAR, "{body}");
     }
 }
 
@@ -98,11 +80,7 @@ async fn a_search_that_fails_is_unclear() {
         (302, "", Cause::Unreadable),
         (400, "{}", Cause::Unreadable),
         (401, "{}", Cause::Unreadable),
-        (
-            404,
-            r#"{"error":{"type":"invalid_request_error"}}"#,
-            Cause::Unreadable,
-        ),
+        (404, r#"{"error":{"type":"invalid_request_error"}}"#, Cause::Unreadable),
         (409, "{}", Cause::InProgress),
         (429, "{}", Cause::InProgress),
         (503, r#"{"data":[],"has_more":false}"#, Cause::ServerError),
@@ -115,10 +93,7 @@ async fn a_search_that_fails_is_unclear() {
 #[tokio::test]
 async fn a_search_without_an_answer_is_unclear() {
     let silent = Provider::playing(vec![Act::Hang]).await;
-    assert_eq!(
-        look_up(&silent.gateway(HASTY)).await,
-        Found::Unclear(Cause::Timeout)
-    );
+    assert_eq!(look_up(&silent.gateway(HASTY)).await, Found::Unclear(Cause::Timeout));
     let rude = Provider::playing(vec![Act::Cut]).await;
     assert_eq!(rude.looked_up().await, Found::Unclear(Cause::Cut));
     let url = format!("stripe+http://{KEY}@provider.invalid:1");
@@ -130,10 +105,7 @@ async fn a_search_without_an_answer_is_unclear() {
 async fn a_reference_that_would_change_the_query_is_not_searched_for() {
     let provider = Provider::answering(200, &page(&[], false)).await;
     let gateway = provider.gateway(PATIENT);
-    let lookup = Lookup {
-        pinned: gateway.pinned(),
-        payment: "ch_1' OR status:'succeeded".to_owned(),
-    };
+    let lookup = Lookup { pinned: gateway.pinned(), payment: "ch_1' OR status:'succeeded".to_owned() };
     assert_eq!(gateway.lookup(lookup).await, UNCLEAR);
     assert_eq!(provider.accepted(), 0);
 }

@@ -51,11 +51,8 @@ impl Provider {
     /// Plays the same script for every request, on every connection.
     pub(crate) async fn playing(script: Vec<Act>) -> Provider {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let provider = Provider {
-            addr: listener.local_addr().unwrap(),
-            accepted: Arc::default(),
-            seen: Arc::default(),
-        };
+        let provider =
+            Provider { addr: listener.local_addr().unwrap(), accepted: Arc::default(), seen: Arc::default() };
         let (accepted, seen) = (Arc::clone(&provider.accepted), Arc::clone(&provider.seen));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -119,12 +116,7 @@ pub(crate) async fn charge(gateway: &StripeGateway) -> Outcome {
 }
 
 pub(crate) async fn look_up(gateway: &StripeGateway) -> Found {
-    gateway
-        .lookup(Lookup {
-            pinned: gateway.pinned(),
-            payment: "ch_1".to_owned(),
-        })
-        .await
+    gateway.lookup(Lookup { pinned: gateway.pinned(), payment: "ch_1".to_owned() }).await
 }
 
 /// A whole answer; `headers` are lines that end in CR LF.

@@ -11,10 +11,7 @@ const URL: &str = "stripe+https://sk_live_SECRET@API.stripe.com";
 #[test]
 fn payments_are_bound_to_the_profile_and_the_endpoint_without_the_key() {
     let gateway = StripeGateway::new(settings(URL, PATIENT)).unwrap();
-    let expected = Pinned {
-        profile: "stripe".into(),
-        endpoint: "https://api.stripe.com".into(),
-    };
+    let expected = Pinned { profile: "stripe".into(), endpoint: "https://api.stripe.com".into() };
     assert_eq!(gateway.pinned(), expected);
 }
 
@@ -22,34 +19,23 @@ fn payments_are_bound_to_the_profile_and_the_endpoint_without_the_key() {
 fn the_rules_are_those_of_the_bound_profile_and_the_worst_for_an_unknown_one() {
     let gateway = StripeGateway::new(settings(URL, PATIENT)).unwrap();
     let rules = |profile: &str| {
-        gateway.rules(&Pinned {
-            profile: profile.into(),
-            endpoint: "https://elsewhere".into(),
-        })
+        gateway.rules(&Pinned { profile: profile.into(), endpoint: "https://elsewhere".into() })
     };
     assert_eq!(rules("adyen"), Profile::named("adyen").unwrap().rules);
-    assert_eq!(
-        (rules("gone").dedup_window, rules("gone").queryable),
-        (None, false)
-    );
+    assert_eq!((rules("gone").dedup_window, rules("gone").queryable), (None, false));
 }
 
 #[test]
 fn the_key_is_nowhere_to_be_seen() {
     let settings_shown = format!("{:?}", settings(URL, PATIENT));
     let gateway_shown = format!("{:?}", StripeGateway::new(settings(URL, PATIENT)).unwrap());
-    assert!(
-        gateway_shown.contains("https://api.stripe.com"),
-        "{gateway_shown}"
-    );
+    assert!(gateway_shown.contains("https://api.stripe.com"), "{gateway_shown}");
     for shown in [settings_shown, gateway_shown] {
         assert!(!shown.contains("SECRET"), "{shown}");
     }
-    for wrong in [
-        "http://sk_live_SECRET@h",
-        "stripe+http://sk_live_SECRET",
-        "stripe+http://sk_live_SECRET@h/x",
-    ] {
+    for wrong in
+        ["http://sk_live_SECRET@h", "stripe+http://sk_live_SECRET", "stripe+http://sk_live_SECRET@h/x"]
+    {
         let error = StripeGateway::new(settings(wrong, PATIENT)).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("SECRET"), "{error}");
     }

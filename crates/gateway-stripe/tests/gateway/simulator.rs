@@ -22,10 +22,7 @@ async fn doubted(faults: Faults, cause: Cause, executed: usize) {
     provider.set_faults(faults).unwrap();
     assert_eq!(charge(&gateway).await, Outcome::Unknown(cause));
     assert_eq!(provider.effects().len(), executed);
-    assert_eq!(
-        matches!(look_up(&gateway).await, Found::Payment(Outcome::Approved(_))),
-        executed == 1
-    );
+    assert_eq!(matches!(look_up(&gateway).await, Found::Payment(Outcome::Approved(_))), executed == 1);
     provider.set_faults(Faults::default()).unwrap();
     let again = charge(&gateway).await;
     assert!(matches!(again, Outcome::Approved(_)), "{again:?}");
@@ -86,28 +83,16 @@ async fn a_key_reused_for_another_payment_is_unreadable() {
 
 #[tokio::test]
 async fn a_server_error_before_or_after_the_effect_looks_the_same() {
-    let before = Faults {
-        error_before: 1.0,
-        ..Faults::default()
-    };
-    let after = Faults {
-        error_after: 1.0,
-        ..Faults::default()
-    };
+    let before = Faults { error_before: 1.0, ..Faults::default() };
+    let after = Faults { error_after: 1.0, ..Faults::default() };
     doubted(before, Cause::ServerError, 0).await;
     doubted(after, Cause::ServerError, 1).await;
 }
 
 #[tokio::test]
 async fn a_cut_before_or_after_the_effect_looks_the_same() {
-    let before = Faults {
-        drop_before: 1.0,
-        ..Faults::default()
-    };
-    let after = Faults {
-        drop_after: 1.0,
-        ..Faults::default()
-    };
+    let before = Faults { drop_before: 1.0, ..Faults::default() };
+    let after = Faults { drop_after: 1.0, ..Faults::default() };
     doubted(before, Cause::Cut, 0).await;
     doubted(after, Cause::Cut, 1).await;
 }
@@ -115,10 +100,7 @@ async fn a_cut_before_or_after_the_effect_looks_the_same() {
 #[tokio::test]
 async fn an_effect_without_an_answer_is_a_timeout() {
     let (provider, gateway) = start(HASTY);
-    let hang = Faults {
-        hang_after: 1.0,
-        ..Faults::default()
-    };
+    let hang = Faults { hang_after: 1.0, ..Faults::default() };
     provider.set_faults(hang).unwrap();
     assert_eq!(charge(&gateway).await, Outcome::Unknown(Cause::Timeout));
     assert_eq!(provider.effects().len(), 1);
@@ -127,10 +109,7 @@ async fn an_effect_without_an_answer_is_a_timeout() {
 #[tokio::test]
 async fn a_provider_that_executes_twice_is_seen_as_several() {
     let (provider, gateway) = start(PATIENT);
-    let twice = Faults {
-        duplicate: 1.0,
-        ..Faults::default()
-    };
+    let twice = Faults { duplicate: 1.0, ..Faults::default() };
     provider.set_faults(twice).unwrap();
     charge(&gateway).await;
     assert_eq!(provider.effects().len(), 2);

@@ -14,10 +14,7 @@ pub(crate) struct Paid {
 
 impl Paid {
     pub(crate) fn answer(&self) -> Answer<'_> {
-        Answer {
-            head: self.head,
-            bytes: &self.bytes,
-        }
+        Answer { head: self.head, bytes: &self.bytes }
     }
 }
 
@@ -28,11 +25,7 @@ impl Earlier {
     /// When full, the new one takes a place by chance, so that old and young charges are replayed alike.
     pub(crate) fn keep(&mut self, number: u64, answer: &Answer<'_>, dice: &mut Dice) {
         if self.0.len() < KEPT_MAX {
-            self.0.push(Paid {
-                number,
-                head: answer.head,
-                bytes: answer.bytes.to_vec(),
-            });
+            self.0.push(Paid { number, head: answer.head, bytes: answer.bytes.to_vec() });
             return;
         }
         let place = &mut self.0[dice.below(KEPT_MAX)];

@@ -46,13 +46,7 @@ impl Request {
         let order_at = text.len();
         text.push_str(&zeros);
         text.push_str(body_end);
-        Self {
-            bytes: text.into_bytes(),
-            key_at,
-            key_end,
-            amount_at,
-            order_at,
-        }
+        Self { bytes: text.into_bytes(), key_at, key_end, amount_at, order_at }
     }
 
     /// The bytes of the request with this number.
@@ -87,10 +81,7 @@ mod tests {
     fn parts(bytes: &[u8]) -> (String, Value) {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(
-            head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())),
-            "{head}"
-        );
+        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
         (head.to_owned(), serde_json::from_str(body).unwrap())
     }
 

@@ -41,9 +41,7 @@ impl Server {
         let nth = self.requests.fetch_add(1, Ordering::Relaxed);
         let fresh = Bytes::from(format!("{{\"id\":\"ch_{nth}\"}}"));
         let mut charges = self.charges.lock().unwrap();
-        let answer = Response::builder()
-            .status(StatusCode::CREATED)
-            .header("request-id", nth.to_string());
+        let answer = Response::builder().status(StatusCode::CREATED).header("request-id", nth.to_string());
         let Some((first_body, first_answer)) = charges.get(&key) else {
             charges.insert(key, (body, fresh.clone()));
             return answer.body(Full::new(fresh)).unwrap();
@@ -54,14 +52,8 @@ impl Server {
         match self.manner {
             Manner::Faithful => marked.body(first).unwrap(),
             Manner::ChargesAgain => marked.body(Full::new(fresh)).unwrap(),
-            Manner::ForgetsTheMark => Response::builder()
-                .status(StatusCode::CREATED)
-                .body(first)
-                .unwrap(),
-            Manner::SaysNotNow => Response::builder()
-                .status(StatusCode::CONFLICT)
-                .body(first)
-                .unwrap(),
+            Manner::ForgetsTheMark => Response::builder().status(StatusCode::CREATED).body(first).unwrap(),
+            Manner::SaysNotNow => Response::builder().status(StatusCode::CONFLICT).body(first).unwrap(),
         }
     }
 }
@@ -70,11 +62,7 @@ impl Server {
 async fn against(manner: Manner, adjust: impl Fn(Plan) -> Plan) -> (Result<Report, LoadError>, Charges) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plan = adjust(small(listener.local_addr().unwrap()));
-    let server = Arc::new(Server {
-        manner,
-        charges: Mutex::default(),
-        requests: AtomicUsize::new(0),
-    });
+    let server = Arc::new(Server { manner, charges: Mutex::default(), requests: AtomicUsize::new(0) });
     let serving = Arc::clone(&server);
     let report = tokio::select! {
         served = serve(listener, move |request| Arc::clone(&serving).answer(request)) => panic!("ended: {served:?}"),
@@ -85,10 +73,7 @@ async fn against(manner: Manner, adjust: impl Fn(Plan) -> Plan) -> (Result<Repor
 }
 
 fn replaying(percent: u8) -> impl Fn(Plan) -> Plan {
-    move |plan| Plan {
-        replay_percent: percent,
-        ..plan
-    }
+    move |plan| Plan { replay_percent: percent, ..plan }
 }
 
 #[tokio::test]
@@ -106,11 +91,7 @@ async fn every_charge_has_a_key_of_its_own() {
 async fn faithful_replays_are_counted_as_such() {
     let (report, charges) = against(Manner::Faithful, replaying(50)).await;
     let report = report.unwrap();
-    assert_eq!(
-        (report.ok, report.differing_replays),
-        (report.requests, 0),
-        "{report:?}"
-    );
+    assert_eq!((report.ok, report.differing_replays), (report.requests, 0), "{report:?}");
     assert_eq!(charges.len() as u64, report.ok - report.ok_replays + 1);
     assert!(report.ok_replays > 0);
 }
@@ -119,11 +100,7 @@ async fn faithful_replays_are_counted_as_such() {
 async fn replays_alone_charge_only_the_seeds() {
     let (report, charges) = against(Manner::Faithful, replaying(100)).await;
     let report = report.unwrap();
-    assert_eq!(
-        (report.ok_replays, report.differing_replays),
-        (report.requests, 0),
-        "{report:?}"
-    );
+    assert_eq!((report.ok_replays, report.differing_replays), (report.requests, 0), "{report:?}");
     assert_eq!(charges.len(), 4 * SEEDS_FOR_REPLAYS_ONLY);
 }
 
@@ -131,10 +108,7 @@ async fn replays_alone_charge_only_the_seeds() {
 async fn a_second_charge_under_a_key_is_found() {
     let (report, _) = against(Manner::ChargesAgain, replaying(50)).await;
     let report = report.unwrap();
-    assert!(
-        report.differing_replays > 0 && report.ok_replays == 0,
-        "{report:?}"
-    );
+    assert!(report.differing_replays > 0 && report.ok_replays == 0, "{report:?}");
     assert_eq!(report.requests, report.ok + report.differing_replays);
 }
 
@@ -142,10 +116,7 @@ async fn a_second_charge_under_a_key_is_found() {
 async fn a_replay_without_its_mark_is_found() {
     let (report, _) = against(Manner::ForgetsTheMark, replaying(50)).await;
     let report = report.unwrap();
-    assert!(
-        report.differing_replays > 0 && report.ok_replays == 0,
-        "{report:?}"
-    );
+    assert!(report.differing_replays > 0 && report.ok_replays == 0, "{report:?}");
 }
 
 #[tokio::test]
@@ -159,10 +130,7 @@ async fn a_replay_put_off_is_an_error_by_status() {
 
 #[tokio::test]
 async fn the_warmup_is_not_counted() {
-    let warm = |plan| Plan {
-        warmup: Duration::from_millis(150),
-        ..plan
-    };
+    let warm = |plan| Plan { warmup: Duration::from_millis(150), ..plan };
     let (report, charges) = against(Manner::Faithful, warm).await;
     let report = report.unwrap();
     assert!(charges.len() as u64 > report.requests + 1, "{report:?}");
@@ -216,24 +184,15 @@ async fn against_fixed(bytes: &'static [u8], close: bool) -> Result<Report, Load
 #[tokio::test]
 async fn hopeless_servers_end_the_run_with_a_sentence() {
     for (bytes, says) in [
-        (
-            b"HTTP/1.1 401 X\r\ncontent-length: 9\r\n\r\nwho, you?".as_slice(),
-            "401: who, you?",
-        ),
-        (
-            b"HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-            "chunked",
-        ),
+        (b"HTTP/1.1 401 X\r\ncontent-length: 9\r\n\r\nwho, you?".as_slice(), "401: who, you?"),
+        (b"HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "chunked"),
         (b"220 mail.example.com ESMTP\r\n", "is this an HTTP server?"),
         (b"HTTP/1.1 503 X\r\ncontent-length: 0\r\n\r\n", "with status 503"),
     ] {
         let message = against_fixed(bytes, false).await.unwrap_err().to_string();
         assert!(message.contains(says), "{message}");
     }
-    let message = against_fixed(b"HTTP/1.1 201 Cr", true)
-        .await
-        .unwrap_err()
-        .to_string();
+    let message = against_fixed(b"HTTP/1.1 201 Cr", true).await.unwrap_err().to_string();
     assert!(message.contains("closed the connection before"), "{message}");
 }
 
@@ -241,24 +200,15 @@ async fn hopeless_servers_end_the_run_with_a_sentence() {
 async fn a_server_that_closes_politely_is_called_again() {
     let closing = b"HTTP/1.1 201 X\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     let report = against_fixed(closing, true).await.unwrap();
-    assert_eq!(
-        (report.ok, report.transport_errors),
-        (report.requests, 0),
-        "{report:?}"
-    );
+    assert_eq!((report.ok, report.transport_errors), (report.requests, 0), "{report:?}");
     assert!(report.ok > 4, "{report:?}");
 }
 
 #[tokio::test]
 async fn a_server_that_cuts_every_connection_costs_transport_errors() {
     // Says it keeps the connection and closes it: every second call finds it closed.
-    let report = against_fixed(b"HTTP/1.1 201 X\r\ncontent-length: 0\r\n\r\n", true)
-        .await
-        .unwrap();
-    assert!(
-        report.transport_errors > 0 && report.first_transport_error.is_some(),
-        "{report:?}"
-    );
+    let report = against_fixed(b"HTTP/1.1 201 X\r\ncontent-length: 0\r\n\r\n", true).await.unwrap();
+    assert!(report.transport_errors > 0 && report.first_transport_error.is_some(), "{report:?}");
     assert_eq!(report.requests, report.ok + report.transport_errors);
 }
 
@@ -283,8 +233,5 @@ async fn progress_ends_at_the_total() {
     let told = told.into_inner().unwrap();
     let last = told.last().unwrap();
     assert_eq!((last.elapsed, last.ok, last.failed), (last.total, report.ok, 0));
-    assert!(
-        told.windows(2)
-            .all(|pair| pair[0].elapsed <= pair[1].elapsed && pair[0].ok <= pair[1].ok)
-    );
+    assert!(told.windows(2).all(|pair| pair[0].elapsed <= pair[1].elapsed && pair[0].ok <= pair[1].ok));
 }

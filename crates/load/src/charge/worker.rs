@@ -50,11 +50,7 @@ pub(crate) struct Worker {
 
 impl Window {
     pub(crate) fn opening(now: Instant, warmup: Duration, duration: Duration) -> Self {
-        Self {
-            opened: now,
-            start: now + warmup,
-            end: now + warmup + duration,
-        }
+        Self { opened: now, start: now + warmup, end: now + warmup + duration }
     }
 
     pub(crate) fn progress(&self, live: &[Arc<Live>]) -> Progress {
@@ -87,9 +83,8 @@ impl Worker {
     /// Connects, and makes `seeds` charges that are not measured.
     pub(crate) async fn prepare(plan: Arc<Plan>, number: usize, seeds: usize) -> Result<Self, LoadError> {
         let addr = plan.addr;
-        let connection = Connection::open(addr)
-            .await
-            .map_err(|source| LoadError::Connect { addr, source })?;
+        let connection =
+            Connection::open(addr).await.map_err(|source| LoadError::Connect { addr, source })?;
         let mut worker = Self {
             request: Request::new(&plan, number),
             plan,
@@ -162,11 +157,7 @@ impl Worker {
 
     async fn once(&mut self) -> Result<Outcome, LoadError> {
         let percent = usize::from(self.plan.replay_percent);
-        if percent > 0 && self.dice.below(100) < percent {
-            self.replay().await
-        } else {
-            self.charge().await
-        }
+        if percent > 0 && self.dice.below(100) < percent { self.replay().await } else { self.charge().await }
     }
 
     async fn charge(&mut self) -> Result<Outcome, LoadError> {
@@ -178,18 +169,13 @@ impl Worker {
             Err(failure) => return lost(&mut self.connection, failure),
         };
         if answer.head.replayed {
-            return Err(LoadError::KeyUsedBefore {
-                key: self.request.key(),
-            });
+            return Err(LoadError::KeyUsedBefore { key: self.request.key() });
         }
         if number == 0 && is_final_refusal(answer.head.status) {
             return Err(refused(&answer));
         }
-        let outcome = if answer.is_success() {
-            Outcome::Charged
-        } else {
-            Outcome::Refused(answer.head.status)
-        };
+        let outcome =
+            if answer.is_success() { Outcome::Charged } else { Outcome::Refused(answer.head.status) };
         if answer.is_success() && self.plan.replay_percent > 0 {
             self.earlier.keep(number, &answer, &mut self.dice);
         }
@@ -262,10 +248,7 @@ fn is_final_refusal(status: u16) -> bool {
 fn refused(answer: &Answer<'_>) -> LoadError {
     let body = answer.body();
     let body = String::from_utf8_lossy(&body[..body.len().min(REFUSAL_BYTES_MAX)]).into_owned();
-    LoadError::Refused {
-        status: answer.head.status,
-        body,
-    }
+    LoadError::Refused { status: answer.head.status, body }
 }
 
 fn add_one(counter: &AtomicU64) {

@@ -116,17 +116,8 @@ impl Head {
             (Some(length), _) => length,
             (None, _) => return Err(Malformed::NoLength),
         };
-        let body = Span {
-            start: body_start,
-            end: body_start + length,
-        };
-        Ok(Some(Self {
-            status,
-            replayed,
-            closes,
-            kept,
-            body,
-        }))
+        let body = Span { start: body_start, end: body_start + length };
+        Ok(Some(Self { status, replayed, closes, kept, body }))
     }
 
     /// How many bytes the whole answer has.
@@ -147,16 +138,11 @@ impl<'a> Answer<'a> {
     /// Says whether this is a replay of `first`: marked as one, with the same status, the same body, and every
     /// kept header that the first answer carried, byte for byte.
     pub(crate) fn repeats(&self, first: &Answer<'_>) -> bool {
-        let same_headers = first
-            .head
-            .kept
-            .iter()
-            .zip(self.head.kept)
-            .all(|(then, now)| match (then, now) {
-                (None, _) => true,
-                (Some(_), None) => false,
-                (Some(then), Some(now)) => first.cut(*then) == self.cut(now),
-            });
+        let same_headers = first.head.kept.iter().zip(self.head.kept).all(|(then, now)| match (then, now) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(then), Some(now)) => first.cut(*then) == self.cut(now),
+        });
         self.head.replayed
             && self.head.status == first.head.status
             && self.body() == first.body()
@@ -200,10 +186,7 @@ fn status_line(line: &[u8]) -> Result<(u16, bool), Malformed> {
 
 fn header_line(bytes: &[u8], line: Span) -> Result<(&[u8], Span), Malformed> {
     let text = &bytes[line.start..line.end];
-    let colon = text
-        .iter()
-        .position(|b| *b == b':')
-        .ok_or(Malformed::HeaderLine)?;
+    let colon = text.iter().position(|b| *b == b':').ok_or(Malformed::HeaderLine)?;
     let name = &text[..colon];
     if name.is_empty() || !name.iter().all(u8::is_ascii_graphic) {
         return Err(Malformed::HeaderLine);
@@ -212,13 +195,7 @@ fn header_line(bytes: &[u8], line: Span) -> Result<(&[u8], Span), Malformed> {
     let blank = |b: &&u8| matches!(b, b' ' | b'\t');
     let leading = value.iter().take_while(blank).count();
     let trailing = value[leading..].iter().rev().take_while(blank).count();
-    Ok((
-        name,
-        Span {
-            start: line.start + colon + 1 + leading,
-            end: line.end - trailing,
-        },
-    ))
+    Ok((name, Span { start: line.start + colon + 1 + leading, end: line.end - trailing }))
 }
 
 fn number(text: &[u8]) -> Result<usize, Malformed> {
@@ -230,11 +207,7 @@ fn number(text: &[u8]) -> Result<usize, Malformed> {
             return Err(Malformed::Length);
         }
         let sum = sum * 10 + usize::from(byte - b'0');
-        if sum > BODY_BYTES_MAX {
-            Err(Malformed::BodyTooLong)
-        } else {
-            Ok(sum)
-        }
+        if sum > BODY_BYTES_MAX { Err(Malformed::BodyTooLong) } else { Ok(sum) }
     })
 }
 

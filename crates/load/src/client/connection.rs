@@ -31,10 +31,7 @@ impl Connection {
         let stream = timeout(CONNECT_LIMIT, TcpStream::connect(addr)).await??;
         // A request is one write and the answer is awaited: waiting to fill a packet would only add delay.
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream,
-            incoming: Vec::with_capacity(READ_BYTES),
-        })
+        Ok(Self { stream, incoming: Vec::with_capacity(READ_BYTES) })
     }
 
     /// Sends the bytes of one request and reads the whole answer to it.
@@ -53,10 +50,7 @@ impl Connection {
         if self.incoming.len() > head.answer_len() {
             return Err(Failure::Malformed(Malformed::Trailing));
         }
-        Ok(Answer {
-            head,
-            bytes: &self.incoming,
-        })
+        Ok(Answer { head, bytes: &self.incoming })
     }
 
     async fn read(&mut self) -> Result<(), Failure> {
@@ -95,12 +89,8 @@ mod tests {
             }
             drop(server);
         };
-        let call = async {
-            client
-                .call(b"ping")
-                .await
-                .map(|answer| (answer.head.status, answer.body().to_vec()))
-        };
+        let call =
+            async { client.call(b"ping").await.map(|answer| (answer.head.status, answer.body().to_vec())) };
         tokio::join!(play, call).1
     }
 
@@ -121,11 +111,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cut_answer_is_a_transport_failure() {
-        for cut in [
-            b"".as_slice(),
-            b"HTTP/1.1 20",
-            b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
-        ] {
+        for cut in [b"".as_slice(), b"HTTP/1.1 20", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"] {
             assert!(matches!(answered(&[cut]).await, Err(Failure::Transport(_))));
         }
     }
@@ -133,9 +119,6 @@ mod tests {
     #[tokio::test]
     async fn bytes_after_the_body_are_refused() {
         let bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nab";
-        assert!(matches!(
-            answered(&[bytes]).await,
-            Err(Failure::Malformed(Malformed::Trailing))
-        ));
+        assert!(matches!(answered(&[bytes]).await, Err(Failure::Malformed(Malformed::Trailing))));
     }
 }

@@ -22,24 +22,13 @@ pub async fn serve_echo(listener: TcpListener) -> io::Result<()> {
 
 /// The load on an echo server. It remembers nothing, so the plan's replays are left out.
 pub async fn run_echo(plan: Plan, progress: impl Fn(Progress)) -> Result<Report, LoadError> {
-    crate::charge::run(
-        Plan {
-            replay_percent: 0,
-            ..plan
-        },
-        progress,
-    )
-    .await
+    crate::charge::run(Plan { replay_percent: 0, ..plan }, progress).await
 }
 
 async fn echo(request: Request<Incoming>) -> Response<Full<Bytes>> {
     let whole = request.into_body().collect().await.is_ok();
     charge_answer(
-        if whole {
-            StatusCode::CREATED
-        } else {
-            StatusCode::BAD_REQUEST
-        },
+        if whole { StatusCode::CREATED } else { StatusCode::BAD_REQUEST },
         Bytes::from_static(CHARGE.as_bytes()),
     )
 }
@@ -51,15 +40,9 @@ pub(crate) fn charge_answer(status: StatusCode, body: Bytes) -> Response<Full<By
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(
-        LOCATION,
-        HeaderValue::from_static("/v1/charges/ch_01JCQ2W8Z5T7K3M9N4P6R8S0VX"),
-    );
+    headers.insert(LOCATION, HeaderValue::from_static("/v1/charges/ch_01JCQ2W8Z5T7K3M9N4P6R8S0VX"));
     let request_id = HeaderName::from_static("request-id");
-    headers.insert(
-        request_id,
-        HeaderValue::from_static("req_01JCQ2W8Z5T7K3M9N4P6R8S0VX"),
-    );
+    headers.insert(request_id, HeaderValue::from_static("req_01JCQ2W8Z5T7K3M9N4P6R8S0VX"));
     let expires = HeaderName::from_static("idempotency-expires");
     headers.insert(expires, HeaderValue::from_static("2026-01-02T00:00:00.000Z"));
     answer

@@ -37,15 +37,8 @@ pub struct FsyncReport {
 /// Measures in `directory` for `duration`, with one write at least.
 pub fn run(directory: &Path, duration: Duration) -> Result<FsyncReport, LoadError> {
     let path = directory.join(format!("counterfoil-fsync-{}.tmp", std::process::id()));
-    let failed = |source| LoadError::File {
-        path: path.clone(),
-        source,
-    };
-    let mut file = OpenOptions::new()
-        .append(true)
-        .create_new(true)
-        .open(&path)
-        .map_err(failed)?;
+    let failed = |source| LoadError::File { path: path.clone(), source };
+    let mut file = OpenOptions::new().append(true).create_new(true).open(&path).map_err(failed)?;
     let measured = measure(&mut file, duration);
     let removed = fs::remove_file(&path);
     let (latencies, took) = measured.map_err(failed)?;
@@ -93,9 +86,7 @@ mod tests {
     #[test]
     fn a_missing_directory_is_a_clear_error() {
         let directory = tempfile::tempdir().unwrap();
-        let message = run(&directory.path().join("absent"), Duration::ZERO)
-            .unwrap_err()
-            .to_string();
+        let message = run(&directory.path().join("absent"), Duration::ZERO).unwrap_err().to_string();
         assert!(message.contains("choose a directory"), "{message}");
     }
 }

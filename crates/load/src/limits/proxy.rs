@@ -27,43 +27,24 @@ struct Provider {
 
 /// Serves until the listener fails; the provider speaks plain HTTP at `provider`.
 pub async fn serve_proxy(listener: TcpListener, provider: SocketAddr) -> io::Result<()> {
-    let uri = format!("http://{provider}/v1/payment_intents")
-        .parse()
-        .map_err(io::Error::other)?;
+    let uri = format!("http://{provider}/v1/payment_intents").parse().map_err(io::Error::other)?;
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
-    let provider = Arc::new(Provider {
-        client: Client::builder(TokioExecutor::new()).build(connector),
-        uri,
-    });
+    let provider = Arc::new(Provider { client: Client::builder(TokioExecutor::new()).build(connector), uri });
     serve(listener, move |request| forward(Arc::clone(&provider), request)).await
 }
 
 async fn forward(provider: Arc<Provider>, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let Some(key) = request
-        .headers()
-        .get("idempotency-key")
-        .and_then(form_safe)
-        .cloned()
-    else {
-        return told(
-            StatusCode::BAD_REQUEST,
-            "send an Idempotency-Key of letters, digits, '-' and '_'",
-        );
+    let Some(key) = request.headers().get("idempotency-key").and_then(form_safe).cloned() else {
+        return told(StatusCode::BAD_REQUEST, "send an Idempotency-Key of letters, digits, '-' and '_'");
     };
     if request.into_body().collect().await.is_err() {
         return told(StatusCode::BAD_REQUEST, "the request body was cut");
     }
     match provider.pay(key).await {
         Ok((status, body)) if status.is_success() => charge_answer(StatusCode::CREATED, body),
-        Ok((status, _)) => told(
-            StatusCode::BAD_GATEWAY,
-            &format!("the provider answered {status}"),
-        ),
-        Err(error) => told(
-            StatusCode::BAD_GATEWAY,
-            &format!("the provider did not answer: {error}"),
-        ),
+        Ok((status, _)) => told(StatusCode::BAD_GATEWAY, &format!("the provider answered {status}")),
+        Err(error) => told(StatusCode::BAD_GATEWAY, &format!("the provider did not answer: {error}")),
     }
 }
 
@@ -82,10 +63,7 @@ impl Provider {
         *call.uri_mut() = self.uri.clone();
         let headers = call.headers_mut();
         headers.insert(header::AUTHORIZATION, HeaderValue::from_static(PROVIDER_KEY));
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/x-www-form-urlencoded"),
-        );
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         headers.insert("idempotency-key", key);
         let answer = self.client.request(call).await?;
         let status = answer.status();

@@ -36,9 +36,7 @@ where
                 async move { Ok::<_, Infallible>(answered.await) }
             });
             // A client that hangs up is not this server's concern.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }

@@ -35,10 +35,7 @@ impl Json {
 
     pub(crate) fn quoted(&mut self, text: &str) -> &mut Self {
         self.0.push(b'"');
-        if text
-            .bytes()
-            .any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\')
-        {
+        if text.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
             self.escaped(text);
         } else {
             self.raw(text);
@@ -93,19 +90,10 @@ mod tests {
 
     #[test]
     fn strings_read_back_as_they_were() {
-        for text in [
-            "",
-            "plain",
-            "a\"b\\c",
-            "\n\r\t\u{0}\u{1f}\u{7f}",
-            "é 漢 🎟 \u{2028}",
-        ] {
+        for text in ["", "plain", "a\"b\\c", "\n\r\t\u{0}\u{1f}\u{7f}", "é 漢 🎟 \u{2028}"] {
             let mut json = Json::with_capacity(0);
             json.quoted(text);
-            assert_eq!(
-                serde_json::from_slice::<String>(&json.into_bytes()).unwrap(),
-                text
-            );
+            assert_eq!(serde_json::from_slice::<String>(&json.into_bytes()).unwrap(), text);
         }
     }
 

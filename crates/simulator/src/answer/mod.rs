@@ -66,11 +66,7 @@ impl Answer {
 
 impl Reply {
     pub(crate) fn new(status: StatusCode, body: Bytes) -> Self {
-        Reply {
-            status,
-            body,
-            replayed: false,
-        }
+        Reply { status, body, replayed: false }
     }
 
     /// A refusal as Stripe words it.

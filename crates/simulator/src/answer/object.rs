@@ -17,15 +17,11 @@ pub(crate) fn intent(json: &mut Json, state: &State, number: u32, status: Status
         CaptureMethod::Manual => "manual",
     };
     json.raw(r#"{"id":"#).id(id::INTENT, state.run, number);
-    json.raw(r#","object":"payment_intent","amount":"#)
-        .number(intent.amount);
-    json.raw(r#","amount_capturable":"#)
-        .number(intent.capturable(status));
-    json.raw(r#","amount_received":"#)
-        .number(Intent::received(status));
+    json.raw(r#","object":"payment_intent","amount":"#).number(intent.amount);
+    json.raw(r#","amount_capturable":"#).number(intent.capturable(status));
+    json.raw(r#","amount_received":"#).number(Intent::received(status));
     json.raw(r#","capture_method":""#).raw(capture_method);
-    json.raw(r#"","confirmation_method":"automatic","created":"#)
-        .number(intent.created_ms / 1000);
+    json.raw(r#"","confirmation_method":"automatic","created":"#).number(intent.created_ms / 1000);
     json.raw(r#","currency":"#).quoted(intent.currency.as_str());
     json.raw(r#","last_payment_error":"#);
     match status {
@@ -35,8 +31,7 @@ pub(crate) fn intent(json: &mut Json, state: &State, number: u32, status: Status
         }
     }
     json.raw(r#","latest_charge":"#).id(id::CHARGE, state.run, number);
-    json.raw(r#","livemode":false,"metadata":"#)
-        .raw(&intent.metadata.json);
+    json.raw(r#","livemode":false,"metadata":"#).raw(&intent.metadata.json);
     json.raw(r#","payment_method":""#).raw(intent.method.name());
     json.raw(r#"","status":""#).raw(status.name()).raw(r#""}"#);
 }
@@ -54,11 +49,9 @@ pub(crate) fn refund(json: &mut Json, state: &State, refund: &Refund) {
     json.raw(r#","object":"refund","amount":"#).number(refund.amount);
     json.raw(r#","charge":"#).id(id::CHARGE, state.run, refund.intent);
     json.raw(r#","created":"#).number(refund.created_ms / 1000);
-    json.raw(r#","currency":"#)
-        .quoted(state.intent(refund.intent).currency.as_str());
+    json.raw(r#","currency":"#).quoted(state.intent(refund.intent).currency.as_str());
     json.raw(r#","metadata":"#).raw(&refund.metadata.json);
-    json.raw(r#","payment_intent":"#)
-        .id(id::INTENT, state.run, refund.intent);
+    json.raw(r#","payment_intent":"#).id(id::INTENT, state.run, refund.intent);
     json.raw(r#","reason":null,"status":"succeeded"}"#);
 }
 
@@ -84,8 +77,7 @@ pub(crate) fn search_result(state: &State, found: &[(u32, Status)], has_more: bo
         }
         intent(&mut json, state, *number, *status);
     }
-    json.raw(r#"],"has_more":"#)
-        .raw(if has_more { "true" } else { "false" });
+    json.raw(r#"],"has_more":"#).raw(if has_more { "true" } else { "false" });
     json.raw(r#","next_page":null,"url":"/v1/payment_intents/search"}"#);
     json.into_bytes()
 }
@@ -93,8 +85,7 @@ pub(crate) fn search_result(state: &State, found: &[(u32, Status)], has_more: bo
 /// The error object of a decline; inside an intent it does not repeat the intent.
 fn decline(json: &mut Json, state: &State, number: u32, with_intent: bool) {
     let (decline_code, message) = state.intent(number).method.decline();
-    json.raw(r#"{"type":"card_error","code":"card_declined","decline_code":""#)
-        .raw(decline_code);
+    json.raw(r#"{"type":"card_error","code":"card_declined","decline_code":""#).raw(decline_code);
     json.raw(r#"","charge":"#).id(id::CHARGE, state.run, number);
     json.raw(r#","message":"#).quoted(message);
     if with_intent {

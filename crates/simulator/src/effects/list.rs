@@ -33,14 +33,7 @@ impl List {
             let state = sim.state();
             (state.run, state.effects.entries.len(), state.late_pending)
         };
-        List {
-            sim,
-            run,
-            next: after.min(total),
-            total,
-            late_pending,
-            stage: Stage::Head,
-        }
+        List { sim, run, next: after.min(total), total, late_pending, stage: Stage::Head }
     }
 
     /// The next piece of the JSON text. A reset in mid-list cuts the list short: those effects are gone.
@@ -52,9 +45,7 @@ impl List {
             Stage::Head => {
                 let total = u64::try_from(self.total).unwrap_or(u64::MAX);
                 json.raw(r#"{"object":"list","total":"#).number(total);
-                json.raw(r#","late_pending":"#)
-                    .number(u64::from(self.late_pending))
-                    .raw(r#","data":["#);
+                json.raw(r#","late_pending":"#).number(u64::from(self.late_pending)).raw(r#","data":["#);
                 true
             }
         };

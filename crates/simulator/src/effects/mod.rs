@@ -95,12 +95,7 @@ impl Effect {
 
 impl Effects {
     pub(crate) fn new(entries_max: u32, run: u64, log: Option<Log>) -> Self {
-        Effects {
-            entries: Vec::new(),
-            entries_max,
-            run,
-            log,
-        }
+        Effects { entries: Vec::new(), entries_max, run, log }
     }
 
     /// Starts an empty list for a new run; the log goes on.
@@ -134,13 +129,7 @@ impl Effects {
             };
             log.append(&effect).map_err(|error| Refusal::log_failed(&error))?;
         }
-        self.entries.push(Entry {
-            kind,
-            intent,
-            key: context.key.cloned(),
-            amount,
-            at_ms: context.now_ms,
-        });
+        self.entries.push(Entry { kind, intent, key: context.key.cloned(), amount, at_ms: context.now_ms });
         Ok(())
     }
 }

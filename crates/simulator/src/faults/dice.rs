@@ -10,11 +10,7 @@ impl Dice {
     }
 
     /// True with the given odds from 0 (never) to 1 (always).
-    #[expect(
-        clippy::float_arithmetic,
-        clippy::cast_precision_loss,
-        reason = "odds are chances, not money"
-    )]
+    #[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "odds are chances, not money")]
     pub(crate) fn comes_up(&mut self, odds: f64) -> bool {
         // The upper 53 bits fill a float between 0 and 1, 1 excluded, without rounding.
         let throw = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;

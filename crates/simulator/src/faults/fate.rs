@@ -46,10 +46,7 @@ pub(crate) enum After {
 
 impl Default for Fate {
     fn default() -> Self {
-        Fate {
-            faults: Faults::default(),
-            dice: Dice::new(SEED),
-        }
+        Fate { faults: Faults::default(), dice: Dice::new(SEED) }
     }
 }
 
@@ -99,11 +96,7 @@ mod tests {
     #[test]
     fn no_faults_is_no_faults() {
         let mut fate = Fate::default();
-        let plan = Plan {
-            before: Before::Execute,
-            twice: false,
-            after: After::Answer,
-        };
+        let plan = Plan { before: Before::Execute, twice: false, after: After::Answer };
         assert!((0..1000).all(|_| fate.decide() == plan));
     }
 
@@ -114,19 +107,11 @@ mod tests {
             fate.set(faults).unwrap();
             (0..200).map(|_| fate.decide()).collect::<Vec<_>>()
         };
-        let seeded = |seed| Faults {
-            error_after: 0.5,
-            seed: Some(seed),
-            ..Faults::default()
-        };
+        let seeded = |seed| Faults { error_after: 0.5, seed: Some(seed), ..Faults::default() };
         assert_eq!(story(seeded(1)), story(seeded(1)));
         assert_ne!(story(seeded(1)), story(seeded(2)));
         let after = |plans: Vec<Plan>| plans.into_iter().map(|plan| plan.after).collect::<Vec<_>>();
-        let with_more = Faults {
-            drop_before: 0.3,
-            duplicate: 0.2,
-            ..seeded(1)
-        };
+        let with_more = Faults { drop_before: 0.3, duplicate: 0.2, ..seeded(1) };
         assert_eq!(after(story(seeded(1))), after(story(with_more)));
     }
 }

@@ -82,13 +82,10 @@ impl Faults {
     pub(crate) fn parse(json: &[u8]) -> Result<Faults, BadFaults> {
         // A struct could be read from an array too, which nobody means.
         if json.trim_ascii_start().first() != Some(&b'{') {
-            return Err(BadFaults {
-                message: "faults are set with a JSON object".to_owned(),
-            });
+            return Err(BadFaults { message: "faults are set with a JSON object".to_owned() });
         }
-        let faults: Faults = serde_json::from_slice(json).map_err(|error| BadFaults {
-            message: error.to_string(),
-        })?;
+        let faults: Faults =
+            serde_json::from_slice(json).map_err(|error| BadFaults { message: error.to_string() })?;
         faults.check()?;
         Ok(faults)
     }
@@ -110,14 +107,10 @@ impl Faults {
             ("query_lag_ms", self.query_lag_ms, WINDOW_MS_MAX),
         ];
         if let Some((name, value)) = odds.into_iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
-            return Err(BadFaults {
-                message: format!("{name} is {value}, but odds go from 0 to 1"),
-            });
+            return Err(BadFaults { message: format!("{name} is {value}, but odds go from 0 to 1") });
         }
         if let Some((name, value, max)) = times.into_iter().find(|(_, value, max)| value > max) {
-            return Err(BadFaults {
-                message: format!("{name} is {value}, but goes up to {max}"),
-            });
+            return Err(BadFaults { message: format!("{name} is {value}, but goes up to {max}") });
         }
         Ok(())
     }
@@ -157,16 +150,7 @@ mod tests {
             let message = Faults::parse(json.as_bytes()).unwrap_err().to_string();
             assert!(message.contains(named), "{json}: {message}");
         }
-        let not_a_number = Faults {
-            hang_after: f64::NAN,
-            ..Faults::default()
-        };
-        assert!(
-            not_a_number
-                .check()
-                .unwrap_err()
-                .to_string()
-                .contains("hang_after")
-        );
+        let not_a_number = Faults { hang_after: f64::NAN, ..Faults::default() };
+        assert!(not_a_number.check().unwrap_err().to_string().contains("hang_after"));
     }
 }

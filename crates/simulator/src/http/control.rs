@@ -40,11 +40,7 @@ fn list(sim: &Simulator, query: &str) -> Result<Response<Body>, Refusal> {
         })?,
     };
     form.finish(&[])?;
-    Ok(respond::json(
-        sim,
-        StatusCode::OK,
-        Body::Effects(Box::new(List::new(sim.clone(), after))),
-    ))
+    Ok(respond::json(sim, StatusCode::OK, Body::Effects(Box::new(List::new(sim.clone(), after)))))
 }
 
 fn set(sim: &Simulator, json: &[u8]) -> Result<Response<Body>, Refusal> {

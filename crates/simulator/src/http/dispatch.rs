@@ -92,11 +92,7 @@ fn job(head: &Parts, route: Route<'_>, body: &[u8]) -> Result<Job, Refusal> {
         Route::Refund => Command::Refund(CreateRefund::parse(form)?),
         Route::Get(_) | Route::Search => return Err(Refusal::no_route(&head.method, head.uri.path())),
     };
-    Ok(Job {
-        command,
-        key,
-        fingerprint,
-    })
+    Ok(Job { command, key, fingerprint })
 }
 
 async fn query(sim: &Simulator, id: &str) -> Outcome {
@@ -115,10 +111,7 @@ async fn search(sim: &Simulator, head: &Parts) -> Outcome {
     lag(sim).await;
     let state = sim.state();
     let as_of_ms = sim.now_ms().saturating_sub(state.fate.faults().query_lag_ms);
-    Outcome::Reply(Reply::new(
-        StatusCode::OK,
-        intents::search(&state, &search, as_of_ms),
-    ))
+    Outcome::Reply(Reply::new(StatusCode::OK, intents::search(&state, &search, as_of_ms)))
 }
 
 async fn lag(sim: &Simulator) {
@@ -139,22 +132,10 @@ mod tests {
     #[test]
     fn routes_are_exact() {
         assert_eq!(route(&Method::POST, "/v1/payment_intents"), Some(Route::Create));
-        assert_eq!(
-            route(&Method::GET, "/v1/payment_intents/search"),
-            Some(Route::Search)
-        );
-        assert_eq!(
-            route(&Method::GET, "/v1/payment_intents/pi_1"),
-            Some(Route::Get("pi_1"))
-        );
-        assert_eq!(
-            route(&Method::POST, "/v1/payment_intents/pi_1/capture"),
-            Some(Route::Capture("pi_1"))
-        );
-        assert_eq!(
-            route(&Method::POST, "/v1/payment_intents/pi_1/cancel"),
-            Some(Route::Cancel("pi_1"))
-        );
+        assert_eq!(route(&Method::GET, "/v1/payment_intents/search"), Some(Route::Search));
+        assert_eq!(route(&Method::GET, "/v1/payment_intents/pi_1"), Some(Route::Get("pi_1")));
+        assert_eq!(route(&Method::POST, "/v1/payment_intents/pi_1/capture"), Some(Route::Capture("pi_1")));
+        assert_eq!(route(&Method::POST, "/v1/payment_intents/pi_1/cancel"), Some(Route::Cancel("pi_1")));
         assert_eq!(route(&Method::POST, "/v1/refunds"), Some(Route::Refund));
         for (method, path) in [
             (Method::GET, "/v1/payment_intents"),

@@ -48,17 +48,12 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Arc<str>>, R
 pub(crate) fn check_form_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_form = headers.get(CONTENT_TYPE).is_none_or(|value| {
         const FORM: &[u8] = b"application/x-www-form-urlencoded";
-        value
-            .as_bytes()
-            .get(..FORM.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(FORM))
+        value.as_bytes().get(..FORM.len()).is_some_and(|start| start.eq_ignore_ascii_case(FORM))
     });
     if is_form {
         Ok(())
     } else {
-        Err(Refusal::request(
-            "Send the body as application/x-www-form-urlencoded.",
-        ))
+        Err(Refusal::request("Send the body as application/x-www-form-urlencoded."))
     }
 }
 

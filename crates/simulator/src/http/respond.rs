@@ -15,9 +15,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 pub(crate) fn reply(sim: &Simulator, reply: Reply) -> Response<Body> {
     let mut response = json(sim, reply.status, Body::Whole(Some(reply.body)));
     if reply.replayed {
-        response
-            .headers_mut()
-            .insert(REPLAYED, HeaderValue::from_static("true"));
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
     response
 }

@@ -20,18 +20,13 @@ pub(crate) struct Cancel {
 impl Cancel {
     pub(crate) fn parse(intent: &str, form: Form<'_>) -> Result<Cancel, Refusal> {
         form.finish(WITHOUT_EFFECT)?;
-        Ok(Cancel {
-            intent: intent.into(),
-        })
+        Ok(Cancel { intent: intent.into() })
     }
 
     /// Releases the hold. A declined intent can be cancelled too; that releases zero.
     pub(crate) fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
         let Some(number) = state.intent_number(&self.intent) else {
-            return Ok(Answer::Refused(Box::new(Refusal::no_intent(
-                &self.intent,
-                "intent",
-            ))));
+            return Ok(Answer::Refused(Box::new(Refusal::no_intent(&self.intent, "intent"))));
         };
         let intent = state.intent(number);
         let status = intent.status();
@@ -41,11 +36,7 @@ impl Cancel {
                 let message = format!(
                     "You cannot cancel this PaymentIntent because it has a status of {}.{}",
                     status.name(),
-                    if status == Status::Canceled {
-                        ""
-                    } else {
-                        " Refund it instead."
-                    }
+                    if status == Status::Canceled { "" } else { " Refund it instead." }
                 );
                 return Ok(Answer::Refused(Box::new(Refusal::state(
                     "payment_intent_unexpected_state",
@@ -58,9 +49,6 @@ impl Cancel {
         let released = intent.capturable(status);
         state.record(EffectKind::Cancel, number, released, context)?;
         state.move_intent(number, Status::Canceled, context.now_ms);
-        Ok(Answer::Intent {
-            number,
-            status: Status::Canceled,
-        })
+        Ok(Answer::Intent { number, status: Status::Canceled })
     }
 }

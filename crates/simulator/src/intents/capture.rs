@@ -9,12 +9,8 @@ use crate::refusal::Refusal;
 use crate::state::State;
 
 /// Stripe's parameters that clients send along and that change nothing here.
-const WITHOUT_EFFECT: &[&str] = &[
-    "expand",
-    "metadata",
-    "statement_descriptor",
-    "statement_descriptor_suffix",
-];
+const WITHOUT_EFFECT: &[&str] =
+    &["expand", "metadata", "statement_descriptor", "statement_descriptor_suffix"];
 
 /// A well-formed request.
 #[derive(Debug)]
@@ -28,19 +24,13 @@ impl Capture {
     pub(crate) fn parse(intent: &str, mut form: Form<'_>) -> Result<Capture, Refusal> {
         let amount = form.take_amount("amount_to_capture")?;
         form.finish(WITHOUT_EFFECT)?;
-        Ok(Capture {
-            intent: intent.into(),
-            amount,
-        })
+        Ok(Capture { intent: intent.into(), amount })
     }
 
     /// Takes the money. A capture executed twice is two effects on one intent.
     pub(crate) fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
         let Some(number) = state.intent_number(&self.intent) else {
-            return Ok(Answer::Refused(Box::new(Refusal::no_intent(
-                &self.intent,
-                "intent",
-            ))));
+            return Ok(Answer::Refused(Box::new(Refusal::no_intent(&self.intent, "intent"))));
         };
         let intent = state.intent(number);
         let status = intent.status();
@@ -70,9 +60,6 @@ impl Capture {
         let captured = Status::Succeeded { received: amount };
         state.record(EffectKind::Capture, number, amount, context)?;
         state.move_intent(number, captured, context.now_ms);
-        Ok(Answer::Intent {
-            number,
-            status: captured,
-        })
+        Ok(Answer::Intent { number, status: captured })
     }
 }

@@ -42,11 +42,7 @@ impl Create {
         })?;
         let name = form.require("payment_method")?;
         let method = Method::parse(&name).ok_or_else(|| {
-            Refusal::param(
-                "payment_method",
-                "resource_missing",
-                format!("No such PaymentMethod: '{name}'"),
-            )
+            Refusal::param("payment_method", "resource_missing", format!("No such PaymentMethod: '{name}'"))
         })?;
         if form.require("confirm")? != "true" {
             let message = "Invalid confirm: this provider confirms on creation only; send confirm=true.";
@@ -62,24 +58,15 @@ impl Create {
         };
         let metadata = form.take_metadata()?;
         form.finish(WITHOUT_EFFECT)?;
-        Ok(Create {
-            amount,
-            currency,
-            method,
-            capture_method,
-            metadata,
-        })
+        Ok(Create { amount, currency, method, capture_method, metadata })
     }
 
     /// Makes the intent. A declined one is kept, but moved no money and is no effect.
     pub(crate) fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
         let (made, effect) = match (self.method, self.capture_method) {
-            (Method::Visa, CaptureMethod::Automatic) => (
-                Status::Succeeded {
-                    received: self.amount,
-                },
-                Some(EffectKind::Charge),
-            ),
+            (Method::Visa, CaptureMethod::Automatic) => {
+                (Status::Succeeded { received: self.amount }, Some(EffectKind::Charge))
+            }
             (Method::Visa, CaptureMethod::Manual) => (Status::RequiresCapture, Some(EffectKind::Authorize)),
             (
                 Method::Declined | Method::InsufficientFunds,
@@ -109,9 +96,7 @@ impl Create {
         let number = state.next_intent()?;
         if let Some(kind) = effect {
             let payment = self.metadata.payment.as_deref();
-            state
-                .effects
-                .record(kind, number, payment, self.amount, self.currency, context)?;
+            state.effects.record(kind, number, payment, self.amount, self.currency, context)?;
         }
         state.add_intent(Intent {
             amount: self.amount,

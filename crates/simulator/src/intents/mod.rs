@@ -144,10 +144,7 @@ impl Currency {
     /// Reads a lower-case code.
     pub(crate) fn parse(code: &str) -> Option<Currency> {
         let letters = <[u8; 3]>::try_from(code.as_bytes()).ok()?;
-        letters
-            .iter()
-            .all(u8::is_ascii_lowercase)
-            .then_some(Currency(letters))
+        letters.iter().all(u8::is_ascii_lowercase).then_some(Currency(letters))
     }
 
     /// The code.

@@ -29,14 +29,12 @@ impl Search {
         })?;
         let limit = match form.take("limit") {
             None => LIMIT_DEFAULT,
-            Some(text) => text
-                .parse()
-                .ok()
-                .filter(|limit| (1..=LIMIT_MAX).contains(limit))
-                .ok_or_else(|| {
+            Some(text) => {
+                text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit)).ok_or_else(|| {
                     let message = format!("Invalid limit: must be an integer from 1 to {LIMIT_MAX}.");
                     Refusal::param("limit", "parameter_invalid_integer", message)
-                })?,
+                })?
+            }
         };
         form.finish(&["expand"])?;
         Ok(Search { payment, limit })
@@ -46,10 +44,7 @@ impl Search {
 /// The intent as it was at `as_of_ms`.
 pub(crate) fn get(state: &State, id: &str, as_of_ms: u64) -> Reply {
     let seen = state.intent_number(id).and_then(|number| {
-        state
-            .intent(number)
-            .status_at(as_of_ms)
-            .map(|status| Answer::Intent { number, status })
+        state.intent(number).status_at(as_of_ms).map(|status| Answer::Intent { number, status })
     });
     match seen {
         Some(answer) => answer.render(state),
@@ -104,18 +99,9 @@ mod tests {
 
     #[test]
     fn queries_name_one_payment() {
-        assert_eq!(
-            payment_of("metadata['counterfoil_payment']:'ch_1'").as_deref(),
-            Some("ch_1")
-        );
-        assert_eq!(
-            payment_of(r#"metadata["counterfoil_payment"]:"ch_1""#).as_deref(),
-            Some("ch_1")
-        );
-        assert_eq!(
-            payment_of(r"metadata['counterfoil_payment']:'a\'b\\é'").as_deref(),
-            Some(r"a'b\é")
-        );
+        assert_eq!(payment_of("metadata['counterfoil_payment']:'ch_1'").as_deref(), Some("ch_1"));
+        assert_eq!(payment_of(r#"metadata["counterfoil_payment"]:"ch_1""#).as_deref(), Some("ch_1"));
+        assert_eq!(payment_of(r"metadata['counterfoil_payment']:'a\'b\\é'").as_deref(), Some(r"a'b\é"));
     }
 
     #[test]

@@ -17,14 +17,7 @@ async fn effects_are_listed_in_order_with_everything_to_compare() {
     let provider = Provider::start();
     let id = provider.authorize("k1").await;
     provider.clock.advance(1);
-    provider
-        .post(
-            &format!("/v1/payment_intents/{id}/capture"),
-            "k2",
-            "amount_to_capture=7",
-        )
-        .await
-        .unwrap();
+    provider.post(&format!("/v1/payment_intents/{id}/capture"), "k2", "amount_to_capture=7").await.unwrap();
     let first = json!({
         "kind": "authorize", "key": "k1", "payment": "pay_1", "payment_intent": id, "amount": 1250,
         "currency": "usd", "at": "2026-01-01T00:00:00.000Z"
@@ -40,11 +33,7 @@ async fn effects_are_listed_in_order_with_everything_to_compare() {
         ("/_sim/effects?after=2", vec![]),
         ("/_sim/effects?after=99", vec![]),
     ] {
-        assert_eq!(
-            send(&provider, Method::GET, path, "").await,
-            list(&data),
-            "{path}"
-        );
+        assert_eq!(send(&provider, Method::GET, path, "").await, list(&data), "{path}");
     }
 }
 
@@ -55,12 +44,8 @@ async fn a_long_list_arrives_whole() {
         provider.charge(&format!("k{request}")).await.unwrap();
     }
     let list = send(&provider, Method::GET, "/_sim/effects", "").await;
-    let keys: Vec<&str> = list["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| e["key"].as_str().unwrap())
-        .collect();
+    let keys: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|e| e["key"].as_str().unwrap()).collect();
     let expected: Vec<String> = (0..2500).map(|request| format!("k{request}")).collect();
     assert_eq!(keys, expected);
 }
@@ -69,19 +54,10 @@ async fn a_long_list_arrives_whole() {
 async fn a_reset_forgets_everything_but_the_faults() {
     let provider = Provider::start();
     let id = provider.charge("k1").await.unwrap().id();
-    send(
-        &provider,
-        Method::PUT,
-        "/_sim/faults",
-        r#"{"query_lag_ms":0,"seed":7}"#,
-    )
-    .await;
+    send(&provider, Method::PUT, "/_sim/faults", r#"{"query_lag_ms":0,"seed":7}"#).await;
     let empty = json!({"object": "list", "total": 0, "late_pending": 0, "data": []});
     assert_eq!(send(&provider, Method::DELETE, "/_sim/effects", "").await, empty);
-    assert_eq!(
-        provider.get(&format!("/v1/payment_intents/{id}")).await.status,
-        404
-    );
+    assert_eq!(provider.get(&format!("/v1/payment_intents/{id}")).await.status, 404);
     assert_eq!(provider.search("pay_1").await["data"], json!([]));
     let again = provider.charge("k1").await.unwrap();
     assert!(!again.replayed);
@@ -95,16 +71,10 @@ async fn faults_are_set_shown_and_cleared() {
     let body = r#"{"latency_ms":5,"error_before":0.1,"error_after":0,"drop_before":1,"drop_after":0.2,"hang_after":0.3,
         "duplicate":0.4,"dedup_window_ms":60000,"store_errors":true,"query_lag_ms":9,"late_delivery_ms":8,"seed":3}"#;
     let set = send(&provider, Method::PUT, "/_sim/faults", body).await;
-    assert_eq!(
-        (&set["drop_before"], &set["duplicate"], &set["seed"]),
-        (&json!(1.0), &json!(0.4), &json!(3))
-    );
+    assert_eq!((&set["drop_before"], &set["duplicate"], &set["seed"]), (&json!(1.0), &json!(0.4), &json!(3)));
     assert_eq!(send(&provider, Method::GET, "/_sim/faults", "").await, set);
     let replaced = send(&provider, Method::PUT, "/_sim/faults", r#"{"latency_ms":6}"#).await;
-    assert_eq!(
-        (&replaced["latency_ms"], &replaced["drop_before"]),
-        (&json!(6), &json!(0.0))
-    );
+    assert_eq!((&replaced["latency_ms"], &replaced["drop_before"]), (&json!(6), &json!(0.0)));
     send(&provider, Method::DELETE, "/_sim/faults", "").await;
     assert_eq!(provider.running.simulator().faults(), Faults::default());
 }
@@ -112,11 +82,7 @@ async fn faults_are_set_shown_and_cleared() {
 #[tokio::test]
 async fn bad_faults_are_refused_and_change_nothing() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        latency_ms: 0,
-        seed: Some(5),
-        ..Faults::default()
-    });
+    provider.faults(Faults { latency_ms: 0, seed: Some(5), ..Faults::default() });
     for (body, named) in [
         (r#"{"error_befor":0.1}"#, "error_befor"),
         (r#"{"error_after":1.01}"#, "error_after"),
@@ -125,10 +91,7 @@ async fn bad_faults_are_refused_and_change_nothing() {
         ("not json", "JSON object"),
         ("", "JSON object"),
     ] {
-        let got = provider
-            .send(Method::PUT, "/_sim/faults", &[], body)
-            .await
-            .unwrap();
+        let got = provider.send(Method::PUT, "/_sim/faults", &[], body).await.unwrap();
         assert_eq!(got.error(), error(400, "invalid_request_error", "", ""));
         assert!(got.text.contains(named), "{}", got.text);
     }
@@ -146,10 +109,7 @@ async fn the_log_repeats_the_effects_line_by_line() {
     provider.charge("k\\2").await.unwrap();
     let list = send(&provider, Method::GET, "/_sim/effects", "").await;
     let text = std::fs::read_to_string(&path).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0], json!({"earlier": true}));
     assert_eq!(Value::from(lines[1..].to_vec()), list["data"]);
     assert_eq!(lines.len(), 3);

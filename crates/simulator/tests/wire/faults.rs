@@ -14,10 +14,7 @@ fn none() -> Faults {
 #[tokio::test]
 async fn error_before_executes_nothing_and_leaves_the_key_free() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        error_before: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { error_before: 1.0, ..none() });
     let got = provider.charge("k1").await.unwrap();
     assert_eq!(got.error(), error(500, "api_error", "", ""));
     assert_eq!(provider.truth(), []);
@@ -30,11 +27,7 @@ async fn error_before_executes_nothing_and_leaves_the_key_free() {
 #[tokio::test]
 async fn error_before_with_store_errors_replays_the_error() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        error_before: 1.0,
-        store_errors: true,
-        ..none()
-    });
+    provider.faults(Faults { error_before: 1.0, store_errors: true, ..none() });
     let got = provider.charge("k1").await.unwrap();
     provider.faults(none());
     let retry = provider.charge("k1").await.unwrap();
@@ -46,50 +39,31 @@ async fn error_before_with_store_errors_replays_the_error() {
 #[tokio::test]
 async fn error_after_executes_and_a_retry_learns_the_truth() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        error_after: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { error_after: 1.0, ..none() });
     assert_eq!(provider.charge("k1").await.unwrap().status, 500);
     assert_eq!(provider.truth(), [("charge", 1250)]);
     let retry = provider.charge("k1").await.unwrap();
-    assert_eq!(
-        (retry.status, retry.replayed, &retry.json()["status"]),
-        (200, true, &json!("succeeded"))
-    );
+    assert_eq!((retry.status, retry.replayed, &retry.json()["status"]), (200, true, &json!("succeeded")));
     assert_eq!(provider.truth(), [("charge", 1250)]);
 }
 
 #[tokio::test]
 async fn error_after_with_store_errors_hides_the_truth_from_retries_but_not_from_queries() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        error_after: 1.0,
-        store_errors: true,
-        ..none()
-    });
+    provider.faults(Faults { error_after: 1.0, store_errors: true, ..none() });
     assert_eq!(provider.charge("k1").await.unwrap().status, 500);
     let retry = provider.charge("k1").await.unwrap();
     assert_eq!((retry.status, retry.replayed), (500, true));
-    assert_eq!(
-        provider.search("pay_1").await["data"][0]["status"],
-        json!("succeeded")
-    );
+    assert_eq!(provider.search("pay_1").await["data"][0]["status"], json!("succeeded"));
     assert_eq!(provider.truth(), [("charge", 1250)]);
 }
 
 #[tokio::test]
 async fn errors_before_and_after_cannot_be_told_apart() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        error_before: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { error_before: 1.0, ..none() });
     let before = provider.charge("k1").await.unwrap();
-    provider.faults(Faults {
-        error_after: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { error_after: 1.0, ..none() });
     let after = provider.charge("k2").await.unwrap();
     assert_eq!(before.text, after.text);
 }
@@ -97,10 +71,7 @@ async fn errors_before_and_after_cannot_be_told_apart() {
 #[tokio::test]
 async fn drop_before_cuts_and_executes_nothing() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        drop_before: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { drop_before: 1.0, ..none() });
     assert!(matches!(provider.charge("k1").await, Err(Lost)));
     assert_eq!(provider.truth(), []);
     provider.faults(none());
@@ -110,10 +81,7 @@ async fn drop_before_cuts_and_executes_nothing() {
 #[tokio::test]
 async fn drop_after_cuts_and_has_executed() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        drop_after: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { drop_after: 1.0, ..none() });
     assert!(matches!(provider.charge("k1").await, Err(Lost)));
     assert_eq!(provider.truth(), [("charge", 1250)]);
     let retry = provider.charge("k1").await.unwrap();
@@ -124,20 +92,14 @@ async fn drop_after_cuts_and_has_executed() {
 #[tokio::test]
 async fn hang_after_executes_and_stays_silent_up_to_its_bound() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        hang_after: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { hang_after: 1.0, ..none() });
     let mut hung = pin!(provider.charge("k1"));
     tokio::select! {
         got = &mut hung => panic!("answered: {got:?}"),
         () = provider.clock.waits_begun(1) => {}
     }
     assert_eq!(provider.truth(), [("charge", 1250)]);
-    assert!(
-        provider.charge("k1").await.unwrap().replayed,
-        "the hung request holds no claim"
-    );
+    assert!(provider.charge("k1").await.unwrap().replayed, "the hung request holds no claim");
     provider.clock.advance(600_000);
     assert!(matches!(hung.await, Err(Lost)));
 }
@@ -145,10 +107,7 @@ async fn hang_after_executes_and_stays_silent_up_to_its_bound() {
 #[tokio::test]
 async fn a_hung_request_ends_when_its_client_goes_away() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        hang_after: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { hang_after: 1.0, ..none() });
     {
         let mut hung = pin!(provider.charge("k1"));
         tokio::select! {
@@ -170,51 +129,29 @@ async fn a_hung_request_ends_when_its_client_goes_away() {
 async fn duplicate_executes_twice_and_says_nothing() {
     let provider = Provider::start();
     let id = provider.authorize("k0").await;
-    provider.faults(Faults {
-        duplicate: 1.0,
-        ..none()
-    });
+    provider.faults(Faults { duplicate: 1.0, ..none() });
     assert_eq!(provider.charge("k1").await.unwrap().status, 200);
     assert_eq!(
-        provider
-            .post(&format!("/v1/payment_intents/{id}/capture"), "k2", "")
-            .await
-            .unwrap()
-            .status,
+        provider.post(&format!("/v1/payment_intents/{id}/capture"), "k2", "").await.unwrap().status,
         200
     );
     assert_eq!(
         provider.truth(),
-        [
-            ("authorize", 1250),
-            ("charge", 1250),
-            ("charge", 1250),
-            ("capture", 1250),
-            ("capture", 1250)
-        ]
+        [("authorize", 1250), ("charge", 1250), ("charge", 1250), ("capture", 1250), ("capture", 1250)]
     );
     let effects = provider.running.effects();
     assert_ne!(effects[1].payment_intent, effects[2].payment_intent);
     assert_eq!(effects[1].key, effects[2].key);
-    assert_eq!(
-        provider.search("pay_1").await["data"].as_array().unwrap().len(),
-        3
-    );
+    assert_eq!(provider.search("pay_1").await["data"].as_array().unwrap().len(), 3);
     provider.faults(none());
     let refund = format!("payment_intent={id}");
-    assert_eq!(
-        provider.post("/v1/refunds", "k3", &refund).await.unwrap().json()["amount"],
-        json!(1250)
-    );
+    assert_eq!(provider.post("/v1/refunds", "k3", &refund).await.unwrap().json()["amount"], json!(1250));
 }
 
 #[tokio::test]
 async fn latency_delays_the_answer_and_the_effect() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        latency_ms: 250,
-        ..none()
-    });
+    provider.faults(Faults { latency_ms: 250, ..none() });
     let mut slow = pin!(provider.charge("k1"));
     tokio::select! {
         got = &mut slow => panic!("answered at once: {got:?}"),
@@ -229,10 +166,7 @@ async fn latency_delays_the_answer_and_the_effect() {
 #[tokio::test]
 async fn a_client_that_gives_up_does_not_undo_its_request() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        latency_ms: 250,
-        ..none()
-    });
+    provider.faults(Faults { latency_ms: 250, ..none() });
     {
         let mut slow = pin!(provider.charge("k1"));
         tokio::select! {
@@ -258,20 +192,10 @@ async fn the_seed_decides_which_requests_are_met() {
     let provider = Provider::start();
     let mut stories = Vec::new();
     for (round, seed) in [1, 1, 2].into_iter().enumerate() {
-        provider.faults(Faults {
-            error_before: 0.5,
-            seed: Some(seed),
-            ..none()
-        });
+        provider.faults(Faults { error_before: 0.5, seed: Some(seed), ..none() });
         let mut story = Vec::new();
         for request in 0..40 {
-            story.push(
-                provider
-                    .charge(&format!("k{round}_{request}"))
-                    .await
-                    .unwrap()
-                    .status,
-            );
+            story.push(provider.charge(&format!("k{round}_{request}")).await.unwrap().status);
         }
         assert!(story.contains(&200) && story.contains(&500), "{story:?}");
         stories.push(story);

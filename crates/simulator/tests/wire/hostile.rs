@@ -18,10 +18,7 @@ async fn an_api_key_is_required() {
         vec![("authorization", "Bearer \u{e9}")],
     ] {
         let body = form("pm_card_visa", "automatic");
-        let got = provider
-            .send(Method::POST, "/v1/payment_intents", &headers, body)
-            .await
-            .unwrap();
+        let got = provider.send(Method::POST, "/v1/payment_intents", &headers, body).await.unwrap();
         assert_eq!(got.error(), error(401, INVALID, "", ""), "{headers:?}");
     }
     assert_eq!(provider.truth(), []);
@@ -33,72 +30,25 @@ async fn bad_parameters_are_refused_by_name() {
     let good = form("pm_card_visa", "automatic");
     let long_value = format!("{good}&metadata[long]={}", "v".repeat(501));
     let long_name = format!("{good}&metadata[{}]=v", "n".repeat(41));
-    let many = (0..50)
-        .map(|n| format!("&metadata[m{n}]=v"))
-        .collect::<Vec<_>>()
-        .concat();
+    let many = (0..50).map(|n| format!("&metadata[m{n}]=v")).collect::<Vec<_>>().concat();
     for (form, code, param) in [
         (String::new(), "parameter_missing", "amount"),
-        (
-            good.replace("amount=1250", "amount="),
-            "parameter_invalid_integer",
-            "amount",
-        ),
-        (
-            good.replace("amount=1250", "amount=12.5"),
-            "parameter_invalid_integer",
-            "amount",
-        ),
-        (
-            good.replace("amount=1250", "amount=-1"),
-            "parameter_invalid_integer",
-            "amount",
-        ),
-        (
-            good.replace("amount=1250", "amount=18446744073709551616"),
-            "parameter_invalid_integer",
-            "amount",
-        ),
-        (
-            good.replace("currency=usd", "currency=USD"),
-            "parameter_invalid",
-            "currency",
-        ),
-        (
-            good.replace("currency=usd", "currency=us"),
-            "parameter_invalid",
-            "currency",
-        ),
-        (
-            good.replace("currency=usd", "currency=%C3%A9u"),
-            "parameter_invalid",
-            "currency",
-        ),
+        (good.replace("amount=1250", "amount="), "parameter_invalid_integer", "amount"),
+        (good.replace("amount=1250", "amount=12.5"), "parameter_invalid_integer", "amount"),
+        (good.replace("amount=1250", "amount=-1"), "parameter_invalid_integer", "amount"),
+        (good.replace("amount=1250", "amount=18446744073709551616"), "parameter_invalid_integer", "amount"),
+        (good.replace("currency=usd", "currency=USD"), "parameter_invalid", "currency"),
+        (good.replace("currency=usd", "currency=us"), "parameter_invalid", "currency"),
+        (good.replace("currency=usd", "currency=%C3%A9u"), "parameter_invalid", "currency"),
         (good.replace("currency=usd&", ""), "parameter_missing", "currency"),
-        (
-            good.replace("pm_card_visa", "pm_card_unheard"),
-            "resource_missing",
-            "payment_method",
-        ),
-        (
-            good.replace("confirm=true", "confirm=false"),
-            "parameter_invalid",
-            "confirm",
-        ),
+        (good.replace("pm_card_visa", "pm_card_unheard"), "resource_missing", "payment_method"),
+        (good.replace("confirm=true", "confirm=false"), "parameter_invalid", "confirm"),
         (good.replace("&confirm=true", ""), "parameter_missing", "confirm"),
-        (
-            good.replace("=automatic", "=sometimes"),
-            "parameter_invalid",
-            "capture_method",
-        ),
+        (good.replace("=automatic", "=sometimes"), "parameter_invalid", "capture_method"),
         (format!("{good}&amount=1"), "parameter_invalid", "amount"),
         (format!("{good}&status=succeeded"), "parameter_unknown", "status"),
         (long_value, "parameter_invalid", "metadata[long]"),
-        (
-            long_name,
-            "parameter_invalid",
-            &format!("metadata[{}]", "n".repeat(41)),
-        ),
+        (long_name, "parameter_invalid", &format!("metadata[{}]", "n".repeat(41))),
         (format!("{good}{many}"), "parameter_invalid", "metadata[m8]"),
         (format!("{good}&metadata=x"), "parameter_unknown", "metadata"),
     ] {
@@ -107,11 +57,7 @@ async fn bad_parameters_are_refused_by_name() {
     }
     assert_eq!(provider.truth(), []);
     assert_eq!(
-        provider
-            .post("/v1/payment_intents", "k", &good)
-            .await
-            .unwrap()
-            .status,
+        provider.post("/v1/payment_intents", "k", &good).await.unwrap().status,
         200,
         "the key is still free"
     );
@@ -121,31 +67,14 @@ async fn bad_parameters_are_refused_by_name() {
 async fn malformed_bodies_are_refused() {
     let provider = Provider::start();
     let good = form("pm_card_visa", "automatic");
-    for body in [
-        &b"%"[..],
-        b"amount=%GG",
-        b"\xff\xfe\x00",
-        b"&&&&",
-        b"====",
-        b"[]",
-        b"{\"amount\":1}",
-        b"\0",
-    ] {
+    for body in [&b"%"[..], b"amount=%GG", b"\xff\xfe\x00", b"&&&&", b"====", b"[]", b"{\"amount\":1}", b"\0"]
+    {
         let headers = [("authorization", "Bearer x")];
-        let got = provider
-            .send(Method::POST, "/v1/payment_intents", &headers, body)
-            .await
-            .unwrap();
+        let got = provider.send(Method::POST, "/v1/payment_intents", &headers, body).await.unwrap();
         assert_eq!((got.status, got.error().1.as_str()), (400, INVALID), "{body:?}");
     }
-    let headers = [
-        ("authorization", "Bearer x"),
-        ("content-type", "application/json"),
-    ];
-    let json = provider
-        .send(Method::POST, "/v1/payment_intents", &headers, good)
-        .await
-        .unwrap();
+    let headers = [("authorization", "Bearer x"), ("content-type", "application/json")];
+    let json = provider.send(Method::POST, "/v1/payment_intents", &headers, good).await.unwrap();
     assert_eq!(json.error(), error(400, INVALID, "", ""));
     assert_eq!(provider.truth(), []);
 }
@@ -153,17 +82,9 @@ async fn malformed_bodies_are_refused() {
 #[tokio::test]
 async fn oversized_bodies_are_refused() {
     let provider = Provider::start();
-    let body = format!(
-        "{}&description={}",
-        form("pm_card_visa", "automatic"),
-        "x".repeat(70_000)
-    );
+    let body = format!("{}&description={}", form("pm_card_visa", "automatic"), "x".repeat(70_000));
     assert_eq!(
-        provider
-            .post("/v1/payment_intents", "k", &body)
-            .await
-            .unwrap()
-            .error(),
+        provider.post("/v1/payment_intents", "k", &body).await.unwrap().error(),
         error(413, INVALID, "", "")
     );
     assert_eq!(provider.truth(), []);
@@ -177,10 +98,7 @@ async fn bad_idempotency_keys_are_refused() {
         let mut headers = vec![("authorization", "Bearer x")];
         headers.extend(keys.iter().map(|key| ("idempotency-key", *key)));
         let body = form("pm_card_visa", "automatic");
-        let got = provider
-            .send(Method::POST, "/v1/payment_intents", &headers, body)
-            .await
-            .unwrap();
+        let got = provider.send(Method::POST, "/v1/payment_intents", &headers, body).await.unwrap();
         assert_eq!(got.error(), error(400, INVALID, "", ""), "{keys:?}");
     }
     assert_eq!(provider.truth(), []);
@@ -197,31 +115,20 @@ async fn unknown_routes_are_not_found() {
         (Method::POST, "/_sim/effects"),
         (Method::GET, "/_sim/"),
     ] {
-        let got = provider
-            .send(method, path, &[("authorization", "Bearer x")], "")
-            .await
-            .unwrap();
+        let got = provider.send(method, path, &[("authorization", "Bearer x")], "").await.unwrap();
         assert_eq!(got.error(), error(404, INVALID, "", ""), "{path}");
     }
     let bad_after = provider.get("/_sim/effects?after=-1").await;
-    assert_eq!(
-        bad_after.error(),
-        error(400, INVALID, "parameter_invalid_integer", "after")
-    );
+    assert_eq!(bad_after.error(), error(400, INVALID, "parameter_invalid_integer", "after"));
 }
 
 #[tokio::test]
 async fn a_request_cut_off_in_its_body_is_no_request() {
     let provider = Provider::start();
-    let mut stream = tokio::net::TcpStream::connect(provider.running.addr())
-        .await
-        .unwrap();
+    let mut stream = tokio::net::TcpStream::connect(provider.running.addr()).await.unwrap();
     let body = form("pm_card_visa", "automatic");
     let head = "POST /v1/payment_intents HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\ncontent-length: 9999\r\n\r\n";
-    stream
-        .write_all(format!("{head}{body}").as_bytes())
-        .await
-        .unwrap();
+    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
@@ -232,18 +139,10 @@ async fn a_request_cut_off_in_its_body_is_no_request() {
 #[tokio::test]
 async fn noise_instead_of_http_harms_nobody() {
     let provider = Provider::start();
-    let mut stream = tokio::net::TcpStream::connect(provider.running.addr())
-        .await
-        .unwrap();
-    stream
-        .write_all(b"\x16\x03\x01\x02\x00noise\r\n\r\n")
-        .await
-        .unwrap();
+    let mut stream = tokio::net::TcpStream::connect(provider.running.addr()).await.unwrap();
+    stream.write_all(b"\x16\x03\x01\x02\x00noise\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    assert!(
-        answer.starts_with(b"HTTP/1.1 400") || answer.is_empty(),
-        "{answer:?}"
-    );
+    assert!(answer.starts_with(b"HTTP/1.1 400") || answer.is_empty(), "{answer:?}");
     assert_eq!(provider.charge("k1").await.unwrap().status, 200);
 }

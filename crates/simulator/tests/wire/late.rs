@@ -9,11 +9,7 @@ use crate::provider::{Lost, Provider};
 #[tokio::test]
 async fn a_dropped_request_is_executed_late_under_its_key() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        drop_before: 1.0,
-        late_delivery_ms: 1000,
-        ..Faults::default()
-    });
+    provider.faults(Faults { drop_before: 1.0, late_delivery_ms: 1000, ..Faults::default() });
     assert!(matches!(provider.charge("k1").await, Err(Lost)));
     provider.faults(Faults::default());
     assert_eq!(provider.truth(), []);
@@ -29,11 +25,7 @@ async fn a_dropped_request_is_executed_late_under_its_key() {
 #[tokio::test]
 async fn a_late_request_gives_way_to_a_retry_that_was_faster() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        drop_before: 1.0,
-        late_delivery_ms: 1000,
-        ..Faults::default()
-    });
+    provider.faults(Faults { drop_before: 1.0, late_delivery_ms: 1000, ..Faults::default() });
     assert!(matches!(provider.charge("k1").await, Err(Lost)));
     provider.faults(Faults::default());
     assert!(!provider.charge("k1").await.unwrap().replayed);
@@ -45,16 +37,9 @@ async fn a_late_request_gives_way_to_a_retry_that_was_faster() {
 #[tokio::test]
 async fn a_late_request_whose_key_was_forgotten_is_executed_again() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        drop_before: 1.0,
-        late_delivery_ms: 1000,
-        ..Faults::default()
-    });
+    provider.faults(Faults { drop_before: 1.0, late_delivery_ms: 1000, ..Faults::default() });
     assert!(matches!(provider.charge("k1").await, Err(Lost)));
-    provider.faults(Faults {
-        dedup_window_ms: 1000,
-        ..Faults::default()
-    });
+    provider.faults(Faults { dedup_window_ms: 1000, ..Faults::default() });
     provider.charge("k1").await.unwrap();
     provider.clock.advance(1000);
     provider.late_deliveries_done().await;
@@ -64,11 +49,7 @@ async fn a_late_request_whose_key_was_forgotten_is_executed_again() {
 #[tokio::test]
 async fn a_hung_request_is_executed_late_too() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        hang_after: 1.0,
-        late_delivery_ms: 1000,
-        ..Faults::default()
-    });
+    provider.faults(Faults { hang_after: 1.0, late_delivery_ms: 1000, ..Faults::default() });
     let mut hung = pin!(provider.charge("k1"));
     tokio::select! {
         got = &mut hung => panic!("answered: {got:?}"),
@@ -85,11 +66,7 @@ async fn a_hung_request_is_executed_late_too() {
 #[tokio::test]
 async fn a_reset_loses_late_requests() {
     let provider = Provider::start();
-    provider.faults(Faults {
-        drop_before: 1.0,
-        late_delivery_ms: 1000,
-        ..Faults::default()
-    });
+    provider.faults(Faults { drop_before: 1.0, late_delivery_ms: 1000, ..Faults::default() });
     assert!(matches!(provider.charge("k1").await, Err(Lost)));
     provider.running.simulator().reset();
     provider.clock.advance(1000);

@@ -1,9 +1,6 @@
 //! The provider as its clients meet it: over real HTTP, with time in the test's hands.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test stops where its world is not as it says"
-)]
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as it says")]
 
 mod control;
 mod faults;

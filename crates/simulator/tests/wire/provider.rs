@@ -40,20 +40,11 @@ impl Provider {
 
     pub(crate) fn with(change: impl FnOnce(&mut Options)) -> Provider {
         let clock = Arc::new(ManualClock::at(START_MS));
-        let mut options = Options {
-            clock: clock.clone(),
-            ..Options::default()
-        };
+        let mut options = Options { clock: clock.clone(), ..Options::default() };
         change(&mut options);
         // A retry hidden in the client would answer the very questions these tests ask.
-        let client = Client::builder(TokioExecutor::new())
-            .retry_canceled_requests(false)
-            .build_http();
-        Provider {
-            running: Running::start(options).unwrap(),
-            clock,
-            client,
-        }
+        let client = Client::builder(TokioExecutor::new()).retry_canceled_requests(false).build_http();
+        Provider { running: Running::start(options).unwrap(), clock, client }
     }
 
     pub(crate) fn faults(&self, faults: Faults) {
@@ -67,9 +58,7 @@ impl Provider {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<Got, Lost> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.running.url()));
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.running.url()));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -79,10 +68,7 @@ impl Provider {
         let text = body.collect().await.map_err(|_| Lost)?.to_bytes();
         Ok(Got {
             status: head.status.as_u16(),
-            replayed: head
-                .headers
-                .get("idempotent-replayed")
-                .is_some_and(|value| value == "true"),
+            replayed: head.headers.get("idempotent-replayed").is_some_and(|value| value == "true"),
             request_id: head.headers["request-id"].to_str().unwrap().to_owned(),
             text: String::from_utf8(text.to_vec()).unwrap(),
         })
@@ -98,23 +84,17 @@ impl Provider {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Got {
-        self.send(Method::GET, path, &[("authorization", "Bearer sk_test")], "")
-            .await
-            .unwrap()
+        self.send(Method::GET, path, &[("authorization", "Bearer sk_test")], "").await.unwrap()
     }
 
     /// A charge of 1250 for the payment `pay_1`.
     pub(crate) async fn charge(&self, key: &str) -> Result<Got, Lost> {
-        self.post("/v1/payment_intents", key, &form("pm_card_visa", "automatic"))
-            .await
+        self.post("/v1/payment_intents", key, &form("pm_card_visa", "automatic")).await
     }
 
     /// A hold of 1250 for the payment `pay_1`; its id.
     pub(crate) async fn authorize(&self, key: &str) -> String {
-        self.post("/v1/payment_intents", key, &form("pm_card_visa", "manual"))
-            .await
-            .unwrap()
-            .id()
+        self.post("/v1/payment_intents", key, &form("pm_card_visa", "manual")).await.unwrap().id()
     }
 
     pub(crate) async fn search(&self, payment: &str) -> Value {
@@ -122,18 +102,12 @@ impl Provider {
             format!("metadata['counterfoil_payment']:'{payment}'").as_bytes(),
         )
         .collect();
-        self.get(&format!("/v1/payment_intents/search?query={query}"))
-            .await
-            .json()
+        self.get(&format!("/v1/payment_intents/search?query={query}")).await.json()
     }
 
     /// The kinds and amounts of what really happened.
     pub(crate) fn truth(&self) -> Vec<(&'static str, u64)> {
-        self.running
-            .effects()
-            .iter()
-            .map(|effect| (effect.kind.as_str(), effect.amount))
-            .collect()
+        self.running.effects().iter().map(|effect| (effect.kind.as_str(), effect.amount)).collect()
     }
 
     /// Lets the other thread work until no late delivery is left, for a bounded number of round trips.
@@ -161,22 +135,13 @@ impl Got {
     }
 
     pub(crate) fn id(&self) -> String {
-        self.json()["id"]
-            .as_str()
-            .unwrap_or_else(|| panic!("no id: {}", self.text))
-            .to_owned()
+        self.json()["id"].as_str().unwrap_or_else(|| panic!("no id: {}", self.text)).to_owned()
     }
 
     /// Status, error type, code and param.
     pub(crate) fn error(&self) -> (u16, String, String, String) {
         let error = &self.json()["error"];
-        assert!(
-            error["message"]
-                .as_str()
-                .is_some_and(|message| !message.is_empty()),
-            "{}",
-            self.text
-        );
+        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{}", self.text);
         let field = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
         (self.status, field("type"), field("code"), field("param"))
     }

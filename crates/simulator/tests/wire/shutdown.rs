@@ -16,10 +16,7 @@ async fn a_shutdown_closes_idle_connections_and_ends() {
     let (stop, stopped) = oneshot::channel::<()>();
     let session = async {
         let mut stream = TcpStream::connect(addr).await.unwrap();
-        stream
-            .write_all(b"GET /_sim/faults HTTP/1.1\r\nhost: x\r\n\r\n")
-            .await
-            .unwrap();
+        stream.write_all(b"GET /_sim/faults HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let mut first = [0; 15];
         stream.read_exact(&mut first).await.unwrap();
         assert_eq!(&first, b"HTTP/1.1 200 OK");
@@ -30,10 +27,7 @@ async fn a_shutdown_closes_idle_connections_and_ends() {
     let sim = Simulator::new(Options::default()).unwrap();
     let (served, ()) = tokio::join!(serve(listener, sim, stopped), session);
     served.unwrap();
-    assert_eq!(
-        TcpStream::connect(addr).await.unwrap_err().kind(),
-        ErrorKind::ConnectionRefused
-    );
+    assert_eq!(TcpStream::connect(addr).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[tokio::test]
@@ -45,20 +39,11 @@ async fn a_dropped_provider_frees_its_port_and_cuts_its_connections() {
     drop(provider);
     // A reset is as good an end as an orderly one.
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
-    assert_eq!(
-        TcpStream::connect(addr).await.unwrap_err().kind(),
-        ErrorKind::ConnectionRefused
-    );
+    assert_eq!(TcpStream::connect(addr).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[tokio::test]
 async fn a_log_that_cannot_be_opened_stops_the_start() {
-    let options = Options {
-        log: Some("/nonexistent/effects.jsonl".into()),
-        ..Options::default()
-    };
-    assert_eq!(
-        Simulator::new(options).err().map(|error| error.kind()),
-        Some(ErrorKind::NotFound)
-    );
+    let options = Options { log: Some("/nonexistent/effects.jsonl".into()), ..Options::default() };
+    assert_eq!(Simulator::new(options).err().map(|error| error.kind()), Some(ErrorKind::NotFound));
 }

@@ -90,18 +90,12 @@ pub(super) async fn scan<S: Store>(store: &S, scan: Scan) -> Vec<Row> {
 
 /// The keys of what is due.
 pub(super) async fn due<S: Store>(store: &S, due: Due, now: Time, limit: usize) -> Vec<RowKey> {
-    let rows = store
-        .due(due, now, limit)
-        .await
-        .expect("a healthy store tells what is due");
+    let rows = store.due(due, now, limit).await.expect("a healthy store tells what is due");
     rows.iter().map(Row::key).collect()
 }
 
 /// Every committed set's touched keys, in order.
 pub(super) async fn touched<S: Store>(store: &S) -> Vec<Vec<RowKey>> {
-    let feed = store
-        .feed(Position(0), SCAN_MAX)
-        .await
-        .expect("a healthy store feeds");
+    let feed = store.feed(Position(0), SCAN_MAX).await.expect("a healthy store feeds");
     feed.into_iter().map(|entry| entry.touched).collect()
 }

@@ -12,10 +12,7 @@ use std::sync::Arc;
 
 /// One row more than any scan may return.
 fn one_too_many<R: Into<Row>>(build: impl Fn(i64) -> R) -> Vec<Row> {
-    (1..)
-        .take(SCAN_MAX + 1)
-        .map(|number| build(number).into())
-        .collect()
+    (1..).take(SCAN_MAX + 1).map(|number| build(number).into()).collect()
 }
 
 fn in_sets(rows: &[Row]) -> Vec<ChangeSet> {
@@ -32,19 +29,11 @@ fn settled_claim(number: i64) -> Claim {
 /// Every range a scan can have, from its beginning.
 fn ranges(limit: usize) -> [Scan; 5] {
     [
-        Scan::ChargesOf {
-            tenant: TENANT,
-            before: None,
-            limit,
-        },
+        Scan::ChargesOf { tenant: TENANT, before: None, limit },
         Scan::Charges { after: None, limit },
         Scan::Claims { after: None, limit },
         Scan::Outbox { after: None, limit },
-        Scan::Timeline {
-            charge: charge_id(1),
-            after: None,
-            limit,
-        },
+        Scan::Timeline { charge: charge_id(1), after: None, limit },
     ]
 }
 
@@ -73,11 +62,7 @@ pub async fn due_lists_stop_at_their_bound<S: Store>(store: &Arc<S>) {
     fill(store, in_sets(&rows)).await;
     for what in [Due::Outbox, Due::Claims] {
         for limit in [SCAN_MAX, SCAN_MAX + 1, usize::MAX] {
-            assert_eq!(
-                due(&**store, what, Time::MAX, limit).await.len(),
-                SCAN_MAX,
-                "{what:?} {limit}"
-            );
+            assert_eq!(due(&**store, what, Time::MAX, limit).await.len(), SCAN_MAX, "{what:?} {limit}");
         }
     }
 }
@@ -92,10 +77,7 @@ pub async fn the_feed_stops_at_its_bound<S: Store>(store: &Arc<S>) {
         (1, usize::MAX, SCAN_MAX),
         (2, usize::MAX, SCAN_MAX - 1),
     ] {
-        let feed = store
-            .feed(Position(after), limit)
-            .await
-            .expect("a healthy store feeds");
+        let feed = store.feed(Position(after), limit).await.expect("a healthy store feeds");
         assert_eq!(feed.len(), expected, "after {after}, at most {limit}");
         let first = feed.first().map(|entry| entry.receipt.position);
         assert_eq!(first, Some(Position(after + 1)));
@@ -103,12 +85,8 @@ pub async fn the_feed_stops_at_its_bound<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn a_limit_of_nothing_gives_nothing<S: Store>(store: &Arc<S>) {
-    let rows: [Row; 4] = [
-        charge(1).into(),
-        settled_claim(1).into(),
-        work_due(1, 0).into(),
-        audit(1, 0).into(),
-    ];
+    let rows: [Row; 4] =
+        [charge(1).into(), settled_claim(1).into(), work_due(1, 0).into(), audit(1, 0).into()];
     fill(store, in_sets(&rows)).await;
     for range in ranges(0) {
         assert_eq!(scan(&**store, range).await, []);

@@ -12,11 +12,7 @@ use std::sync::Arc;
 
 /// The same claim in another state, one revision on.
 fn moved(claim: &Claim, state: State) -> Claim {
-    Claim {
-        revision: claim.revision + 1,
-        state,
-        ..claim.clone()
-    }
+    Claim { revision: claim.revision + 1, state, ..claim.clone() }
 }
 
 pub async fn every_legal_move_commits<S: Store>(store: &Arc<S>) {
@@ -27,9 +23,7 @@ pub async fn every_legal_move_commits<S: Store>(store: &Arc<S>) {
         Event::Failed(settled(b"no", at(9))),
         Event::PutOff { not_before: at(9) },
         Event::Doubted { not_before: at(9) },
-        Event::Aged {
-            tombstone_until: at(99),
-        },
+        Event::Aged { tombstone_until: at(99) },
     ];
     let mut number = 0;
     for state in states() {
@@ -52,73 +46,37 @@ pub async fn an_illegal_move_is_refused<S: Store>(store: &Arc<S>) {
     let waiting = State::Uncertain(Hold::Waiting { not_before: at(1) });
     let completed = State::Completed(settled(b"yes", at(1)));
     let failed = State::FailedTerminal(settled(b"no", at(1)));
-    let expired = State::Expired {
-        tombstone_until: at(9),
-    };
+    let expired = State::Expired { tombstone_until: at(9) };
     let illegal = [
         (&in_flight, vec![&expired]),
         (&put_off, vec![&put_off, &waiting, &completed, &failed, &expired]),
         (&waiting, vec![&in_flight, &put_off, &expired]),
-        (
-            &completed,
-            vec![&in_flight, &put_off, &waiting, &completed, &failed],
-        ),
+        (&completed, vec![&in_flight, &put_off, &waiting, &completed, &failed]),
         (&failed, vec![&in_flight, &put_off, &waiting, &completed, &failed]),
-        (
-            &expired,
-            vec![&in_flight, &put_off, &waiting, &completed, &failed, &expired],
-        ),
+        (&expired, vec![&in_flight, &put_off, &waiting, &completed, &failed, &expired]),
     ];
     for (number, (from, targets)) in (1..).zip(illegal) {
         let before = claim_in(number, from.clone());
         commit(&**store, set(number).insert(before.clone())).await;
         for to in targets {
-            let after = Claim {
-                fence: 2,
-                ..moved(&before, to.clone())
-            };
+            let after = Claim { fence: 2, ..moved(&before, to.clone()) };
             let found = refused(&**store, set(99).replace(after, 1), Reason::IllegalMove).await;
-            assert_eq!(
-                found,
-                Some(before.clone().into()),
-                "{} to {}",
-                from.name(),
-                to.name()
-            );
+            assert_eq!(found, Some(before.clone().into()), "{} to {}", from.name(), to.name());
         }
         assert_eq!(row(&**store, RowKey::Claim(before.id)).await, Some(before.into()));
     }
 }
 
 pub async fn a_claim_never_forgets_its_past<S: Store>(store: &Arc<S>) {
-    let before = Claim {
-        fence: 4,
-        attempts: 4,
-        ..claim(1)
-    };
+    let before = Claim { fence: 4, attempts: 4, ..claim(1) };
     commit(&**store, set(1).insert(before.clone())).await;
     let legal = moved(&before, State::Completed(settled(b"", at(1))));
     for illegal in [
-        Claim {
-            fence: 3,
-            ..legal.clone()
-        },
-        Claim {
-            attempts: 3,
-            ..legal.clone()
-        },
-        Claim {
-            fingerprint: fingerprint(2),
-            ..legal.clone()
-        },
-        Claim {
-            tenant: TenantId::from_i64(2),
-            ..legal.clone()
-        },
-        Claim {
-            created_at: at(1),
-            ..legal.clone()
-        },
+        Claim { fence: 3, ..legal.clone() },
+        Claim { attempts: 3, ..legal.clone() },
+        Claim { fingerprint: fingerprint(2), ..legal.clone() },
+        Claim { tenant: TenantId::from_i64(2), ..legal.clone() },
+        Claim { created_at: at(1), ..legal.clone() },
     ] {
         let found = refused(&**store, set(2).replace(illegal, 1), Reason::IllegalMove).await;
         assert_eq!(found, Some(before.clone().into()));
@@ -128,25 +86,15 @@ pub async fn a_claim_never_forgets_its_past<S: Store>(store: &Arc<S>) {
 
 pub async fn a_free_key_is_claimed_anew<S: Store>(store: &Arc<S>) {
     let ends = [
-        State::Expired {
-            tombstone_until: at(1),
-        },
+        State::Expired { tombstone_until: at(1) },
         State::Completed(settled(b"", at(1))),
         State::FailedTerminal(settled(b"", at(1))),
     ];
     for (number, end) in (1..).zip(ends) {
-        let old = Claim {
-            fence: 7,
-            revision: 7,
-            attempts: 7,
-            ..claim_in(number, end)
-        };
+        let old = Claim { fence: 7, revision: 7, attempts: 7, ..claim_in(number, end) };
         commit(&**store, set(number).insert(old.clone())).await;
         let new = reclaimed(&old, number + 100);
-        let stale_fence = Claim {
-            fence: 7,
-            ..new.clone()
-        };
+        let stale_fence = Claim { fence: 7, ..new.clone() };
         let found = refused(&**store, set(50).replace(stale_fence, 7), Reason::IllegalMove).await;
         assert_eq!(found, Some(old.into()));
         commit(&**store, set(number + 10).replace(new.clone(), 7)).await;
@@ -192,24 +140,11 @@ pub async fn only_a_settled_claim_is_removed<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn a_hundred_claims_on_one_key_have_one_winner<S: Store>(store: &Arc<S>) {
-    let rivals: Vec<Claim> = (1..=100)
-        .map(|number| Claim {
-            subject: charge_id(number),
-            ..claim(1)
-        })
-        .collect();
-    let sets = (1..)
-        .zip(&rivals)
-        .map(|(number, rival)| set(number).insert(rival.clone()));
+    let rivals: Vec<Claim> =
+        (1..=100).map(|number| Claim { subject: charge_id(number), ..claim(1) }).collect();
+    let sets = (1..).zip(&rivals).map(|(number, rival)| set(number).insert(rival.clone()));
     let answers = together(store, sets.collect()).await;
-    one_winner(
-        store,
-        RowKey::Claim(claim(1).id),
-        &rivals,
-        answers,
-        Reason::Present,
-    )
-    .await;
+    one_winner(store, RowKey::Claim(claim(1).id), &rivals, answers, Reason::Present).await;
 }
 
 pub async fn a_hundred_takeovers_have_one_winner<S: Store>(store: &Arc<S>) {
@@ -218,14 +153,10 @@ pub async fn a_hundred_takeovers_have_one_winner<S: Store>(store: &Arc<S>) {
         .map(|slot| {
             let mut lease = lease(at(60_000));
             lease.holder = Holder { slot, epoch: 1 };
-            claim(1)
-                .on(Event::TakenOver(lease))
-                .expect("a claim in flight may be taken over")
+            claim(1).on(Event::TakenOver(lease)).expect("a claim in flight may be taken over")
         })
         .collect();
-    let sets = (1..)
-        .zip(&rivals)
-        .map(|(number, rival)| set(number).replace(rival.clone(), 1));
+    let sets = (1..).zip(&rivals).map(|(number, rival)| set(number).replace(rival.clone(), 1));
     let answers = together(store, sets.collect()).await;
     one_winner(store, RowKey::Claim(claim(1).id), &rivals, answers, Reason::Stale).await;
 }
@@ -238,12 +169,8 @@ async fn one_winner<S: Store>(
     answers: Vec<Result<Receipt, Box<Refusal>>>,
     reason: Reason,
 ) {
-    let winners: Vec<&Claim> = rivals
-        .iter()
-        .zip(&answers)
-        .filter(|(_, answer)| answer.is_ok())
-        .map(|(rival, _)| rival)
-        .collect();
+    let winners: Vec<&Claim> =
+        rivals.iter().zip(&answers).filter(|(_, answer)| answer.is_ok()).map(|(rival, _)| rival).collect();
     assert_eq!(winners.len(), 1, "winners");
     let winner = winners.first().map(|claim| Row::from((*claim).clone()));
     for refusal in answers.into_iter().filter_map(Result::err) {

@@ -22,9 +22,6 @@ pub async fn receipts_carry_the_store_time<S: Store>(store: &Arc<S>) {
         let before = store.now();
         let receipt = commit(&**store, set(number).insert(charge(number))).await;
         let after = store.now();
-        assert!(
-            before <= receipt.at && receipt.at <= after,
-            "{before:?} {receipt:?} {after:?}"
-        );
+        assert!(before <= receipt.at && receipt.at <= after, "{before:?} {receipt:?} {after:?}");
     }
 }

@@ -16,11 +16,7 @@ pub trait Doubtful {
 
 impl Doubtful for MemoryStore {
     fn doubt_next(&self, applied: bool) {
-        self.fail_next(&[if applied {
-            Fault::DoubtAfter
-        } else {
-            Fault::DoubtBefore
-        }]);
+        self.fail_next(&[if applied { Fault::DoubtAfter } else { Fault::DoubtBefore }]);
     }
 }
 
@@ -34,10 +30,7 @@ pub async fn a_doubtful_commit_that_happened_is_known_by_its_set<S: Store + Doub
     doubted(store, opening(1), true).await;
     let receipt = store.committed(opening(1).id()).await;
     assert!(matches!(receipt, Ok(Some(_))), "{receipt:?}");
-    assert_eq!(
-        row(&**store, RowKey::Claim(claim(1).id)).await,
-        Some(claim(1).into())
-    );
+    assert_eq!(row(&**store, RowKey::Claim(claim(1).id)).await, Some(claim(1).into()));
     // The doubt was of one commit only.
     commit(&**store, opening(2)).await;
 }
@@ -57,11 +50,7 @@ pub async fn a_repeated_doubtful_commit_finds_its_own_row<S: Store + Doubtful>(s
     let receipt = store.committed(opening(1).id()).await;
     let found = refused(&**store, opening(1), Reason::Present).await;
     assert_eq!(found, Some(claim(1).into()));
-    assert_eq!(
-        store.committed(opening(1).id()).await,
-        receipt,
-        "a refusal must not move the receipt"
-    );
+    assert_eq!(store.committed(opening(1).id()).await, receipt, "a refusal must not move the receipt");
 }
 
 pub async fn a_doubtful_commit_is_in_the_feed_once_or_never<S: Store + Doubtful>(store: &Arc<S>) {

@@ -12,25 +12,13 @@ use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
 fn work(numbers: &[i64]) -> Vec<RowKey> {
-    numbers
-        .iter()
-        .map(|number| RowKey::Outbox(charge_id(*number)))
-        .collect()
+    numbers.iter().map(|number| RowKey::Outbox(charge_id(*number))).collect()
 }
 
 pub async fn work_is_due_when_its_time_has_come<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(work_due(1, 100))).await;
-    for (ms, expected) in [
-        (0, work(&[])),
-        (99, work(&[])),
-        (100, work(&[1])),
-        (101, work(&[1])),
-    ] {
-        assert_eq!(
-            due(&**store, Due::Outbox, at(ms), 10).await,
-            expected,
-            "at {ms} ms"
-        );
+    for (ms, expected) in [(0, work(&[])), (99, work(&[])), (100, work(&[1])), (101, work(&[1]))] {
+        assert_eq!(due(&**store, Due::Outbox, at(ms), 10).await, expected, "at {ms} ms");
     }
     let rows = store.due(Due::Outbox, at(100), 10).await;
     assert_eq!(rows, Ok(vec![work_due(1, 100).into()]));
@@ -40,22 +28,14 @@ pub async fn work_is_due_when_its_time_has_come<S: Store>(store: &Arc<S>) {
 pub async fn the_most_overdue_comes_first<S: Store>(store: &Arc<S>) {
     // Neither the order of writing nor that of ids is the order of time.
     let times = [(5, 30), (1, 50), (4, 10), (2, 40), (3, 20)];
-    let all = times
-        .into_iter()
-        .fold(set(1), |set, (number, ms)| set.insert(work_due(number, ms)));
+    let all = times.into_iter().fold(set(1), |set, (number, ms)| set.insert(work_due(number, ms)));
     commit(&**store, all).await;
-    assert_eq!(
-        due(&**store, Due::Outbox, at(50), 10).await,
-        work(&[4, 3, 5, 2, 1])
-    );
+    assert_eq!(due(&**store, Due::Outbox, at(50), 10).await, work(&[4, 3, 5, 2, 1]));
     assert_eq!(due(&**store, Due::Outbox, at(30), 10).await, work(&[4, 3, 5]));
 }
 
 pub async fn parked_work_is_never_due<S: Store>(store: &Arc<S>) {
-    let parked = |number, parked| Outbox {
-        parked: Some(parked),
-        ..work_due(number, 1)
-    };
+    let parked = |number, parked| Outbox { parked: Some(parked), ..work_due(number, 1) };
     let all = set(1)
         .insert(parked(1, Park::AnswerDiffers))
         .insert(parked(2, Park::NoEvidence))
@@ -63,28 +43,18 @@ pub async fn parked_work_is_never_due<S: Store>(store: &Arc<S>) {
         .insert(work_due(4, 2));
     commit(&**store, all).await;
     assert_eq!(due(&**store, Due::Outbox, Time::MAX, 10).await, work(&[4]));
-    let freed = Outbox {
-        parked: None,
-        revision: 2,
-        ..work_due(2, 1)
-    };
+    let freed = Outbox { parked: None, revision: 2, ..work_due(2, 1) };
     commit(&**store, set(2).replace(freed, 1)).await;
     assert_eq!(due(&**store, Due::Outbox, Time::MAX, 10).await, work(&[2, 4]));
 }
 
 pub async fn moved_work_is_due_at_its_new_time<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(work_due(1, 10)).insert(work_due(2, 20))).await;
-    let later = Outbox {
-        revision: 2,
-        ..work_due(1, 30)
-    };
+    let later = Outbox { revision: 2, ..work_due(1, 30) };
     commit(&**store, set(2).replace(later, 1)).await;
     assert_eq!(due(&**store, Due::Outbox, at(29), 10).await, work(&[2]));
     assert_eq!(due(&**store, Due::Outbox, at(30), 10).await, work(&[2, 1]));
-    let sooner = Outbox {
-        revision: 3,
-        ..work_due(1, 5)
-    };
+    let sooner = Outbox { revision: 3, ..work_due(1, 5) };
     commit(&**store, set(3).replace(sooner, 2)).await;
     assert_eq!(due(&**store, Due::Outbox, at(5), 10).await, work(&[1]));
 }
@@ -97,26 +67,13 @@ pub async fn removed_work_is_not_due<S: Store>(store: &Arc<S>) {
 
 pub async fn claims_are_due_when_their_window_is_over<S: Store>(store: &Arc<S>) {
     let claims = |numbers: &[i64]| -> Vec<RowKey> {
-        numbers
-            .iter()
-            .map(|number| RowKey::Claim(claim_id(*number)))
-            .collect()
+        numbers.iter().map(|number| RowKey::Claim(claim_id(*number))).collect()
     };
     let all = set(1)
         .insert(claim_in(1, State::Completed(settled(b"", at(300)))))
         .insert(claim_in(2, State::FailedTerminal(settled(b"", at(100)))))
-        .insert(claim_in(
-            3,
-            State::Expired {
-                tombstone_until: at(200),
-            },
-        ))
-        .insert(claim_in(
-            4,
-            State::Expired {
-                tombstone_until: Time::MAX,
-            },
-        ))
+        .insert(claim_in(3, State::Expired { tombstone_until: at(200) }))
+        .insert(claim_in(4, State::Expired { tombstone_until: Time::MAX }))
         .insert(claim(5));
     commit(&**store, all).await;
     // What is still at work, or remembered for good, never comes up.
@@ -126,29 +83,12 @@ pub async fn claims_are_due_when_their_window_is_over<S: Store>(store: &Arc<S>) 
         .map(|(number, state)| claim_in(number, state))
         .fold(set(2), ChangeSet::insert);
     commit(&**store, rest).await;
-    for (ms, expected) in [
-        (99, vec![]),
-        (100, vec![2]),
-        (299, vec![2, 3]),
-        (300, vec![2, 3, 1]),
-    ] {
-        assert_eq!(
-            due(&**store, Due::Claims, at(ms), 10).await,
-            claims(&expected),
-            "at {ms} ms"
-        );
+    for (ms, expected) in [(99, vec![]), (100, vec![2]), (299, vec![2, 3]), (300, vec![2, 3, 1])] {
+        assert_eq!(due(&**store, Due::Claims, at(ms), 10).await, claims(&expected), "at {ms} ms");
     }
-    assert_eq!(
-        due(&**store, Due::Claims, Time::MAX, 100).await,
-        claims(&[2, 3, 1])
-    );
+    assert_eq!(due(&**store, Due::Claims, Time::MAX, 100).await, claims(&[2, 3, 1]));
     assert_eq!(due(&**store, Due::Outbox, Time::MAX, 10).await, []);
-    let aged = claim_in(
-        2,
-        State::Expired {
-            tombstone_until: at(500),
-        },
-    );
+    let aged = claim_in(2, State::Expired { tombstone_until: at(500) });
     let aged = Claim { revision: 2, ..aged };
     commit(&**store, set(3).replace(aged, 1)).await;
     assert_eq!(due(&**store, Due::Claims, at(499), 10).await, claims(&[3, 1]));
@@ -160,10 +100,6 @@ pub async fn a_due_list_is_as_long_as_asked<S: Store>(store: &Arc<S>) {
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
     for limit in [1, 2, 4, 5, 6] {
         let expected: Vec<i64> = (1..=5).take(limit).collect();
-        assert_eq!(
-            due(&**store, Due::Outbox, at(9), limit).await,
-            work(&expected),
-            "limit {limit}"
-        );
+        assert_eq!(due(&**store, Due::Outbox, at(9), limit).await, work(&expected), "limit {limit}");
     }
 }

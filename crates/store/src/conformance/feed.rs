@@ -11,10 +11,7 @@ use counterfoil_core::types::limits::SCAN_MAX;
 use std::sync::Arc;
 
 async fn feed<S: Store>(store: &Arc<S>, after: u64, limit: usize) -> Vec<Committed> {
-    store
-        .feed(Position(after), limit)
-        .await
-        .expect("a healthy store feeds")
+    store.feed(Position(after), limit).await.expect("a healthy store feeds")
 }
 
 pub async fn positions_are_dense_from_one<S: Store>(store: &Arc<S>) {
@@ -26,11 +23,7 @@ pub async fn positions_are_dense_from_one<S: Store>(store: &Arc<S>) {
     }
     let positions: Vec<u64> = receipts.iter().map(|receipt| receipt.position.0).collect();
     assert_eq!(positions, [1, 2, 3, 4, 5], "a refusal must not use up a position");
-    let told: Vec<Receipt> = feed(store, 0, 10)
-        .await
-        .iter()
-        .map(|entry| entry.receipt)
-        .collect();
+    let told: Vec<Receipt> = feed(store, 0, 10).await.iter().map(|entry| entry.receipt).collect();
     assert_eq!(told, receipts);
 }
 
@@ -39,28 +32,17 @@ pub async fn the_feed_tells_what_was_touched<S: Store>(store: &Arc<S>) {
         opening(1),
         set(2)
             .remove(RowKey::Outbox(charge_id(1)), 1)
-            .replace(
-                Charge {
-                    revision: 2,
-                    ..charge(1)
-                },
-                1,
-            )
+            .replace(Charge { revision: 2, ..charge(1) }, 1)
             .insert(audit(1, 1)),
         set(3).insert(outbox(1)),
     ];
     for set in &sets {
         commit(&**store, set.clone()).await;
     }
-    let told: Vec<(SetId, Vec<RowKey>)> = feed(store, 0, 10)
-        .await
-        .into_iter()
-        .map(|entry| (entry.set, entry.touched))
-        .collect();
-    let expected: Vec<(SetId, Vec<RowKey>)> = sets
-        .iter()
-        .map(|set| (set.id(), set.changes().iter().map(Change::key).collect()))
-        .collect();
+    let told: Vec<(SetId, Vec<RowKey>)> =
+        feed(store, 0, 10).await.into_iter().map(|entry| (entry.set, entry.touched)).collect();
+    let expected: Vec<(SetId, Vec<RowKey>)> =
+        sets.iter().map(|set| (set.id(), set.changes().iter().map(Change::key).collect())).collect();
     assert_eq!(told, expected);
 }
 
@@ -78,11 +60,7 @@ pub async fn the_feed_goes_on_after_a_position<S: Store>(store: &Arc<S>) {
         (0, 5, vec![1, 2, 3, 4, 5]),
         (3, 99, vec![4, 5]),
     ] {
-        let sets: Vec<i64> = feed(store, after, limit)
-            .await
-            .iter()
-            .map(|entry| entry.set.to_i64())
-            .collect();
+        let sets: Vec<i64> = feed(store, after, limit).await.iter().map(|entry| entry.set.to_i64()).collect();
         assert_eq!(sets, expected, "after {after}, at most {limit}");
     }
 }
@@ -116,13 +94,7 @@ pub async fn concurrent_commits_stand_in_one_order<S: Store>(store: &Arc<S>) {
     for (position, entry) in (1..).zip(&feed) {
         assert_eq!(entry.receipt.position, Position(position));
         let index = usize::try_from(entry.set.to_i64() - 1).expect("sets are numbered from 1");
-        let answer = answers
-            .get(index)
-            .expect("only sets that were sent are in the feed");
-        assert_eq!(
-            answer,
-            &Ok(entry.receipt),
-            "the committer was told another place or time"
-        );
+        let answer = answers.get(index).expect("only sets that were sent are in the feed");
+        assert_eq!(answer, &Ok(entry.receipt), "the committer was told another place or time");
     }
 }

@@ -36,11 +36,7 @@ pub fn set(number: i64) -> ChangeSet {
 
 /// The set that opens the charge of that number: claim, charge, work and audit record.
 pub fn opening(number: i64) -> ChangeSet {
-    set(number)
-        .insert(claim(number))
-        .insert(charge(number))
-        .insert(outbox(number))
-        .insert(audit(number, 0))
+    set(number).insert(claim(number)).insert(charge(number)).insert(outbox(number)).insert(audit(number, 0))
 }
 
 /// The charge's id.
@@ -118,10 +114,7 @@ pub fn settled(body: &[u8], replay_until: Time) -> Settled {
             location: Some("/v1/charges/ch_fixture".into()),
             body: body.to_vec().into(),
         },
-        windows: Windows {
-            replay_until,
-            tombstone_until: replay_until.plus(Span::from_ms(86_400_000)),
-        },
+        windows: Windows { replay_until, tombstone_until: replay_until.plus(Span::from_ms(86_400_000)) },
     }
 }
 
@@ -154,10 +147,7 @@ pub fn outbox(number: i64) -> Outbox {
         charge: charge_id(number),
         claim: claim_id(number),
         tenant: TENANT,
-        provider: Pinned {
-            profile: "stripe".into(),
-            endpoint: "http://127.0.0.1:8090".into(),
-        },
+        provider: Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:8090".into() },
         due_at: lease(NOW).until,
         created_at: NOW,
         history: History {
@@ -175,10 +165,7 @@ pub fn outbox(number: i64) -> Outbox {
 
 /// The work of that charge, due `ms` after [`NOW`].
 pub fn work_due(number: i64, ms: u64) -> Outbox {
-    Outbox {
-        due_at: at(ms),
-        ..outbox(number)
-    }
+    Outbox { due_at: at(ms), ..outbox(number) }
 }
 
 /// The `step`th audit record of that charge.

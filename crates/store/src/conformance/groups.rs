@@ -13,11 +13,7 @@ use tokio::task::{JoinSet, yield_now};
 
 pub async fn a_refused_set_leaves_nothing<S: Store>(store: &Arc<S>) {
     commit(&**store, opening(1)).await;
-    let succeeded = Charge {
-        status: Status::Succeeded,
-        revision: 2,
-        ..charge(1)
-    };
+    let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
     // Everything before the last change is fine: an insertion, a replacement and a removal.
     let almost = set(2)
         .insert(charge(2))
@@ -25,49 +21,25 @@ pub async fn a_refused_set_leaves_nothing<S: Store>(store: &Arc<S>) {
         .remove(RowKey::Outbox(charge_id(1)), 1)
         .insert(claim(1));
     let refusal = refusal(&**store, almost.clone()).await;
-    let expected = Refusal {
-        change: 3,
-        reason: Reason::Present,
-        found: Some(claim(1).into()),
-    };
+    let expected = Refusal { change: 3, reason: Reason::Present, found: Some(claim(1).into()) };
     assert_eq!(refusal, expected);
     let after = rows(&**store, almost.changes().iter().map(Change::key).collect()).await;
-    let before = [
-        None,
-        Some(charge(1).into()),
-        Some(outbox(1).into()),
-        Some(claim(1).into()),
-    ];
+    let before = [None, Some(charge(1).into()), Some(outbox(1).into()), Some(claim(1).into())];
     assert_eq!(after, before);
-    assert_eq!(
-        touched(&**store).await.len(),
-        1,
-        "a refused set must not be in the feed"
-    );
+    assert_eq!(touched(&**store).await.len(), 1, "a refused set must not be in the feed");
     assert_eq!(store.committed(almost.id()).await, Ok(None));
 }
 
 pub async fn the_first_refused_change_is_named<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(charge(2))).await;
-    let twice_wrong = set(2)
-        .insert(charge(3))
-        .remove(RowKey::Charge(charge_id(2)), 1)
-        .insert(charge(1));
-    let expected = Refusal {
-        change: 1,
-        reason: Reason::IllegalMove,
-        found: Some(charge(2).into()),
-    };
+    let twice_wrong = set(2).insert(charge(3)).remove(RowKey::Charge(charge_id(2)), 1).insert(charge(1));
+    let expected = Refusal { change: 1, reason: Reason::IllegalMove, found: Some(charge(2).into()) };
     assert_eq!(refusal(&**store, twice_wrong).await, expected);
 }
 
 async fn is_malformed<S: Store>(store: &Arc<S>, changes: ChangeSet, change: usize) {
     let id = changes.id();
-    let expected = Refusal {
-        change,
-        reason: Reason::Malformed,
-        found: None,
-    };
+    let expected = Refusal { change, reason: Reason::Malformed, found: None };
     assert_eq!(refusal(&**store, changes).await, expected);
     assert_eq!(store.committed(id).await, Ok(None));
     assert_eq!(touched(&**store).await, Vec::<Vec<RowKey>>::new());
@@ -103,15 +75,9 @@ pub async fn a_row_named_twice_is_malformed<S: Store>(store: &Arc<S>) {
 
 pub async fn inserts_replaces_and_removals_travel_together<S: Store>(store: &Arc<S>) {
     commit(&**store, opening(1)).await;
-    let succeeded = Charge {
-        status: Status::Succeeded,
-        revision: 2,
-        ..charge(1)
-    };
-    let settling = set(2)
-        .replace(succeeded.clone(), 1)
-        .remove(RowKey::Outbox(charge_id(1)), 1)
-        .insert(audit(1, 1));
+    let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
+    let settling =
+        set(2).replace(succeeded.clone(), 1).remove(RowKey::Outbox(charge_id(1)), 1).insert(audit(1, 1));
     commit(&**store, settling.clone()).await;
     let after = rows(&**store, settling.changes().iter().map(Change::key).collect()).await;
     assert_eq!(after, [Some(succeeded.into()), None, Some(audit(1, 1).into())]);
@@ -122,22 +88,14 @@ pub async fn one_refusal_never_fails_its_neighbours<S: Store>(store: &Arc<S>) {
     let sets: Vec<ChangeSet> = (1..=200)
         .map(|number| {
             let fine = opening(number);
-            if number % 3 == 0 {
-                fine.insert(claim(0))
-            } else {
-                fine
-            }
+            if number % 3 == 0 { fine.insert(claim(0)) } else { fine }
         })
         .collect();
     let answers = together(store, sets.clone()).await;
     for ((number, sent), answer) in (1_i64..).zip(&sets).zip(answers) {
         let there = row(&**store, RowKey::Charge(charge_id(number))).await;
         if number % 3 == 0 {
-            let expected = Refusal {
-                change: 4,
-                reason: Reason::Present,
-                found: Some(claim(0).into()),
-            };
+            let expected = Refusal { change: 4, reason: Reason::Present, found: Some(claim(0).into()) };
             assert_eq!(answer, Err(Box::new(expected)));
             assert_eq!(there, None);
         } else {
@@ -151,14 +109,8 @@ pub async fn one_refusal_never_fails_its_neighbours<S: Store>(store: &Arc<S>) {
 /// Two rows always move together; whoever reads both while they move must never see one ahead of the other.
 pub async fn reads_never_see_half_a_set<S: Store>(store: &Arc<S>) {
     let at_revision = |revision| {
-        let charge = Charge {
-            revision,
-            ..charge(1)
-        };
-        let outbox = Outbox {
-            revision,
-            ..outbox(1)
-        };
+        let charge = Charge { revision, ..charge(1) };
+        let outbox = Outbox { revision, ..outbox(1) };
         (charge, outbox)
     };
     let (first_charge, first_outbox) = at_revision(1);
@@ -170,9 +122,7 @@ pub async fn reads_never_see_half_a_set<S: Store>(store: &Arc<S>) {
             for revision in 2..=100 {
                 let (charge, outbox) = at_revision(revision);
                 let number = i64::try_from(revision).expect("a small number");
-                let both = set(number)
-                    .replace(charge, revision - 1)
-                    .replace(outbox, revision - 1);
+                let both = set(number).replace(charge, revision - 1).replace(outbox, revision - 1);
                 commit(&*store, both).await;
             }
         });
@@ -183,9 +133,7 @@ pub async fn reads_never_see_half_a_set<S: Store>(store: &Arc<S>) {
     while last < 100 {
         let both = rows(&**store, keys.clone()).await;
         let revisions: Vec<u64> = both.iter().flatten().map(Row::revision).collect();
-        let [charge, outbox] = revisions[..] else {
-            panic!("a row is missing: {both:?}")
-        };
+        let [charge, outbox] = revisions[..] else { panic!("a row is missing: {both:?}") };
         assert_eq!(charge, outbox, "half a set was read");
         assert!(charge >= last, "a read went back from {last} to {charge}");
         last = charge;

@@ -211,10 +211,7 @@ mod tests {
                 .collect();
             assert!(!cases.is_empty());
             for case in cases {
-                assert!(
-                    suites.contains(&format!("                {case},\n")),
-                    "{case} is in no suite"
-                );
+                assert!(suites.contains(&format!("                {case},\n")), "{case} is in no suite");
             }
         }
     }

@@ -11,30 +11,16 @@ use counterfoil_core::types::id::{Slot, TenantId};
 use counterfoil_core::types::mask::Masked;
 use std::sync::Arc;
 
-const STATUSES: [Status; 5] = [
-    Status::Processing,
-    Status::RequiresCapture,
-    Status::Succeeded,
-    Status::Failed,
-    Status::Parked,
-];
+const STATUSES: [Status; 5] =
+    [Status::Processing, Status::RequiresCapture, Status::Succeeded, Status::Failed, Status::Parked];
 
 fn charge_in(number: i64, status: Status, revision: u64) -> Charge {
-    Charge {
-        status,
-        revision,
-        ..charge(number)
-    }
+    Charge { status, revision, ..charge(number) }
 }
 
 /// `next` may not stand in the place of `there`.
 async fn stays<S: Store>(store: &Arc<S>, there: &Row, next: impl Into<Row>) {
-    let found = refused(
-        &**store,
-        set(999).replace(next, there.revision()),
-        Reason::IllegalMove,
-    )
-    .await;
+    let found = refused(&**store, set(999).replace(next, there.revision()), Reason::IllegalMove).await;
     assert_eq!(found.as_ref(), Some(there));
     assert_eq!(row(&**store, there.key()).await.as_ref(), Some(there));
 }
@@ -79,14 +65,9 @@ pub async fn an_order_is_fixed<S: Store>(store: &Arc<S>) {
     held.order.capture = false;
     stays(store, &there, held).await;
     let mut told = charge_in(1, Status::Succeeded, 2);
-    told.order
-        .metadata
-        .insert("late".into(), Masked::new("word".into()));
+    told.order.metadata.insert("late".into(), Masked::new("word".into()));
     stays(store, &there, told).await;
-    let stolen = Charge {
-        tenant: TenantId::from_i64(2),
-        ..charge_in(1, Status::Processing, 2)
-    };
+    let stolen = Charge { tenant: TenantId::from_i64(2), ..charge_in(1, Status::Processing, 2) };
     stays(store, &there, stolen).await;
 }
 
@@ -94,37 +75,19 @@ pub async fn work_stays_with_its_provider<S: Store>(store: &Arc<S>) {
     let there = inserted(store, 1, outbox(1)).await;
     let pinned = outbox(1).provider;
     for provider in [
-        Pinned {
-            endpoint: "http://elsewhere".into(),
-            ..pinned.clone()
-        },
-        Pinned {
-            profile: "adyen".into(),
-            ..pinned
-        },
+        Pinned { endpoint: "http://elsewhere".into(), ..pinned.clone() },
+        Pinned { profile: "adyen".into(), ..pinned },
     ] {
-        let moved = Outbox {
-            provider,
-            revision: 2,
-            ..outbox(1)
-        };
+        let moved = Outbox { provider, revision: 2, ..outbox(1) };
         stays(store, &there, moved).await;
     }
-    let parked = Outbox {
-        parked: Some(Park::NoEvidence),
-        due_at: at(9),
-        revision: 2,
-        ..outbox(1)
-    };
+    let parked = Outbox { parked: Some(Park::NoEvidence), due_at: at(9), revision: 2, ..outbox(1) };
     becomes(store, 2, &there, parked).await;
 }
 
 pub async fn a_generation_never_falls<S: Store>(store: &Arc<S>) {
     let generation = |generation, revision| Outbox {
-        history: History {
-            generation,
-            ..outbox(1).history
-        },
+        history: History { generation, ..outbox(1).history },
         revision,
         ..outbox(1)
     };
@@ -134,38 +97,24 @@ pub async fn a_generation_never_falls<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn a_revoked_key_stays_revoked<S: Store>(store: &Arc<S>) {
-    let key = |revoked_at, revision| ApiKey {
-        revoked_at,
-        revision,
-        ..api_key(1)
-    };
+    let key = |revoked_at, revision| ApiKey { revoked_at, revision, ..api_key(1) };
     let live = inserted(store, 1, key(None, 1)).await;
     becomes(store, 2, &live, key(Some(at(1)), 2)).await;
     let revoked = Row::from(key(Some(at(1)), 2));
     stays(store, &revoked, key(None, 3)).await;
     stays(store, &revoked, key(Some(at(2)), 3)).await;
-    let stolen = ApiKey {
-        tenant: tenant_name("other"),
-        ..key(Some(at(1)), 3)
-    };
+    let stolen = ApiKey { tenant: tenant_name("other"), ..key(Some(at(1)), 3) };
     stays(store, &revoked, stolen).await;
 }
 
 pub async fn a_name_keeps_its_tenant<S: Store>(store: &Arc<S>) {
     let there = inserted(store, 1, tenant("acme", 1)).await;
-    let taken = Tenant {
-        revision: 2,
-        ..tenant("acme", 2)
-    };
+    let taken = Tenant { revision: 2, ..tenant("acme", 2) };
     stays(store, &there, taken).await;
 }
 
 pub async fn a_slot_epoch_never_falls<S: Store>(store: &Arc<S>) {
-    let held = |epoch, revision| Slot {
-        epoch,
-        revision,
-        ..slot(1)
-    };
+    let held = |epoch, revision| Slot { epoch, revision, ..slot(1) };
     let there = inserted(store, 1, held(2, 1)).await;
     stays(store, &there, held(1, 2)).await;
     becomes(store, 2, &there, held(2, 2)).await;

@@ -25,11 +25,8 @@ fn with_revision(row: &Row, revision: u64) -> Row {
 
 /// One row of each kind that has a revision, at revision 5.
 async fn at_revision_five<S: Store>(store: &Arc<S>) -> Vec<Row> {
-    let rows: Vec<Row> = one_of_each()
-        .iter()
-        .map(|row| with_revision(row, 5))
-        .filter(|row| row.revision() == 5)
-        .collect();
+    let rows: Vec<Row> =
+        one_of_each().iter().map(|row| with_revision(row, 5)).filter(|row| row.revision() == 5).collect();
     let all = rows.iter().cloned().fold(set(1), ChangeSet::insert);
     commit(&**store, all).await;
     rows
@@ -48,12 +45,7 @@ pub async fn an_insertion_finds_what_is_there<S: Store>(store: &Arc<S>) {
 pub async fn a_replacement_of_nothing_is_refused<S: Store>(store: &Arc<S>) {
     for absent in one_of_each() {
         let key = absent.key();
-        let found = refused(
-            &**store,
-            set(1).replace(with_revision(&absent, 2), 1),
-            Reason::Absent,
-        )
-        .await;
+        let found = refused(&**store, set(1).replace(with_revision(&absent, 2), 1), Reason::Absent).await;
         assert_eq!(found, None);
         assert_eq!(row(&**store, key).await, None);
     }
@@ -106,14 +98,8 @@ pub async fn a_removed_row_is_gone_and_may_come_again<S: Store>(store: &Arc<S>) 
     commit(&**store, set(1).insert(outbox(1)).insert(outbox(2))).await;
     commit(&**store, set(2).remove(key.clone(), 1)).await;
     assert_eq!(row(&**store, key.clone()).await, None);
-    assert_eq!(
-        row(&**store, RowKey::Outbox(charge_id(2))).await,
-        Some(outbox(2).into())
-    );
-    assert_eq!(
-        refused(&**store, set(3).remove(key.clone(), 1), Reason::Absent).await,
-        None
-    );
+    assert_eq!(row(&**store, RowKey::Outbox(charge_id(2))).await, Some(outbox(2).into()));
+    assert_eq!(refused(&**store, set(3).remove(key.clone(), 1), Reason::Absent).await, None);
     commit(&**store, set(4).insert(outbox(1))).await;
     assert_eq!(row(&**store, key).await, Some(outbox(1).into()));
 }
@@ -135,10 +121,7 @@ pub async fn history_is_never_removed<S: Store>(store: &Arc<S>) {
         assert_eq!(found.as_ref(), Some(&there));
         assert_eq!(row(&**store, there.key()).await, Some(there));
     }
-    let rewritten = Record {
-        detail: "rewritten".into(),
-        ..audit(1, 0)
-    };
+    let rewritten = Record { detail: "rewritten".into(), ..audit(1, 0) };
     let found = refused(&**store, set(3).replace(rewritten, 1), Reason::IllegalMove).await;
     assert_eq!(found, Some(audit(1, 0).into()));
 }

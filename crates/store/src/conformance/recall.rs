@@ -18,9 +18,7 @@ async fn agrees<S: Store>(store: &Arc<S>, number: i64) {
 pub async fn a_recalled_claim_is_the_committed_one<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(claim(1))).await;
     agrees(store, 1).await;
-    let done = claim(1)
-        .on(Event::Completed(settled(b"done", at(1))))
-        .expect("a legal move");
+    let done = claim(1).on(Event::Completed(settled(b"done", at(1)))).expect("a legal move");
     commit(&**store, set(2).replace(done.clone(), 1)).await;
     agrees(store, 1).await;
     // A refused write must not be recalled either.
@@ -30,9 +28,7 @@ pub async fn a_recalled_claim_is_the_committed_one<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn a_removed_claim_is_not_recalled<S: Store>(store: &Arc<S>) {
-    let done = claim(1)
-        .on(Event::Completed(settled(b"done", at(1))))
-        .expect("a legal move");
+    let done = claim(1).on(Event::Completed(settled(b"done", at(1)))).expect("a legal move");
     commit(&**store, set(1).insert(done.clone())).await;
     commit(&**store, set(2).remove(RowKey::Claim(done.id), done.revision)).await;
     assert_eq!(store.recall(done.id), None);

@@ -12,18 +12,11 @@ use std::sync::Arc;
 const OTHER: TenantId = TenantId::from_i64(2);
 
 fn charge_of(tenant: TenantId, number: i64) -> Charge {
-    Charge {
-        tenant,
-        ..charge(number)
-    }
+    Charge { tenant, ..charge(number) }
 }
 
 fn of(tenant: TenantId, before: Option<i64>, limit: usize) -> Scan {
-    Scan::ChargesOf {
-        tenant,
-        before: before.map(charge_id),
-        limit,
-    }
+    Scan::ChargesOf { tenant, before: before.map(charge_id), limit }
 }
 
 /// The numbers of the charges that the rows are about.
@@ -42,26 +35,15 @@ async fn numbers<S: Store>(store: &Arc<S>, what: Scan) -> Vec<i64> {
 /// Seven charges of one tenant between seven of another, written out of order.
 async fn two_tenants<S: Store>(store: &Arc<S>) {
     let order = [5, 14, 3, 9, 1, 12, 7, 2, 13, 4, 11, 6, 10, 8];
-    let all = order
-        .into_iter()
-        .map(|number| charge_of(if number % 2 == 0 { OTHER } else { TENANT }, number));
+    let all = order.into_iter().map(|number| charge_of(if number % 2 == 0 { OTHER } else { TENANT }, number));
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
 }
 
 pub async fn charges_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {
     two_tenants(store).await;
-    assert_eq!(
-        numbers(store, of(TENANT, None, 99)).await,
-        [13, 11, 9, 7, 5, 3, 1]
-    );
-    assert_eq!(
-        numbers(store, of(OTHER, None, 99)).await,
-        [14, 12, 10, 8, 6, 4, 2]
-    );
-    assert_eq!(
-        numbers(store, of(TenantId::from_i64(3), None, 99)).await,
-        Vec::<i64>::new()
-    );
+    assert_eq!(numbers(store, of(TENANT, None, 99)).await, [13, 11, 9, 7, 5, 3, 1]);
+    assert_eq!(numbers(store, of(OTHER, None, 99)).await, [14, 12, 10, 8, 6, 4, 2]);
+    assert_eq!(numbers(store, of(TenantId::from_i64(3), None, 99)).await, Vec::<i64>::new());
     // The place to start from is exclusive and need not be a charge of this tenant.
     assert_eq!(numbers(store, of(TENANT, Some(7), 2)).await, [5, 3]);
     assert_eq!(numbers(store, of(TENANT, Some(8), 2)).await, [7, 5]);
@@ -84,15 +66,10 @@ pub async fn pages_stay_stable_while_charges_come<S: Store>(store: &Arc<S>) {
 
 pub async fn a_timeline_is_one_charge_in_order<S: Store>(store: &Arc<S>) {
     let steps = [3, 0, 4, 1, 2];
-    let all = steps.into_iter().fold(set(1), |set, step| {
-        set.insert(audit(1, step)).insert(audit(2, step + 10))
-    });
+    let all =
+        steps.into_iter().fold(set(1), |set, step| set.insert(audit(1, step)).insert(audit(2, step + 10)));
     commit(&**store, all).await;
-    let timeline = |charge, after, limit| Scan::Timeline {
-        charge: charge_id(charge),
-        after,
-        limit,
-    };
+    let timeline = |charge, after, limit| Scan::Timeline { charge: charge_id(charge), after, limit };
     let expected = |charge, steps: std::ops::Range<u64>| -> Vec<Row> {
         steps.map(|step| audit(charge, step).into()).collect()
     };
@@ -109,10 +86,7 @@ pub async fn a_timeline_is_one_charge_in_order<S: Store>(store: &Arc<S>) {
 pub async fn claims_by_what_they_made<S: Store>(store: &Arc<S>) {
     let all = [4, 1, 5, 3, 2].into_iter().map(claim);
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
-    let claims = |after: Option<i64>, limit| Scan::Claims {
-        after: after.map(charge_id),
-        limit,
-    };
+    let claims = |after: Option<i64>, limit| Scan::Claims { after: after.map(charge_id), limit };
     assert_eq!(numbers(store, claims(None, 99)).await, [1, 2, 3, 4, 5]);
     assert_eq!(numbers(store, claims(None, 2)).await, [1, 2]);
     assert_eq!(numbers(store, claims(Some(2), 2)).await, [3, 4]);
@@ -123,18 +97,9 @@ pub async fn charges_and_work_by_charge<S: Store>(store: &Arc<S>) {
     two_tenants(store).await;
     let all = [4, 1, 3].into_iter().map(outbox);
     commit(&**store, all.fold(set(2), ChangeSet::insert)).await;
-    let charges = |after: Option<i64>, limit| Scan::Charges {
-        after: after.map(charge_id),
-        limit,
-    };
-    let work = |after: Option<i64>, limit| Scan::Outbox {
-        after: after.map(charge_id),
-        limit,
-    };
-    assert_eq!(
-        numbers(store, charges(None, 99)).await,
-        (1..=14).collect::<Vec<_>>()
-    );
+    let charges = |after: Option<i64>, limit| Scan::Charges { after: after.map(charge_id), limit };
+    let work = |after: Option<i64>, limit| Scan::Outbox { after: after.map(charge_id), limit };
+    assert_eq!(numbers(store, charges(None, 99)).await, (1..=14).collect::<Vec<_>>());
     assert_eq!(numbers(store, charges(Some(3), 3)).await, [4, 5, 6]);
     assert_eq!(numbers(store, charges(Some(14), 3)).await, Vec::<i64>::new());
     assert_eq!(numbers(store, work(None, 99)).await, [1, 3, 4]);
@@ -146,17 +111,11 @@ pub async fn tenants_keys_and_slots_in_order<S: Store>(store: &Arc<S>) {
     for what in [Scan::Tenants, Scan::ApiKeys, Scan::Slots] {
         assert_eq!(scan(&**store, what).await, []);
     }
-    let tenants = ["b", "acme", "z-1", "a"]
-        .into_iter()
-        .zip(1..)
-        .map(|(name, id)| tenant(name, id));
+    let tenants = ["b", "acme", "z-1", "a"].into_iter().zip(1..).map(|(name, id)| tenant(name, id));
     let keys = (1..=5).map(api_key);
     let slots = [300, 2, 16_383, 0].into_iter().map(slot);
-    let rows: Vec<Row> = tenants
-        .map(Row::from)
-        .chain(keys.map(Row::from))
-        .chain(slots.map(Row::from))
-        .collect();
+    let rows: Vec<Row> =
+        tenants.map(Row::from).chain(keys.map(Row::from)).chain(slots.map(Row::from)).collect();
     commit(&**store, rows.iter().cloned().fold(set(1), ChangeSet::insert)).await;
     let of_kind = |kind: fn(&RowKey) -> bool| -> Vec<Row> {
         let mut rows: Vec<Row> = rows.iter().filter(|row| kind(&row.key())).cloned().collect();
@@ -174,19 +133,10 @@ pub async fn tenants_keys_and_slots_in_order<S: Store>(store: &Arc<S>) {
 
 pub async fn a_scan_tells_the_last_state<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(outbox(1))).await;
-    let succeeded = Charge {
-        status: Status::Succeeded,
-        revision: 2,
-        ..charge(1)
-    };
-    let settling = set(2)
-        .replace(succeeded.clone(), 1)
-        .remove(RowKey::Outbox(charge_id(1)), 1);
+    let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
+    let settling = set(2).replace(succeeded.clone(), 1).remove(RowKey::Outbox(charge_id(1)), 1);
     commit(&**store, settling).await;
     assert_eq!(scan(&**store, of(TENANT, None, 9)).await, [succeeded.into()]);
-    let work = Scan::Outbox {
-        after: None,
-        limit: 9,
-    };
+    let work = Scan::Outbox { after: None, limit: 9 };
     assert_eq!(scan(&**store, work).await, []);
 }

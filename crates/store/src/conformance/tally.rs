@@ -20,10 +20,7 @@ pub async fn an_empty_store_has_no_work<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn work_is_counted<S: Store>(store: &Arc<S>) {
-    let parked = |number, parked| Outbox {
-        parked: Some(parked),
-        ..work_due(number, 0)
-    };
+    let parked = |number, parked| Outbox { parked: Some(parked), ..work_due(number, 0) };
     let all = set(1)
         .insert(work_due(1, 1_000))
         .insert(work_due(2, 50_000))
@@ -31,30 +28,16 @@ pub async fn work_is_counted<S: Store>(store: &Arc<S>) {
         .insert(parked(4, Park::NoEvidence))
         .insert(parked(5, Park::AnswerDiffers));
     commit(&**store, all).await;
-    let expected = Tally {
-        pending: 3,
-        parked: 2,
-        stuck: 1,
-        lag_ms: 99_000,
-    };
+    let expected = Tally { pending: 3, parked: 2, stuck: 1, lag_ms: 99_000 };
     assert_eq!(tally(store, at(100_000)).await, expected);
-    let early = Tally {
-        stuck: 0,
-        lag_ms: 0,
-        ..expected
-    };
+    let early = Tally { stuck: 0, lag_ms: 0, ..expected };
     assert_eq!(tally(store, at(0)).await, early);
 }
 
 pub async fn a_minute_late_is_not_stuck_yet<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(work_due(1, 0))).await;
     for (ms, stuck) in [(59_999, 0), (60_000, 0), (60_001, 1)] {
-        let expected = Tally {
-            pending: 1,
-            parked: 0,
-            stuck,
-            lag_ms: ms,
-        };
+        let expected = Tally { pending: 1, parked: 0, stuck, lag_ms: ms };
         assert_eq!(tally(store, at(ms)).await, expected);
     }
 }

@@ -40,22 +40,11 @@ pub fn bodies() -> Vec<Vec<u8>> {
 /// Every state, with every optional part there and not.
 pub fn states() -> Vec<State> {
     let problem = Settled {
-        reply: Reply {
-            status: 402,
-            media: Media::Problem,
-            location: None,
-            body: bodies().concat().into(),
-        },
-        windows: Windows {
-            replay_until: at(7),
-            tombstone_until: Time::MAX,
-        },
+        reply: Reply { status: 402, media: Media::Problem, location: None, body: bodies().concat().into() },
+        windows: Windows { replay_until: at(7), tombstone_until: Time::MAX },
     };
     let mut far = lease(at(9));
-    far.holder = Holder {
-        slot: WORKER_SLOTS.saturating_sub(1),
-        epoch: u32::MAX,
-    };
+    far.holder = Holder { slot: WORKER_SLOTS.saturating_sub(1), epoch: u32::MAX };
     vec![
         State::InFlight(lease(at(0))),
         State::InFlight(far),
@@ -66,12 +55,8 @@ pub fn states() -> Vec<State> {
         State::Completed(problem.clone()),
         State::FailedTerminal(settled(b"", at(5))),
         State::FailedTerminal(problem),
-        State::Expired {
-            tombstone_until: at(6),
-        },
-        State::Expired {
-            tombstone_until: Time::MAX,
-        },
+        State::Expired { tombstone_until: at(6) },
+        State::Expired { tombstone_until: Time::MAX },
     ]
 }
 
@@ -117,38 +102,21 @@ pub fn charges() -> Vec<Charge> {
         ..plain.order.clone()
     };
     let failure = |code, decline_code: Option<&str>| {
-        Some(Failure {
-            code,
-            decline_code: decline_code.map(str::to_owned),
-        })
+        Some(Failure { code, decline_code: decline_code.map(str::to_owned) })
     };
     let variants = [
         (Status::Processing, None, None),
         (Status::RequiresCapture, Some("pi_1"), None),
         (Status::Succeeded, Some(HARD_TEXT), None),
-        (
-            Status::Failed,
-            Some(""),
-            failure(FailureCode::CardDeclined, Some("insufficient_funds")),
-        ),
+        (Status::Failed, Some(""), failure(FailureCode::CardDeclined, Some("insufficient_funds"))),
         (Status::Failed, None, failure(FailureCode::CardDeclined, None)),
         (Status::Failed, None, failure(FailureCode::GatewayRejected, None)),
-        (
-            Status::Failed,
-            None,
-            failure(FailureCode::GatewayUnauthorized, None),
-        ),
-        (
-            Status::Failed,
-            None,
-            failure(FailureCode::GatewayUnavailable, Some(HARD_TEXT)),
-        ),
+        (Status::Failed, None, failure(FailureCode::GatewayUnauthorized, None)),
+        (Status::Failed, None, failure(FailureCode::GatewayUnavailable, Some(HARD_TEXT))),
         (Status::Parked, Some("pi_2"), None),
     ];
     let orders = [plain.order.clone(), rich, odd];
-    let all = orders
-        .iter()
-        .flat_map(|order| variants.iter().map(move |variant| (order, variant)));
+    let all = orders.iter().flat_map(|order| variants.iter().map(move |variant| (order, variant)));
     (1..)
         .zip(all)
         .map(|(number, (order, (status, reference, failure)))| Charge {
@@ -177,15 +145,9 @@ pub fn work() -> Vec<Outbox> {
         first_sent_at: at(1),
         last_sent_at: at(2),
     };
-    let parks = [
-        None,
-        Some(Park::AnswerDiffers),
-        Some(Park::NoEvidence),
-        Some(Park::Contradiction),
-    ];
-    let all = parks
-        .into_iter()
-        .flat_map(|parked| [outbox(0).history, tried].map(|history| (parked, history)));
+    let parks = [None, Some(Park::AnswerDiffers), Some(Park::NoEvidence), Some(Park::Contradiction)];
+    let all =
+        parks.into_iter().flat_map(|parked| [outbox(0).history, tried].map(|history| (parked, history)));
     (1..)
         .zip(all)
         .map(|(number, (parked, history))| Outbox {
@@ -208,13 +170,8 @@ pub fn records() -> Vec<Record> {
         Kind::Settled,
         Kind::Parked,
     ];
-    let mut records: Vec<Record> = (0..)
-        .zip(kinds)
-        .map(|(step, kind)| Record {
-            kind,
-            ..audit(1, step)
-        })
-        .collect();
+    let mut records: Vec<Record> =
+        (0..).zip(kinds).map(|(step, kind)| Record { kind, ..audit(1, step) }).collect();
     records.push(Record {
         id: Ulid::from_bytes([0xff; 16]),
         subject: charge_id(i64::MAX),
@@ -226,45 +183,24 @@ pub fn records() -> Vec<Record> {
 
 /// Tenants of every key policy.
 pub fn tenants() -> Vec<Tenant> {
-    let policies = [
-        ("a", None),
-        ("acme-1_x", Some(KeyPolicy::Optional)),
-        ("zeta", Some(KeyPolicy::Required)),
-    ];
-    (1..)
-        .zip(policies)
-        .map(|(id, (name, key_policy))| Tenant {
-            key_policy,
-            ..tenant(name, id)
-        })
-        .collect()
+    let policies =
+        [("a", None), ("acme-1_x", Some(KeyPolicy::Optional)), ("zeta", Some(KeyPolicy::Required))];
+    (1..).zip(policies).map(|(id, (name, key_policy))| Tenant { key_policy, ..tenant(name, id) }).collect()
 }
 
 /// API keys of several scopes, revoked and not.
 pub fn api_keys() -> Vec<ApiKey> {
     let read = Scopes::parse("read").expect("a scope of the list");
-    let variants = [
-        (Scopes::DEFAULT, None),
-        (Scopes::ALL, Some(at(5))),
-        (read, Some(at(6))),
-        (read, None),
-    ];
+    let variants = [(Scopes::DEFAULT, None), (Scopes::ALL, Some(at(5))), (read, Some(at(6))), (read, None)];
     (1..)
         .zip(variants)
-        .map(|(number, (scopes, revoked_at))| ApiKey {
-            scopes,
-            revoked_at,
-            ..api_key(number)
-        })
+        .map(|(number, (scopes, revoked_at))| ApiKey { scopes, revoked_at, ..api_key(number) })
         .collect()
 }
 
 /// The first and the last slot.
 pub fn slots() -> Vec<Slot> {
-    let last = Slot {
-        epoch: u32::MAX,
-        ..slot(WORKER_SLOTS.saturating_sub(1))
-    };
+    let last = Slot { epoch: u32::MAX, ..slot(WORKER_SLOTS.saturating_sub(1)) };
     vec![slot(0), last]
 }
 

@@ -111,10 +111,5 @@ pub fn decide(
         created_at: now,
         revision: 1,
     };
-    Opening {
-        claim,
-        charge,
-        outbox,
-        audit,
-    }
+    Opening { claim, charge, outbox, audit }
 }

@@ -66,13 +66,8 @@ pub enum Status {
     Parked,
 }
 
-const STATUSES: [Status; 5] = [
-    Status::Processing,
-    Status::RequiresCapture,
-    Status::Succeeded,
-    Status::Failed,
-    Status::Parked,
-];
+const STATUSES: [Status; 5] =
+    [Status::Processing, Status::RequiresCapture, Status::Succeeded, Status::Failed, Status::Parked];
 
 impl Status {
     /// The word clients see.
@@ -94,9 +89,8 @@ impl Status {
     /// Whether a charge may move from here to `next`: what every store holds against every writer.
     pub const fn may_become(self, next: Status) -> bool {
         match self {
-            Status::Processing => true,
             // A human, or late evidence, may settle a parked charge either way.
-            Status::Parked => true,
+            Status::Processing | Status::Parked => true,
             Status::RequiresCapture => matches!(next, Status::RequiresCapture),
             Status::Succeeded => matches!(next, Status::Succeeded),
             Status::Failed => matches!(next, Status::Failed),

@@ -17,8 +17,10 @@ pub enum Next {
     Park(Park),
 }
 
-/// Server errors in a row after which a provider that stores its errors is asked instead of called again.
+/// Server errors after which a provider that stores its errors is asked every other time.
 const ERRORS_BEFORE_QUERY: u32 = 2;
+/// Server errors after which it is only asked: every further call would put off the moment when "not found" is proof.
+const ERRORS_BEFORE_SILENCE: u32 = 6;
 
 /// Decides the next thing to do for `outbox` at `now`. `attempt` counts the claim's attempts.
 pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> Next {
@@ -31,22 +33,16 @@ pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> Next {
     }
     // Something may have been executed: from here on a call must be one the provider recognises as the same.
     if recognised(rules, history, now) {
-        let stuck = rules.stores_errors && history.server_errors >= ERRORS_BEFORE_QUERY;
-        return if stuck && rules.queryable && attempt % 2 == 0 {
-            Next::Query
-        } else {
-            Next::Call
-        };
+        let asks = rules.stores_errors && rules.queryable;
+        let stuck = asks && history.server_errors >= ERRORS_BEFORE_QUERY;
+        let silent = asks && history.server_errors >= ERRORS_BEFORE_SILENCE;
+        return if silent || (stuck && attempt.is_multiple_of(2)) { Next::Query } else { Next::Call };
     }
     if !rules.queryable {
         return Next::Park(Park::NoEvidence);
     }
     let quiet_at = quiescent_at(rules, history);
-    if now < quiet_at {
-        Next::Wait(quiet_at)
-    } else {
-        Next::Query
-    }
+    if now < quiet_at { Next::Wait(quiet_at) } else { Next::Query }
 }
 
 /// Whether a repeated call is sure to be recognised: well inside the window, and not one the provider would
@@ -61,11 +57,7 @@ fn recognised(rules: &Rules, history: &History, now: Time) -> bool {
 
 /// From this instant on, "not found" is proof: nothing can still arrive, and every effect is visible.
 pub fn quiescent_at(rules: &Rules, history: &History) -> Time {
-    history
-        .last_sent_at
-        .plus(rules.late_delivery)
-        .plus(rules.query_lag)
-        .plus(Span::from_ms(1))
+    history.last_sent_at.plus(rules.late_delivery).plus(rules.query_lag).plus(Span::from_ms(1))
 }
 
 #[cfg(test)]
@@ -92,10 +84,7 @@ mod tests {
             charge: ChargeId::from_i64(1),
             claim: ClaimId::from_digest(Digest::from_bytes([0; 32])),
             tenant: TenantId::from_i64(1),
-            provider: Pinned {
-                profile: "stripe".into(),
-                endpoint: "http://p".into(),
-            },
+            provider: Pinned { profile: "stripe".into(), endpoint: "http://p".into() },
             due_at: Time::EPOCH,
             created_at: Time::EPOCH,
             history,
@@ -135,14 +124,16 @@ mod tests {
         let stuck = outbox(sent(true, 2));
         assert_eq!(next(&STRIPE, &stuck, 3, at(1)), Next::Call);
         assert_eq!(next(&STRIPE, &stuck, 4, at(1)), Next::Query);
+        assert_eq!(
+            next(&STRIPE, &outbox(sent(true, 6)), 3, at(1)),
+            Next::Query,
+            "and after six errors it is only asked"
+        );
     }
 
     #[test]
     fn without_deduplication_nothing_is_asked_before_quiescence() {
-        let rules = Rules {
-            dedup_window: None,
-            ..STRIPE
-        };
+        let rules = Rules { dedup_window: None, ..STRIPE };
         let quiet = Time::EPOCH.plus(Span::from_ms(120_001));
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), Next::Wait(quiet));
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, quiet), Next::Query);
@@ -150,25 +141,14 @@ mod tests {
 
     #[test]
     fn a_provider_that_reexecutes_errors_is_not_called_after_one() {
-        let rules = Rules {
-            reexecutes_errors: true,
-            stores_errors: false,
-            ..STRIPE
-        };
+        let rules = Rules { reexecutes_errors: true, stores_errors: false, ..STRIPE };
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), Next::Call);
         assert_eq!(next(&rules, &outbox(sent(true, 1)), 2, at(3)), Next::Query);
     }
 
     #[test]
     fn without_any_evidence_a_human_is_called() {
-        let rules = Rules {
-            dedup_window: None,
-            queryable: false,
-            ..STRIPE
-        };
-        assert_eq!(
-            next(&rules, &outbox(sent(true, 0)), 2, at(1)),
-            Next::Park(Park::NoEvidence)
-        );
+        let rules = Rules { dedup_window: None, queryable: false, ..STRIPE };
+        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), Next::Park(Park::NoEvidence));
     }
 }

@@ -28,11 +28,8 @@ pub fn take_over(
 ) -> Result<Resumption, IllegalMove> {
     let lease = policy.grant(holder, now);
     let resumed = claim.on(Event::TakenOver(lease))?;
-    let mut outbox = Outbox {
-        due_at: lease.until,
-        revision: outbox.revision.saturating_add(1),
-        ..outbox.clone()
-    };
+    let mut outbox =
+        Outbox { due_at: lease.until, revision: outbox.revision.saturating_add(1), ..outbox.clone() };
     let abandoned = match claim.state {
         State::InFlight(old) | State::Uncertain(Hold::Held(old)) => Some(old),
         State::FailedRetry { .. }
@@ -54,9 +51,5 @@ pub fn take_over(
         kind: Kind::TakenOver,
         detail: format!("from={} attempt={}", claim.state.name(), resumed.attempts),
     };
-    Ok(Resumption {
-        claim: resumed,
-        outbox,
-        audit,
-    })
+    Ok(Resumption { claim: resumed, outbox, audit })
 }

@@ -9,7 +9,8 @@ use crate::outbox::{Outbox, Park};
 use crate::payments::provider::{Approval, Cause, Fault, Found, Outcome, Rules};
 use crate::types::time::{Span, Time};
 
-/// What follows from an attempt.
+/// What follows from an attempt. An outbox row in it says what is known; when it is due and its revision are the
+/// caller's to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The charge is done; its answer is stored as completed.
@@ -55,14 +56,15 @@ pub struct Attempt<'a> {
 }
 
 /// Judges the outcome of a call.
-pub fn judge_outcome(attempt: Attempt<'_>, outcome: &Outcome) -> Verdict {
+pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &Outcome) -> Verdict {
     match outcome {
         Outcome::Approved(approval) => approved(attempt, approval),
+        Outcome::Declined(_) if decline_is_one_of_several(attempt, rules) => {
+            Verdict::Doubt { not_before: attempt.now, outbox: attempt.outbox.clone() }
+        }
         Outcome::Declined(decline) => {
-            let failure = Failure {
-                code: FailureCode::CardDeclined,
-                decline_code: decline.decline_code.clone(),
-            };
+            let failure =
+                Failure { code: FailureCode::CardDeclined, decline_code: decline.decline_code.clone() };
             fail(attempt, failure, decline.reference.clone())
         }
         // A rejection answers this call only: an earlier one under the same key may have been executed.
@@ -72,14 +74,7 @@ pub fn judge_outcome(attempt: Attempt<'_>, outcome: &Outcome) -> Verdict {
                 Fault::Request => FailureCode::GatewayRejected,
                 Fault::Credentials => FailureCode::GatewayUnauthorized,
             };
-            fail(
-                attempt,
-                Failure {
-                    code,
-                    decline_code: None,
-                },
-                None,
-            )
+            fail(attempt, Failure { code, decline_code: None }, None)
         }
         Outcome::Busy { retry_after } => without_effect(attempt, retry_after.unwrap_or(Span::ZERO)),
         Outcome::NotSent => without_effect(attempt, Span::ZERO),
@@ -91,11 +86,8 @@ pub fn judge_outcome(attempt: Attempt<'_>, outcome: &Outcome) -> Verdict {
 pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &Found) -> Verdict {
     match found {
         Found::Payment(outcome @ (Outcome::Approved(_) | Outcome::Declined(_))) => {
-            judge_outcome(attempt, outcome)
+            judge_outcome(attempt, rules, outcome)
         }
-        Found::Payment(
-            Outcome::Rejected(_) | Outcome::Busy { .. } | Outcome::NotSent | Outcome::Unknown(_),
-        ) => doubt(attempt, Cause::InProgress),
         Found::Several => park(attempt, Park::Contradiction),
         Found::Nothing if attempt.now >= quiescent_at(rules, &attempt.outbox.history) => {
             // Proof: nothing was executed and nothing can still arrive. A fresh key leaves stored errors behind.
@@ -105,20 +97,23 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &Found) -> Verdic
             outbox.history.first_sent_at = attempt.now;
             outbox.history.last_sent_at = attempt.now;
             outbox.history.unknown = false;
-            Verdict::Doubt {
-                not_before: attempt.now,
-                outbox,
-            }
+            Verdict::Doubt { not_before: attempt.now, outbox }
         }
-        Found::Nothing => Verdict::Doubt {
-            not_before: attempt.now,
-            outbox: attempt.outbox.clone(),
-        },
-        Found::Unclear(_) => Verdict::Doubt {
-            not_before: attempt.now,
-            outbox: attempt.outbox.clone(),
-        },
+        // It is there but not at its end, or it is not visible yet, or the question was not answered.
+        Found::Payment(
+            Outcome::Rejected(_) | Outcome::Busy { .. } | Outcome::NotSent | Outcome::Unknown(_),
+        )
+        | Found::Nothing
+        | Found::Unclear(_) => Verdict::Doubt { not_before: attempt.now, outbox: attempt.outbox.clone() },
     }
+}
+
+/// Where the provider may execute a repeated call on its own, a decline speaks for that call only: an earlier one may
+/// still arrive and be approved until the provider is quiescent.
+fn decline_is_one_of_several(attempt: Attempt<'_>, rules: &Rules) -> bool {
+    let history = &attempt.outbox.history;
+    let repeats = rules.dedup_window.is_none() || rules.reexecutes_errors;
+    history.unknown && repeats && attempt.now < quiescent_at(rules, history)
 }
 
 fn approved(attempt: Attempt<'_>, approval: &Approval) -> Verdict {
@@ -126,18 +121,11 @@ fn approved(attempt: Attempt<'_>, approval: &Approval) -> Verdict {
     let same = approval.amount_minor == order.amount.minor()
         && approval.asset == Some(order.amount.asset())
         && approval.captured == order.capture
-        && approval
-            .payment
-            .as_deref()
-            .is_none_or(|payment| payment == attempt.reference);
+        && approval.payment.as_deref().is_none_or(|payment| payment == attempt.reference);
     if !same {
         return park_with(attempt, Park::AnswerDiffers, Some(approval.reference.clone()));
     }
-    let status = if approval.captured {
-        Status::Succeeded
-    } else {
-        Status::RequiresCapture
-    };
+    let status = if approval.captured { Status::Succeeded } else { Status::RequiresCapture };
     Verdict::Complete(Charge {
         status,
         provider_reference: Some(approval.reference.clone()),
@@ -161,10 +149,7 @@ fn fail(attempt: Attempt<'_>, failure: Failure, reference: Option<String>) -> Ve
 pub fn held_back(attempt: Attempt<'_>, at_least: Span) -> Verdict {
     let outbox = attempt.outbox.clone();
     if outbox.history.unknown {
-        return Verdict::Doubt {
-            not_before: attempt.now.plus(at_least),
-            outbox,
-        };
+        return Verdict::Doubt { not_before: attempt.now.plus(at_least), outbox };
     }
     Verdict::Retry { at_least, outbox }
 }
@@ -174,20 +159,10 @@ fn without_effect(attempt: Attempt<'_>, at_least: Span) -> Verdict {
     outbox.history.idle_calls = outbox.history.idle_calls.saturating_add(1);
     if outbox.history.unknown {
         // An earlier attempt may have charged: this one only taught us to wait.
-        return Verdict::Doubt {
-            not_before: attempt.now.plus(at_least),
-            outbox,
-        };
+        return Verdict::Doubt { not_before: attempt.now.plus(at_least), outbox };
     }
     if outbox.history.idle_calls >= attempt.attempts_max {
-        return fail(
-            attempt,
-            Failure {
-                code: FailureCode::GatewayUnavailable,
-                decline_code: None,
-            },
-            None,
-        );
+        return fail(attempt, Failure { code: FailureCode::GatewayUnavailable, decline_code: None }, None);
     }
     Verdict::Retry { at_least, outbox }
 }
@@ -200,10 +175,7 @@ fn doubt(attempt: Attempt<'_>, cause: Cause) -> Verdict {
         Cause::ServerError => outbox.history.server_errors.saturating_add(1),
         Cause::Timeout | Cause::Cut | Cause::InProgress | Cause::Unreadable => outbox.history.server_errors,
     };
-    Verdict::Doubt {
-        not_before: attempt.now,
-        outbox,
-    }
+    Verdict::Doubt { not_before: attempt.now, outbox }
 }
 
 fn park(attempt: Attempt<'_>, reason: Park) -> Verdict {
@@ -219,11 +191,7 @@ fn park_with(attempt: Attempt<'_>, reason: Park, reference: Option<String>) -> V
     };
     Verdict::Park {
         charge,
-        outbox: Outbox {
-            parked: Some(reason),
-            due_at: Time::MAX,
-            ..attempt.outbox.clone()
-        },
+        outbox: Outbox { parked: Some(reason), due_at: Time::MAX, ..attempt.outbox.clone() },
     }
 }
 

@@ -8,40 +8,15 @@ fn number(text: &str) -> Decimal {
 #[test]
 fn spellings_of_one_value_are_equal() {
     for (spellings, canonical) in [
-        (
-            &[
-                "100",
-                "100.0",
-                "1e2",
-                "1.00E+2",
-                "0.001e5",
-                "1000e-1",
-                "1e0000000002",
-            ][..],
-            "100",
-        ),
-        (
-            &[
-                "0",
-                "-0",
-                "0.0",
-                "-0.00",
-                "0e9",
-                "0E-9",
-                "0.0e99999999999999999999",
-            ],
-            "0",
-        ),
+        (&["100", "100.0", "1e2", "1.00E+2", "0.001e5", "1000e-1", "1e0000000002"][..], "100"),
+        (&["0", "-0", "0.0", "-0.00", "0e9", "0E-9", "0.0e99999999999999999999"], "0"),
         (&["-12.5", "-12.50", "-125e-1", "-0.125e2"], "-12.5"),
         (&["0.000001", "1e-6", "0.1e-5"], "0.000001"),
         (&["0.0000001", "1e-7", "10e-8"], "1e-7"),
         (&["-0.000000125", "-1.25e-7"], "-1.25e-7"),
         (&["100000000000000000000", "1e20"], "100000000000000000000"),
         (&["1000000000000000000000", "1e21", "1E+21"], "1e+21"),
-        (
-            &["123456789012345678901.5", "1234567890123456789015e-1"],
-            "123456789012345678901.5",
-        ),
+        (&["123456789012345678901.5", "1234567890123456789015e-1"], "123456789012345678901.5"),
         (&["1234567890123456789012.5"], "1.2345678901234567890125e+21"),
         (&["1e400", "0.1e401"], "1e+400"),
         (&["1e9999", "0.01e10001", "1000e9996"], "1e+9999"),
@@ -152,34 +127,21 @@ fn bounds_are_on_the_value_and_named() {
     assert!(Decimal::parse(&most).is_ok());
     assert!(Decimal::parse(&format!("{most}00.00")).is_ok());
     assert!(Decimal::parse(&format!("0.00{most}")).is_ok());
-    for text in [
-        format!("{most}7"),
-        format!("{most}.7"),
-        format!("0.{most}7"),
-        format!("{most}7e5"),
-    ] {
+    for text in [format!("{most}7"), format!("{most}.7"), format!("0.{most}7"), format!("{most}7e5")] {
         assert_eq!(Decimal::parse(&text), Err(DecimalError::Digits), "{text}");
     }
     assert!(DecimalError::Digits.to_string().contains("400"));
 
     let zeros = "0".repeat(10_000);
-    for text in [
-        "1e10000",
-        "10e9999",
-        "1e-10000",
-        "0.1e-9999",
-        "1e99999999999999999999",
-        "-1e-99999999999999999999",
-    ] {
+    for text in
+        ["1e10000", "10e9999", "1e-10000", "0.1e-9999", "1e99999999999999999999", "-1e-99999999999999999999"]
+    {
         assert_eq!(Decimal::parse(text), Err(DecimalError::Exponent), "{text}");
     }
     for text in [format!("1{zeros}"), format!("0.{zeros}1")] {
         assert_eq!(Decimal::parse(&text), Err(DecimalError::Exponent));
     }
-    assert_eq!(
-        Decimal::parse(&format!("1{zeros}e-10000")),
-        Ok(Decimal::from_i64(1))
-    );
+    assert_eq!(Decimal::parse(&format!("1{zeros}e-10000")), Ok(Decimal::from_i64(1)));
     assert!(DecimalError::Exponent.to_string().contains("9999"));
 }
 

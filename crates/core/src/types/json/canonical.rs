@@ -51,10 +51,7 @@ pub fn canonical(value: &Json, out: &mut Vec<u8>) {
 fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(index) = rest
-        .iter()
-        .position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f))
-    {
+    while let Some(index) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
         let (plain, special) = rest.split_at_checked(index).unwrap_or_default();
         out.extend_from_slice(plain);
         rest = match special {

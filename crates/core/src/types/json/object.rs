@@ -33,10 +33,7 @@ enum Place {
 impl Object {
     /// An object without members.
     pub const fn new() -> Object {
-        Object {
-            members: Vec::new(),
-            by_key: Vec::new(),
-        }
+        Object { members: Vec::new(), by_key: Vec::new() }
     }
 
     /// Appends a member.
@@ -102,14 +99,10 @@ impl Object {
             };
         }
         let name_at = |position: usize| self.members.get(position).map(|(name, _)| name.as_str());
-        match self
-            .by_key
-            .binary_search_by(|position| name_at(*position).cmp(&Some(key)))
-        {
-            Ok(slot) => self
-                .by_key
-                .get(slot)
-                .map_or(Place::Vacant { slot }, |position| Place::Member(*position)),
+        match self.by_key.binary_search_by(|position| name_at(*position).cmp(&Some(key))) {
+            Ok(slot) => {
+                self.by_key.get(slot).map_or(Place::Vacant { slot }, |position| Place::Member(*position))
+            }
             Err(slot) => Place::Vacant { slot },
         }
     }

@@ -38,18 +38,9 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 pub(super) fn parse(input: &[u8]) -> Result<Json, ParseError> {
-    let mut parser = Parser {
-        input,
-        at: 0,
-        items: 0,
-        stack: Vec::new(),
-        in_item: false,
-    };
+    let mut parser = Parser { input, at: 0, items: 0, stack: Vec::new(), in_item: false };
     if input.starts_with(b"\xef\xbb\xbf") {
-        return Err(parser.fail(
-            0,
-            "the body starts with a byte order mark; send UTF-8 without one",
-        ));
+        return Err(parser.fail(0, "the body starts with a byte order mark; send UTF-8 without one"));
     }
     parser.document()
 }
@@ -128,19 +119,14 @@ impl Parser<'_> {
             self.advance(word.len());
             Ok(Some(value))
         } else {
-            Err(self.fail(
-                self.at,
-                format!("not a JSON value; did you mean {word}? Texts need double quotes"),
-            ))
+            Err(self
+                .fail(self.at, format!("not a JSON value; did you mean {word}? Texts need double quotes")))
         }
     }
 
     fn open(&mut self, container: Container) -> Result<Option<Json>, ParseError> {
         if self.stack.len() >= DEPTH_MAX {
-            return Err(self.fail(
-                self.at,
-                format!("nested too deep; keep within {DEPTH_MAX} levels"),
-            ));
+            return Err(self.fail(self.at, format!("nested too deep; keep within {DEPTH_MAX} levels")));
         }
         self.advance(1);
         self.skip_space();
@@ -225,10 +211,9 @@ impl Parser<'_> {
         self.skip_space();
         match self.byte() {
             None => Ok(value),
-            Some(_) => Err(self.fail(
-                self.at,
-                "bytes after the end of the value; send exactly one JSON value",
-            )),
+            Some(_) => {
+                Err(self.fail(self.at, "bytes after the end of the value; send exactly one JSON value"))
+            }
         }
     }
 
@@ -256,10 +241,7 @@ impl Parser<'_> {
             Some(byte @ b'!'..=b'~') => format!("found '{}'", char::from(byte)),
             Some(byte) => format!("found byte 0x{byte:02x}"),
         };
-        self.fail(
-            self.at,
-            format!("expected {expected} but {found}; send valid JSON (RFC 8259)"),
-        )
+        self.fail(self.at, format!("expected {expected} but {found}; send valid JSON (RFC 8259)"))
     }
 
     fn fail(&self, offset: usize, message: impl Into<String>) -> ParseError {
@@ -274,22 +256,14 @@ impl Parser<'_> {
                 break;
             }
         }
-        ParseError {
-            offset,
-            pointer,
-            message: message.into(),
-        }
+        ParseError { offset, pointer, message: message.into() }
     }
 }
 
 /// Appends one RFC 6901 reference token, if the pointer stays within its bound.
 fn extend(pointer: &mut String, token: &str) -> bool {
     let escapes = token.bytes().filter(|byte| matches!(byte, b'~' | b'/')).count();
-    let length = pointer
-        .len()
-        .saturating_add(token.len())
-        .saturating_add(escapes)
-        .saturating_add(1);
+    let length = pointer.len().saturating_add(token.len()).saturating_add(escapes).saturating_add(1);
     if length > POINTER_BYTES_MAX {
         return false;
     }

@@ -32,11 +32,7 @@ fn check_canonical(input: &str, expected: &str) {
 #[track_caller]
 fn check_refused(input: impl AsRef<[u8]>, offset: usize, pointer: &str, says: &str) {
     let error = Json::parse(input.as_ref()).expect_err("refused");
-    assert_eq!(
-        (error.offset, error.pointer.as_str()),
-        (offset, pointer),
-        "{error}"
-    );
+    assert_eq!((error.offset, error.pointer.as_str()), (offset, pointer), "{error}");
     assert!(error.message.contains(says), "{error}");
 }
 
@@ -48,14 +44,9 @@ fn values_are_read() {
     assert_eq!(read("-12.50"), Json::Number(Decimal::parse("-12.5").unwrap()));
     assert_eq!(read("[ ]"), Json::Array(vec![]));
     assert_eq!(read("{ }"), object([]));
-    assert_eq!(
-        read("[1 , [ ] ,\"a\"]"),
-        Json::Array(vec![read("1"), read("[]"), text("a")])
-    );
+    assert_eq!(read("[1 , [ ] ,\"a\"]"), Json::Array(vec![read("1"), read("[]"), text("a")]));
     let value = read(r#"{"b": {"x": [null]}, "a": 1}"#);
-    let Json::Object(value) = value else {
-        panic!("an object")
-    };
+    let Json::Object(value) = value else { panic!("an object") };
     assert_eq!(value.get("b"), Some(&read(r#"{"x":[null]}"#)));
     assert_eq!(value.get("c"), None);
     assert_eq!(value.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["b", "a"]);
@@ -63,10 +54,7 @@ fn values_are_read() {
 
 #[test]
 fn escapes_are_resolved() {
-    assert_eq!(
-        read(r#""\"\\\/\b\f\n\r\t\u0000\u00E9\u20ac""#),
-        text("\"\\/\u{8}\u{c}\n\r\t\0é€")
-    );
+    assert_eq!(read(r#""\"\\\/\b\f\n\r\t\u0000\u00E9\u20ac""#), text("\"\\/\u{8}\u{c}\n\r\t\0é€"));
     assert_eq!(read(r#""a\ud83d\uDE00z""#), text("a😀z"));
     assert_eq!(read(r#""\ud800\udc00\udbff\udfff""#), text("\u{10000}\u{10ffff}"));
     assert_eq!(read("\"é€😀\u{7f}\u{feff}\""), text("é€😀\u{7f}\u{feff}"));
@@ -113,15 +101,9 @@ fn broken_strings_are_refused() {
     check_refused(r#""\u12""#, 1, "", "four hexadecimal digits");
     check_refused(r#""\u+123""#, 1, "", "four hexadecimal digits");
     check_refused(r#""\ud800\u12""#, 1, "", "four hexadecimal digits");
-    for half in [
-        r"\ud800",
-        r"\udbffx",
-        r"\udc00",
-        r"\ud800\n",
-        r"\ud800\ud800",
-        r"\udc00\ud800",
-        r"\ud800\u0041",
-    ] {
+    for half in
+        [r"\ud800", r"\udbffx", r"\udc00", r"\ud800\n", r"\ud800\ud800", r"\udc00\ud800", r"\ud800\u0041"]
+    {
         check_refused(format!(r#"{{"k":"{half}"}}"#), 6, "/k", "surrogate");
     }
     for (broken, at) in [
@@ -145,15 +127,9 @@ fn a_key_twice_is_refused_after_unescaping() {
     check_refused(r#"{"a/b~":1,"\u0061\/b~":2}"#, 10, "/a~1b~0", "twice");
     check_refused(r#"[0,{"x":{"":1,"":2}}]"#, 14, "/1/x/", "twice");
     // Composed and decomposed are two keys: Unicode is not normalised.
-    assert_eq!(
-        bytes(&read(r#"{"e\u0301":1,"\u00e9":2}"#)),
-        "{\"e\u{301}\":1,\"é\":2}".as_bytes()
-    );
+    assert_eq!(bytes(&read(r#"{"e\u0301":1,"\u00e9":2}"#)), "{\"e\u{301}\":1,\"é\":2}".as_bytes());
     for twice in ["key-0", "key-7", "key-99"] {
-        let members = (0..100)
-            .map(|index| format!(r#""key-{index}":0,"#))
-            .collect::<Vec<_>>()
-            .concat();
+        let members = (0..100).map(|index| format!(r#""key-{index}":0,"#)).collect::<Vec<_>>().concat();
         let body = format!(r#"{{{members}"{twice}":1}}"#);
         check_refused(&body, members.len() + 1, &format!("/{twice}"), "twice");
     }
@@ -161,21 +137,11 @@ fn a_key_twice_is_refused_after_unescaping() {
 
 #[test]
 fn errors_point_to_the_value() {
-    check_refused(
-        r#"{"a":[0,{"b/c~d":[[],x]}]}"#,
-        21,
-        "/a/1/b~1c~0d/1",
-        "expected a value",
-    );
+    check_refused(r#"{"a":[0,{"b/c~d":[[],x]}]}"#, 21, "/a/1/b~1c~0d/1", "expected a value");
     check_refused(r#"{"a":{"b":1},"c":?}"#, 17, "/c", "found '?'");
     check_refused("[[1],[2}]", 7, "/1", "a comma or ']'");
     let long = "k".repeat(POINTER_BYTES_MAX);
-    check_refused(
-        format!(r#"{{"a":{{"{long}":{{"b":x}}}}}}"#),
-        long.len() + 14,
-        "/a",
-        "expected a value",
-    );
+    check_refused(format!(r#"{{"a":{{"{long}":{{"b":x}}}}}}"#), long.len() + 14, "/a", "expected a value");
     let error = Json::parse(b"[1").unwrap_err();
     assert_eq!(error.to_string(), format!("byte 2, at \"\": {}", error.message));
 }
@@ -188,18 +154,8 @@ fn depth_is_bounded() {
     check_refused(nested(DEPTH_MAX + 1), DEPTH_MAX, &pointer, "64 levels");
     check_refused(nested(100_000), DEPTH_MAX, &pointer, "64 levels");
     check_refused("[".repeat(1 << 20), DEPTH_MAX, &pointer, "64 levels");
-    check_refused(
-        r#"{"":"#.repeat(100_000),
-        DEPTH_MAX * 4,
-        &"/".repeat(DEPTH_MAX),
-        "64 levels",
-    );
-    check_refused(
-        r#"[{"a":"#.repeat(100_000),
-        DEPTH_MAX * 3,
-        &"/0/a".repeat(DEPTH_MAX / 2),
-        "64 levels",
-    );
+    check_refused(r#"{"":"#.repeat(100_000), DEPTH_MAX * 4, &"/".repeat(DEPTH_MAX), "64 levels");
+    check_refused(r#"[{"a":"#.repeat(100_000), DEPTH_MAX * 3, &"/0/a".repeat(DEPTH_MAX / 2), "64 levels");
 }
 
 #[test]
@@ -224,19 +180,14 @@ fn large_objects_find_every_key() {
             .join(",")
     );
     let body = body.replace(r#""00000":0"#, r#""00000":1"#);
-    let Json::Object(large) = read(&body) else {
-        panic!("an object")
-    };
+    let Json::Object(large) = read(&body) else { panic!("an object") };
     assert_eq!(large.len(), ITEMS_MAX);
     assert!(large.iter().map(|(key, _)| key.to_owned()).eq(keys()));
     assert_eq!(large.get("00042"), Some(&read("2")));
     assert_eq!(large.get("42"), None);
     assert_eq!(large.clone(), large);
     let mut more = large.clone();
-    assert_eq!(
-        more.insert("00042".into(), Json::Null),
-        Err(DuplicateKey { key: "00042".into() })
-    );
+    assert_eq!(more.insert("00042".into(), Json::Null), Err(DuplicateKey { key: "00042".into() }));
     assert_eq!(more, large);
     more.insert("42".into(), Json::Null).unwrap();
     assert_ne!(more, large);
@@ -248,18 +199,8 @@ fn numbers_keep_every_digit_and_their_bounds() {
     assert_eq!(read("1e400"), read("10e399"));
     let most = "9".repeat(400);
     assert_eq!(bytes(&read(&most)).len(), "9.e+399".len() + 399);
-    check_refused(
-        format!(r#"{{"amount":{most}9}}"#),
-        10,
-        "/amount",
-        "400 significant digits",
-    );
-    check_refused(
-        format!("[{}]", "9".repeat(1 << 20)),
-        1,
-        "/0",
-        "400 significant digits",
-    );
+    check_refused(format!(r#"{{"amount":{most}9}}"#), 10, "/amount", "400 significant digits");
+    check_refused(format!("[{}]", "9".repeat(1 << 20)), 1, "/0", "400 significant digits");
     check_refused("[1e10000]", 1, "/0", "9999");
     check_refused(format!("[1e{}]", "9".repeat(1 << 20)), 1, "/0", "9999");
 }
@@ -267,10 +208,7 @@ fn numbers_keep_every_digit_and_their_bounds() {
 #[test]
 fn the_canonical_form() {
     check_canonical(" [ null , true,false ] ", "[null,true,false]");
-    check_canonical(
-        r#"{"b":1,"a":{"d":[],"c":{}},"":0}"#,
-        r#"{"":0,"a":{"c":{},"d":[]},"b":1}"#,
-    );
+    check_canonical(r#"{"b":1,"a":{"d":[],"c":{}},"":0}"#, r#"{"":0,"a":{"c":{},"d":[]},"b":1}"#);
     // By UTF-8 bytes, U+FF61 is before U+10000; by UTF-16 units it is after.
     check_canonical(
         "{\"\u{10000}\":1,\"\u{ff61}\":2,\"a\":3,\"B\":4}",
@@ -278,10 +216,7 @@ fn the_canonical_form() {
     );
     check_canonical(r#"{"a\u0000":1,"a":2}"#, r#"{"a":2,"a\u0000":1}"#);
     check_canonical("[1.0,1e2,-0,1E-7,12.50]", "[1,100,0,1e-7,12.5]");
-    check_canonical(
-        r#""\/\u0041\b\n\u001F\u007f\"\\\u00e9""#,
-        "\"/A\\u0008\\u000a\\u001f\u{7f}\\\"\\\\é\"",
-    );
+    check_canonical(r#""\/\u0041\b\n\u001F\u007f\"\\\u00e9""#, "\"/A\\u0008\\u000a\\u001f\u{7f}\\\"\\\\é\"");
     check_canonical("\"e\u{301}\"", "\"e\u{301}\"");
 }
 

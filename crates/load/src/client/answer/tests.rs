@@ -17,13 +17,7 @@ fn reads_a_charge() {
     assert_eq!(answer.head.status, 201);
     assert!(answer.head.replayed && !answer.head.closes && answer.is_success());
     assert_eq!(answer.body(), b"{\"a\":1}");
-    let kept: Vec<&[u8]> = answer
-        .head
-        .kept
-        .iter()
-        .flatten()
-        .map(|span| answer.cut(*span))
-        .collect();
+    let kept: Vec<&[u8]> = answer.head.kept.iter().flatten().map(|span| answer.cut(*span)).collect();
     assert_eq!(kept, [b"application/json".as_slice(), b"/v1/charges/ch_1", b"t"]);
 }
 
@@ -47,9 +41,7 @@ fn reads_odd_heads() {
         b"!"
     );
     assert!(
-        !whole(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nidempotent-replayed: false\r\n\r\n")
-            .head
-            .replayed
+        !whole(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nidempotent-replayed: false\r\n\r\n").head.replayed
     );
 }
 
@@ -66,28 +58,13 @@ fn refuses_what_is_no_answer() {
         (b"HTTP/1.1 200 OK\n\n", Malformed::HeaderLine),
         (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", Malformed::HeaderLine),
         (b"HTTP/1.1 200 OK\r\n: x\r\n\r\n", Malformed::HeaderLine),
-        (
-            b"HTTP/1.1 200 OK\r\na: b\r\n folded: c\r\n\r\n",
-            Malformed::HeaderLine,
-        ),
+        (b"HTTP/1.1 200 OK\r\na: b\r\n folded: c\r\n\r\n", Malformed::HeaderLine),
         (b"HTTP/1.1 200 OK\r\n\r\n", Malformed::NoLength),
         (b"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", Malformed::Length),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-            Malformed::Length,
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            Malformed::Length,
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-            Malformed::BodyTooLong,
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            Malformed::Chunked,
-        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Malformed::Length),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", Malformed::Length),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n", Malformed::BodyTooLong),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Malformed::Chunked),
     ] {
         assert_eq!(Head::scan(bytes), Err(why), "{}", String::from_utf8_lossy(bytes));
     }
@@ -101,10 +78,7 @@ fn refuses_a_head_that_does_not_end() {
         lines.extend_from_slice(b"x-filler: 0123456789012345678901234567890123456789\r\n");
     }
     assert_eq!(Head::scan(&lines), Err(Malformed::HeadTooLong));
-    assert_eq!(
-        Head::scan(&vec![b'x'; HEAD_BYTES_MAX]),
-        Err(Malformed::HeadTooLong)
-    );
+    assert_eq!(Head::scan(&vec![b'x'; HEAD_BYTES_MAX]), Err(Malformed::HeadTooLong));
 }
 
 #[test]
@@ -116,20 +90,13 @@ fn a_replay_must_repeat_everything_kept() {
         )
         .into_bytes()
     };
-    let (kind, place, mark) = (
-        "content-type: a\r\n",
-        "location: b\r\n",
-        "idempotent-replayed: true\r\n",
-    );
+    let (kind, place, mark) = ("content-type: a\r\n", "location: b\r\n", "idempotent-replayed: true\r\n");
     let first = answer("", 201, kind, place, "{}");
     let repeats = |bytes: &[u8]| whole(bytes).repeats(&whole(&first));
     assert!(repeats(&answer(mark, 201, kind, place, "{}")));
     assert!(!repeats(&answer("", 201, kind, place, "{}")), "not marked");
     assert!(!repeats(&answer(mark, 200, kind, place, "{}")), "status");
-    assert!(
-        !repeats(&answer(mark, 201, "content-type: c\r\n", place, "{}")),
-        "header"
-    );
+    assert!(!repeats(&answer(mark, 201, "content-type: c\r\n", place, "{}")), "header");
     assert!(!repeats(&answer(mark, 201, kind, "", "{}")), "header left out");
     assert!(!repeats(&answer(mark, 201, kind, place, "{ }")), "body");
 }

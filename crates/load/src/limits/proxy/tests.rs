@@ -11,18 +11,13 @@ type Seen = Arc<Mutex<BTreeSet<String>>>;
 async fn provider(seen: Seen, request: Request<Incoming>) -> Response<Full<Bytes>> {
     assert_eq!(request.uri().path(), "/v1/payment_intents");
     assert_eq!(request.headers()["authorization"], PROVIDER_KEY);
-    assert_eq!(
-        request.headers()["content-type"],
-        "application/x-www-form-urlencoded"
-    );
+    assert_eq!(request.headers()["content-type"], "application/x-www-form-urlencoded");
     let key = request.headers()["idempotency-key"].to_str().unwrap().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let form = std::str::from_utf8(&body).unwrap();
     assert!(form.contains(&format!("counterfoil_payment%5D={key}&")), "{form}");
     seen.lock().unwrap().insert(key);
-    Response::new(Full::new(Bytes::from_static(
-        b"{\"id\":\"pi_1\",\"status\":\"succeeded\"}",
-    )))
+    Response::new(Full::new(Bytes::from_static(b"{\"id\":\"pi_1\",\"status\":\"succeeded\"}")))
 }
 
 async fn loaded(provider: SocketAddr) -> Result<Report, LoadError> {
@@ -55,8 +50,5 @@ async fn a_provider_that_is_away_is_a_clear_error() {
     let addr = listener.local_addr().unwrap();
     drop(listener);
     let message = loaded(addr).await.unwrap_err().to_string();
-    assert!(
-        message.contains("none of") && message.contains("with status 502"),
-        "{message}"
-    );
+    assert!(message.contains("none of") && message.contains("with status 502"), "{message}");
 }

@@ -8,10 +8,8 @@ impl Parser<'_> {
         let mut text = String::new();
         loop {
             let rest = self.rest();
-            let length = rest
-                .iter()
-                .position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f))
-                .unwrap_or(rest.len());
+            let length =
+                rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
             match std::str::from_utf8(rest.get(..length).unwrap_or_default()) {
                 Ok(plain) => text.push_str(plain),
                 Err(error) => {
@@ -31,10 +29,9 @@ impl Parser<'_> {
                     return Err(self.fail(self.at, message));
                 }
                 None => {
-                    return Err(self.fail(
-                        self.at,
-                        "the body ended inside a string; close it with a double quote",
-                    ));
+                    return Err(
+                        self.fail(self.at, "the body ended inside a string; close it with a double quote")
+                    );
                 }
             }
         }
@@ -53,10 +50,8 @@ impl Parser<'_> {
             Some(b'r') => Ok('\r'),
             Some(b't') => Ok('\t'),
             Some(b'u') => self.unicode(start),
-            Some(_) | None => Err(self.fail(
-                start,
-                "an unknown escape; after a backslash use one of \" \\ / b f n r t or uXXXX",
-            )),
+            Some(_) | None => Err(self
+                .fail(start, "an unknown escape; after a backslash use one of \" \\ / b f n r t or uXXXX")),
         }
     }
 
@@ -88,19 +83,16 @@ impl Parser<'_> {
     fn unit(&mut self, start: usize) -> Result<u32, ParseError> {
         let digits = self.rest().first_chunk::<4>();
         let unit = digits.and_then(|digits| {
-            digits.iter().try_fold(0_u32, |sum, byte| {
-                Some(sum << 4 | char::from(*byte).to_digit(16)?)
-            })
+            digits.iter().try_fold(0_u32, |sum, byte| Some(sum << 4 | char::from(*byte).to_digit(16)?))
         });
         match unit {
             Some(unit) => {
                 self.advance(4);
                 Ok(unit)
             }
-            None => Err(self.fail(
-                start,
-                "a \\u escape without four hexadecimal digits; write it like \\u00e9",
-            )),
+            None => {
+                Err(self.fail(start, "a \\u escape without four hexadecimal digits; write it like \\u00e9"))
+            }
         }
     }
 }

@@ -27,11 +27,7 @@ fn values() -> impl Strategy<Value = Json> {
             prop::collection::vec(inner, 0..8).prop_map(Json::Array),
             (members, any::<prop::sample::Index>()).prop_map(|(members, turn)| {
                 let mut members: Vec<_> = members.into_iter().collect();
-                let by = if members.is_empty() {
-                    0
-                } else {
-                    turn.index(members.len())
-                };
+                let by = if members.is_empty() { 0 } else { turn.index(members.len()) };
                 members.rotate_left(by);
                 object(members)
             }),
@@ -44,10 +40,8 @@ fn reversed(value: &Json) -> Json {
     match value {
         Json::Array(elements) => Json::Array(elements.iter().map(reversed).collect()),
         Json::Object(members) => {
-            let mut members: Vec<_> = members
-                .iter()
-                .map(|(key, value)| (key.to_owned(), reversed(value)))
-                .collect();
+            let mut members: Vec<_> =
+                members.iter().map(|(key, value)| (key.to_owned(), reversed(value))).collect();
             members.reverse();
             object(members)
         }

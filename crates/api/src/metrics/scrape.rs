@@ -1,0 +1,114 @@
+//! `GET /metrics`: the Prometheus text format, or OpenMetrics for those who ask for it.
+
+use super::Metrics;
+use crate::answer;
+use crate::app::App;
+use crate::exchange::Exchange;
+use axum::extract::{Request, State};
+use counterfoil_wire::problem::{Code, Problem};
+use http::header::ACCEPT;
+use http::{HeaderMap, Response};
+use prometheus_client::encoding::text;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The numbers of the program, for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "Operation", responses((status = 200, description = "Prometheus text format.", content_type = "text/plain")))]
+pub(crate) async fn scrape(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {
+    let exchange = Exchange::of(&app, request.extensions());
+    // A store that cannot count leaves the last counts standing; other numbers tell that it is down.
+    if let Ok(tally) = app.service.tally().await {
+        app.metrics.set_tally(tally);
+    }
+    let worked = match app.metrics.text() {
+        Ok(text) if wants_open_metrics(request.headers()) => Ok(answer::ok(OPEN_METRICS, text)),
+        Ok(text) => Ok(answer::ok(PROMETHEUS, prometheus(&text))),
+        Err(_) => Err(Problem::new(Code::InternalError)),
+    };
+    exchange.finish(worked)
+}
+
+impl Metrics {
+    /// All numbers, in the OpenMetrics text format.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut out = String::with_capacity(16_384);
+        text::encode(&mut out, &self.registry)?;
+        Ok(out)
+    }
+}
+
+fn wants_open_metrics(headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("application/openmetrics-text"))
+}
+
+/// The older format describes a counter by its whole name, `_total` included.
+fn prometheus(open_metrics: &str) -> String {
+    let counters: HashSet<&str> = open_metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut out = String::with_capacity(open_metrics.len() + 512);
+    for line in open_metrics.lines().filter(|line| *line != "# EOF") {
+        let described = line
+            .strip_prefix("# TYPE ")
+            .or_else(|| line.strip_prefix("# HELP "))
+            .and_then(|rest| rest.split_once(' '))
+            .filter(|(name, _)| counters.contains(name));
+        match described {
+            Some((name, rest)) => {
+                let word = line.get(..7).unwrap_or_default();
+                out.extend([word, name, "_total ", rest]);
+            }
+            None => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_the_contract_is_there_from_the_start() {
+        let text = prometheus(&Metrics::new().text().unwrap());
+        for (name, kind) in [
+            ("requests_total", "counter"),
+            ("request_seconds", "histogram"),
+            ("claims_total", "counter"),
+            ("inflight_wait_seconds", "histogram"),
+            ("stuck_in_flight", "gauge"),
+            ("outbox_pending", "gauge"),
+            ("outbox_lag_seconds", "gauge"),
+            ("fail_closed_total", "counter"),
+            ("key_missing_total", "counter"),
+            ("gateway_calls_total", "counter"),
+            ("gateway_seconds", "histogram"),
+            ("gateway_fence_bypass_total", "counter"),
+            ("breaker_state", "gauge"),
+            ("store_commit_seconds", "histogram"),
+            ("store_commit_batch", "histogram"),
+            ("store_conflicts_total", "counter"),
+            ("parked", "gauge"),
+            ("dead_letters", "gauge"),
+            ("projection_lag_seconds", "gauge"),
+            ("cache_requests_total", "counter"),
+        ] {
+            let line = format!("# TYPE counterfoil_{name} {kind}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
+        for sample in [
+            "\ncounterfoil_fail_closed_total 0\n",
+            "\ncounterfoil_gateway_fence_bypass_total 0\n",
+            "\ncounterfoil_cache_requests_total{result=\"hit\"} 0\n",
+            "\ncounterfoil_claims_total{tenant=\"other\",outcome=\"reclaimed\"} 0\n",
+        ] {
+            assert!(text.contains(sample), "{sample}{text}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Every route on one screen.
+
+use crate::app::App;
+use crate::exchange::Exchange;
+use crate::{charges, health, keys, metrics, pages};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use counterfoil_wire::problem::{Code, Problem};
+use http::Response;
+use std::sync::Arc;
+use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The router, and what it serves as OpenAPI.
+pub fn router(app: Arc<App>) -> (Router, OpenApi) {
+    let (router, openapi) = OpenApiRouter::with_openapi(pages::openapi::Description::openapi())
+        .routes(routes!(charges::create::create, charges::list::list))
+        .routes(routes!(charges::get::get))
+        .routes(routes!(charges::timeline::timeline))
+        .routes(routes!(keys::get))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(metrics::scrape::scrape))
+        .routes(routes!(pages::openapi::openapi))
+        .routes(routes!(pages::docs::docs))
+        .routes(routes!(pages::errors::index))
+        .routes(routes!(pages::errors::page))
+        .split_for_parts();
+    // The description is made of constants; should it ever not be JSON, the route says so with a 404.
+    if let Ok(text) = openapi.to_json() {
+        let _ = app.openapi.set(text.into());
+    }
+    let router = router
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(not_found)
+        .with_state(app);
+    (router, openapi)
+}
+
+async fn not_found(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
+    Exchange::of(&app, request.extensions()).finish(Err(Problem::new(Code::NotFound)))
+}
+
+async fn method_not_allowed(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
+    Exchange::of(&app, request.extensions()).finish(Err(Problem::new(Code::MethodNotAllowed)))
+}
