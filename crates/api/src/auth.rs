@@ -31,10 +31,8 @@ pub(crate) async fn admit(
     app.metrics.meet(&principal);
     exchange.principal = Some(Arc::clone(&principal));
     if !principal.scopes.allow(scope) {
-        return Err(Problem::new(Code::Forbidden).detail(format!(
-            "This API key may not do that. Use a key with the scope `{}`.",
-            scope.name()
-        )));
+        return Err(Problem::new(Code::Forbidden)
+            .detail(format!("This API key may not do that. Use a key with the scope `{}`.", scope.name())));
     }
     if let Some(limiter) = &app.limiter
         && let Err(wait) = limiter.admit(principal.tenant, app.service.now())
@@ -77,7 +75,18 @@ mod tests {
             assert_eq!(of(&[good]), Some(expected), "{good}");
         }
         let long = format!("Bearer sk_{}", "x".repeat(300));
-        for bad in ["", "sk_a", "Basic sk_a", "Bearer", "Bearer ", "Bearer pk_a", "Bearersk_a", "Bearer sk_a b", "Bearer sk_é", &long] {
+        for bad in [
+            "",
+            "sk_a",
+            "Basic sk_a",
+            "Bearer",
+            "Bearer ",
+            "Bearer pk_a",
+            "Bearersk_a",
+            "Bearer sk_a b",
+            "Bearer sk_é",
+            &long,
+        ] {
             assert_eq!(of(&[bad]), None, "{bad}");
         }
         assert_eq!(of(&[]), None);

@@ -111,13 +111,23 @@ mod tests {
 
     #[test]
     fn the_two_media_types() {
-        for json in ["application/json", "Application/JSON; Charset=UTF-8", "application/json;charset=\"utf-8\";"] {
+        for json in
+            ["application/json", "Application/JSON; Charset=UTF-8", "application/json;charset=\"utf-8\";"]
+        {
             assert_eq!(of(json), Some(Media::Json), "{json}");
         }
-        for form in ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-8"] {
+        for form in ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-8"]
+        {
             assert_eq!(of(form), Some(Media::Form), "{form}");
         }
-        for other in ["", "text/plain", "application/json; charset=latin1", "application/json; q", "application/jsonp", "json"] {
+        for other in [
+            "",
+            "text/plain",
+            "application/json; charset=latin1",
+            "application/json; q",
+            "application/jsonp",
+            "json",
+        ] {
             assert_eq!(of(other), None, "{other}");
         }
     }

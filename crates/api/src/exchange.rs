@@ -20,19 +20,12 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn new(id: Ulid) -> Exchange {
-        Exchange {
-            id,
-            started: Instant::now(),
-            principal: None,
-        }
+        Exchange { id, started: Instant::now(), principal: None }
     }
 
     /// The exchange the face has begun, or a fresh one where the router is used without it.
     pub(crate) fn of(app: &App, extensions: &Extensions) -> Exchange {
-        extensions
-            .get::<Exchange>()
-            .cloned()
-            .unwrap_or_else(|| Exchange::new(app.service.request_id()))
+        extensions.get::<Exchange>().cloned().unwrap_or_else(|| Exchange::new(app.service.request_id()))
     }
 
     /// The answer, whatever came of the work.

@@ -28,10 +28,7 @@ impl Rate {
         }
         let burst = if burst == 0 { per_second } else { burst };
         let interval_ns = NS_PER_SECOND / i128::from(per_second);
-        Some(Rate {
-            interval_ns,
-            ahead_max_ns: interval_ns * i128::from(burst - 1),
-        })
+        Some(Rate { interval_ns, ahead_max_ns: interval_ns * i128::from(burst - 1) })
     }
 
     /// The next arrival time after admitting a request now, or how long to wait.
@@ -56,10 +53,7 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     pub(crate) fn new(rate: Rate) -> Limiter {
-        Limiter {
-            rate,
-            arrivals_ns: Mutex::new(HashMap::new()),
-        }
+        Limiter { rate, arrivals_ns: Mutex::new(HashMap::new()) }
     }
 
     /// Admits a request of `tenant`, or says how long to wait.

@@ -21,7 +21,9 @@ impl Page {
         let mut limit = None;
         let mut starting_after = None;
         let mut errors = Vec::new();
-        for (name, value) in form::pairs(query.unwrap_or_default().as_bytes()).map_err(|error| invalid(vec![error]))? {
+        for (name, value) in
+            form::pairs(query.unwrap_or_default().as_bytes()).map_err(|error| invalid(vec![error]))?
+        {
             let slot = match name.as_str() {
                 "limit" => &mut limit,
                 "starting_after" => &mut starting_after,
@@ -38,16 +40,14 @@ impl Page {
             None => PAGE_DEFAULT,
             Some(Some(limit @ 1..=PAGE_MAX)) => limit,
             Some(Some(_) | None) => {
-                errors.push(error(format!("the query parameter `limit` must be a whole number from 1 to {PAGE_MAX}")));
+                errors.push(error(format!(
+                    "the query parameter `limit` must be a whole number from 1 to {PAGE_MAX}"
+                )));
                 PAGE_DEFAULT
             }
         };
         errors.truncate(PROBLEMS_MAX);
-        if errors.is_empty() {
-            Ok(Page { limit, starting_after })
-        } else {
-            Err(invalid(errors))
-        }
+        if errors.is_empty() { Ok(Page { limit, starting_after }) } else { Err(invalid(errors)) }
     }
 
     /// `starting_after` is not the id of anything that can be listed.
@@ -82,7 +82,9 @@ fn whole(text: &str) -> Option<usize> {
 fn unknown(name: &str, known: &[&str]) -> FieldError {
     let name_shown = shown(name);
     error(match nearest(name, known) {
-        Some(meant) => format!("`{name_shown}` is not a query parameter of this route; did you mean `{meant}`?"),
+        Some(meant) => {
+            format!("`{name_shown}` is not a query parameter of this route; did you mean `{meant}`?")
+        }
         None => format!("`{name_shown}` is not a query parameter of this route; leave it out"),
     })
 }
@@ -103,7 +105,19 @@ mod tests {
         assert_eq!(page(Some("")), Some((20, None)));
         assert_eq!(page(Some("limit=100&starting_after=ch_1")), Some((100, Some("ch_1".to_owned()))));
         assert_eq!(page(Some("limit=%31")), Some((1, None)));
-        for bad in ["limit=0", "limit=101", "limit=", "limit=+1", "limit=-1", "limit=1.0", "limit=1&limit=1", "limt=1", "x", "limit=%zz", "limit=99999999999999999999999"] {
+        for bad in [
+            "limit=0",
+            "limit=101",
+            "limit=",
+            "limit=+1",
+            "limit=-1",
+            "limit=1.0",
+            "limit=1&limit=1",
+            "limt=1",
+            "x",
+            "limit=%zz",
+            "limit=99999999999999999999999",
+        ] {
             assert_eq!(page(Some(bad)), None, "{bad}");
         }
     }

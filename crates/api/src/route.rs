@@ -75,7 +75,8 @@ mod tests {
     fn every_template_leads_to_its_route() {
         for route in Route::ALL {
             let (template, name) = (route.template(), ["id", "key", "code"]);
-            let path = name.iter().fold(template.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), "x"));
+            let path =
+                name.iter().fold(template.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), "x"));
             let parameter = if path == template { "" } else { "x" };
             assert_eq!(Route::of(&path), (*route, parameter), "{path}");
         }
@@ -84,8 +85,18 @@ mod tests {
     #[test]
     fn near_misses_match_nothing() {
         for path in [
-            "", "/", "*", "/v1/charges/", "/v1/charges//timeline", "/v1/charges/a/b", "/v1/charges/a/timeline/",
-            "/v1/idempotency-keys/", "/v1/idempotency-keys/a/b", "/errors/", "/V1/charges", "//v1/charges",
+            "",
+            "/",
+            "*",
+            "/v1/charges/",
+            "/v1/charges//timeline",
+            "/v1/charges/a/b",
+            "/v1/charges/a/timeline/",
+            "/v1/idempotency-keys/",
+            "/v1/idempotency-keys/a/b",
+            "/errors/",
+            "/V1/charges",
+            "//v1/charges",
         ] {
             assert_eq!(Route::of(path), (Route::Unmatched, ""), "{path}");
         }

@@ -33,10 +33,7 @@ pub fn router(app: Arc<App>) -> (Router, OpenApi) {
     if let Ok(text) = openapi.to_json() {
         let _ = app.openapi.set(text.into());
     }
-    let router = router
-        .method_not_allowed_fallback(method_not_allowed)
-        .fallback(not_found)
-        .with_state(app);
+    let router = router.method_not_allowed_fallback(method_not_allowed).fallback(not_found).with_state(app);
     (router, openapi)
 }
 

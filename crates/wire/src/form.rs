@@ -46,10 +46,7 @@ pub fn pairs(input: &[u8]) -> Result<Vec<(String, String)>, FieldError> {
     let mut pairs = Vec::new();
     for pair in input.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
         if pairs.len() >= ITEMS_MAX {
-            return Err(FieldError::new(
-                "",
-                format!("too many fields; send at most {ITEMS_MAX}"),
-            ));
+            return Err(FieldError::new("", format!("too many fields; send at most {ITEMS_MAX}")));
         }
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let name = decode(halves.next().unwrap_or_default(), Plus::Space)?;
@@ -91,24 +88,14 @@ pub fn decode(input: &[u8], plus: Plus) -> Result<String, FieldError> {
             (plain, Plus::Space | Plus::Plus) => bytes.push(*plain),
         }
     }
-    String::from_utf8(bytes).map_err(|_| {
-        FieldError::new(
-            "",
-            "the decoded bytes are not UTF-8; encode the text as UTF-8 first",
-        )
-    })
+    String::from_utf8(bytes)
+        .map_err(|_| FieldError::new("", "the decoded bytes are not UTF-8; encode the text as UTF-8 first"))
 }
 
 /// `a[b][c]` as its three names.
 fn segments(name: &str) -> Result<Vec<String>, FieldError> {
     let malformed = || {
-        FieldError::new(
-            "",
-            format!(
-                "`{}` is not a field name; write it like metadata[order]",
-                shown(name)
-            ),
-        )
+        FieldError::new("", format!("`{}` is not a field name; write it like metadata[order]", shown(name)))
     };
     let (base, mut rest) = match name.find('[') {
         Some(at) => name.split_at(at),
@@ -137,9 +124,7 @@ fn place(root: &mut BTreeMap<String, Node>, path: &[String], value: String) -> R
         return Ok(());
     };
     let refuse = || {
-        let at = path
-            .iter()
-            .fold(String::new(), |at, name| pointer::child(&at, name));
+        let at = path.iter().fold(String::new(), |at, name| pointer::child(&at, name));
         FieldError::new(
             at,
             "the field stands twice, or once as a text and once with brackets; send each name once",
@@ -147,9 +132,7 @@ fn place(root: &mut BTreeMap<String, Node>, path: &[String], value: String) -> R
     };
     let mut branch = root;
     for name in parents {
-        let node = branch
-            .entry(name.clone())
-            .or_insert_with(|| Node::Branch(BTreeMap::new()));
+        let node = branch.entry(name.clone()).or_insert_with(|| Node::Branch(BTreeMap::new()));
         match node {
             Node::Branch(inner) => branch = inner,
             Node::Leaf(_) => return Err(refuse()),
@@ -204,11 +187,7 @@ mod tests {
     }
 
     fn same(form: &str, json: &str) {
-        assert_eq!(
-            parse(form.as_bytes(), shape).unwrap(),
-            Json::parse(json.as_bytes()).unwrap(),
-            "{form}"
-        );
+        assert_eq!(parse(form.as_bytes(), shape).unwrap(), Json::parse(json.as_bytes()).unwrap(), "{form}");
     }
 
     #[test]

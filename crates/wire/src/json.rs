@@ -53,8 +53,7 @@ impl Object<'_> {
     /// A truth value.
     pub fn boolean(&mut self, name: &str, value: bool) -> &mut Self {
         self.name(name);
-        self.out
-            .extend_from_slice(if value { &b"true"[..] } else { &b"false"[..] });
+        self.out.extend_from_slice(if value { &b"true"[..] } else { &b"false"[..] });
         self
     }
 
@@ -103,10 +102,7 @@ impl Object<'_> {
 fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest
-        .iter()
-        .position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f))
-    {
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
         let (plain, special) = rest.split_at(at);
         out.extend_from_slice(plain);
         match special[0] {

@@ -20,10 +20,7 @@ pub fn write(claim: &Claim, parked: Option<Park>, references: &References, now: 
             claim.state.name()
         }
     };
-    let expires_at = claim
-        .state
-        .settled()
-        .map(|settled| Stamp::of(settled.windows.replay_until));
+    let expires_at = claim.state.settled().map(|settled| Stamp::of(settled.windows.replay_until));
     let charge = references.seal(Kind::Charge, claim.subject.to_i64());
     let mut out = Vec::with_capacity(320);
     json::object(&mut out, |record| {
@@ -97,16 +94,8 @@ mod tests {
 
     fn settled() -> Settled {
         Settled {
-            reply: Reply {
-                status: 201,
-                media: Media::Json,
-                location: None,
-                body: Bytes::new(),
-            },
-            windows: Windows {
-                replay_until: at(1_000),
-                tombstone_until: at(2_000),
-            },
+            reply: Reply { status: 201, media: Media::Json, location: None, body: Bytes::new() },
+            windows: Windows { replay_until: at(1_000), tombstone_until: at(2_000) },
         }
     }
 
@@ -130,52 +119,16 @@ mod tests {
 
     #[test]
     fn each_state_by_its_name_and_the_window_at_read_time() {
-        let lease = Lease {
-            holder: Holder { slot: 1, epoch: 1 },
-            until: at(1),
-            ceiling: at(2),
-        };
+        let lease = Lease { holder: Holder { slot: 1, epoch: 1 }, until: at(1), ceiling: at(2) };
         let waiting = State::Uncertain(Hold::Waiting { not_before: at(9) });
         for (state, now, name, expires, safe) in [
             (State::InFlight(lease), 0, "in_flight", None, false),
-            (
-                State::FailedRetry { not_before: at(9) },
-                0,
-                "failed_retry",
-                None,
-                false,
-            ),
+            (State::FailedRetry { not_before: at(9) }, 0, "failed_retry", None, false),
             (waiting, 0, "uncertain", None, false),
-            (
-                State::Completed(settled()),
-                999,
-                "completed",
-                Some("1970-01-01T00:00:01.000Z"),
-                false,
-            ),
-            (
-                State::Completed(settled()),
-                1_000,
-                "expired",
-                Some("1970-01-01T00:00:01.000Z"),
-                false,
-            ),
-            (
-                State::FailedTerminal(settled()),
-                0,
-                "failed_terminal",
-                Some("1970-01-01T00:00:01.000Z"),
-                true,
-            ),
-            (
-                State::Expired {
-                    tombstone_until: at(2_000),
-                },
-                1_500,
-                "expired",
-                None,
-                false,
-            ),
+            (State::Completed(settled()), 999, "completed", Some("1970-01-01T00:00:01.000Z"), false),
+            (State::Completed(settled()), 1_000, "expired", Some("1970-01-01T00:00:01.000Z"), false),
+            (State::FailedTerminal(settled()), 0, "failed_terminal", Some("1970-01-01T00:00:01.000Z"), true),
+            (State::Expired { tombstone_until: at(2_000) }, 1_500, "expired", None, false),
         ] {
             let record = shown(state, None, at(now)).unwrap();
             assert_eq!(record["state"], name);
@@ -191,15 +144,6 @@ mod tests {
     #[test]
     fn a_key_past_its_tombstone_is_free() {
         assert_eq!(shown(State::Completed(settled()), None, at(2_000)), None);
-        assert_eq!(
-            shown(
-                State::Expired {
-                    tombstone_until: at(2_000)
-                },
-                None,
-                at(2_000)
-            ),
-            None
-        );
+        assert_eq!(shown(State::Expired { tombstone_until: at(2_000) }, None, at(2_000)), None);
     }
 }

@@ -10,9 +10,7 @@ pub fn write<T>(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(1_024);
     json::object(&mut out, |list| {
-        list.string("object", "list")
-            .array("data", data, write)
-            .boolean("has_more", has_more);
+        list.string("object", "list").array("data", data, write).boolean("has_more", has_more);
     });
     out
 }

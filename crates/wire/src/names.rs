@@ -22,11 +22,8 @@ pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
 
 /// The name as it may stand in a message: printable and short.
 pub fn shown(name: &str) -> String {
-    let mut text: String = name
-        .chars()
-        .take(CHARS_MAX)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let mut text: String =
+        name.chars().take(CHARS_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if name.chars().nth(CHARS_MAX).is_some() {
         text.push('…');
     }

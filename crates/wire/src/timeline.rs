@@ -98,13 +98,7 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_ids() {
-        for text in [
-            "",
-            "0",
-            "8ZZZZZZZZZZZZZZZZZZZZZZZZZ",
-            "0000000000000000000000000U",
-            &"é".repeat(13),
-        ] {
+        for text in ["", "0", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "0000000000000000000000000U", &"é".repeat(13)] {
             assert_eq!(read_id(text), None, "{text}");
         }
     }

@@ -59,7 +59,12 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
 }
 
 /// The same without the router: the face calls it directly, since most requests are these.
-pub(crate) async fn run<B>(app: &App, head: &Parts, body: B, exchange: &mut Exchange) -> Result<Answer, Problem>
+pub(crate) async fn run<B>(
+    app: &App,
+    head: &Parts,
+    body: B,
+    exchange: &mut Exchange,
+) -> Result<Answer, Problem>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {

@@ -26,8 +26,8 @@ use tenants::Tenants;
 
 /// From a tenth of a millisecond to a minute, in steps that keep p99 readable.
 const SECONDS: [f64; 18] = [
-    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
-    60.0,
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+    10.0, 30.0, 60.0,
 ];
 /// Change sets per durable write, up to the largest group.
 const SETS: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -75,6 +75,7 @@ pub struct Metrics {
     breaker_state: Family<ProviderLabel, Gauge>,
     store_commit_seconds: Histogram,
     store_commit_batch: Histogram,
+    store_write_seconds: Histogram,
     store_conflicts: Counter,
     parked: Gauge,
     dead_letters: Gauge,
@@ -88,17 +89,29 @@ impl Metrics {
         let requests = book.add("requests", "Requests answered", Family::default());
         let request_seconds =
             book.add("request_seconds", "Time from a request's headers to its answer", seconds());
-        let claims = book.add("claims", "Requests at the idempotency layer, by what came of them", Family::default());
+        let claims =
+            book.add("claims", "Requests at the idempotency layer, by what came of them", Family::default());
         let key_missing = book.add("key_missing", "Writes without an idempotency key", Family::default());
-        let inflight_wait_seconds =
-            book.add("inflight_wait_seconds", "Time requests waited for another with the same key", seconds());
-        let fail_closed = book.add("fail_closed", "Requests refused because the store could not be written", Counter::default());
+        let inflight_wait_seconds = book.add(
+            "inflight_wait_seconds",
+            "Time requests waited for another with the same key",
+            seconds(),
+        );
+        let fail_closed = book.add(
+            "fail_closed",
+            "Requests refused because the store could not be written",
+            Counter::default(),
+        );
         let cache: Family<ResultLabel, Counter> =
             book.add("cache_requests", "Look-ups in the cache of answers", Family::default());
         for result in ["hit", "miss"] {
             cache.get_or_create(&ResultLabel { result });
         }
-        book.add("gateway_fence_bypass", "Provider calls made without the gateway fence", Counter::<u64>::default());
+        book.add(
+            "gateway_fence_bypass",
+            "Provider calls made without the gateway fence",
+            Counter::<u64>::default(),
+        );
         book.add(
             "projection_lag_seconds",
             "How far the balance projection is behind",
@@ -110,18 +123,51 @@ impl Metrics {
             request_seconds,
             tenants: Tenants::new(claims, key_missing),
             inflight_wait_seconds,
-            stuck_in_flight: book.add("stuck_in_flight", "Work overdue by more than a minute", Gauge::default()),
+            stuck_in_flight: book.add(
+                "stuck_in_flight",
+                "Work overdue by more than a minute",
+                Gauge::default(),
+            ),
             outbox_pending: book.add("outbox_pending", "Outbox rows to be worked off", Gauge::default()),
-            outbox_lag_seconds: book.add("outbox_lag_seconds", "How late the most overdue row is", Gauge::default()),
+            outbox_lag_seconds: book.add(
+                "outbox_lag_seconds",
+                "How late the most overdue row is",
+                Gauge::default(),
+            ),
             fail_closed,
             gateway_calls: book.add("gateway_calls", "Calls to the provider", Family::default()),
             gateway_seconds: book.add("gateway_seconds", "Time of calls to the provider", seconds()),
-            breaker_state: book.add("breaker_state", "Circuit breaker: 0 closed, 1 probing, 2 open", Family::default()),
-            store_commit_seconds: book.add("store_commit_seconds", "Time of commits, as their callers see it", seconds()),
-            store_commit_batch: book.add("store_commit_batch", "Change sets per durable write", Histogram::new(SETS)),
-            store_conflicts: book.add("store_conflicts", "Commits that met another writer and were tried again", Counter::default()),
+            breaker_state: book.add(
+                "breaker_state",
+                "Circuit breaker: 0 closed, 1 probing, 2 open",
+                Family::default(),
+            ),
+            store_commit_seconds: book.add(
+                "store_commit_seconds",
+                "Time of commits, as their callers see it",
+                seconds(),
+            ),
+            store_commit_batch: book.add(
+                "store_commit_batch",
+                "Change sets per durable write",
+                Histogram::new(SETS),
+            ),
+            store_write_seconds: book.add(
+                "store_write_seconds",
+                "Time of one durable write, whatever it carried",
+                seconds(),
+            ),
+            store_conflicts: book.add(
+                "store_conflicts",
+                "Commits that met another writer and were tried again",
+                Counter::default(),
+            ),
             parked: book.add("parked", "Payments that need a human", Gauge::default()),
-            dead_letters: book.add("dead_letters", "Entries of the queue a human works off", Gauge::default()),
+            dead_letters: book.add(
+                "dead_letters",
+                "Entries of the queue a human works off",
+                Gauge::default(),
+            ),
             registry: book.0,
         }
     }
@@ -130,7 +176,7 @@ impl Metrics {
     pub fn observe_commit_batch(&self, sets: usize, seconds: f64) {
         // A group has at most a few hundred sets, and f64 holds every u32.
         self.store_commit_batch.observe(u32::try_from(sets).map_or(f64::MAX, f64::from));
-        self.store_commit_seconds.observe(seconds);
+        self.store_write_seconds.observe(seconds);
     }
 
     /// A request was answered.
@@ -144,10 +190,7 @@ impl Metrics {
         if let Some(handle) = self.request_handles.get(place * STATUSES + slot) {
             handle
                 .get_or_init(|| {
-                    let labels = RequestLabels {
-                        route: route.template(),
-                        status,
-                    };
+                    let labels = RequestLabels { route: route.template(), status };
                     self.requests.get_or_create_owned(&labels)
                 })
                 .inc();

@@ -44,14 +44,12 @@ struct Handles {
 }
 
 impl Tenants {
-    pub(super) fn new(claims: Family<ClaimLabels, Counter>, key_missing: Family<MissingLabels, Counter>) -> Tenants {
+    pub(super) fn new(
+        claims: Family<ClaimLabels, Counter>,
+        key_missing: Family<MissingLabels, Counter>,
+    ) -> Tenants {
         let other = Handles::new(&claims, OTHER);
-        Tenants {
-            claims,
-            key_missing,
-            known: RwLock::new(HashMap::new()),
-            other,
-        }
+        Tenants { claims, key_missing, known: RwLock::new(HashMap::new()), other }
     }
 
     pub(super) fn meet(&self, tenant: TenantId, name: &str) {
@@ -87,10 +85,7 @@ impl Handles {
     fn new(claims: &Family<ClaimLabels, Counter>, name: &str) -> Handles {
         let name: Arc<str> = Arc::from(name);
         let of = |outcome: ClaimOutcome| {
-            claims.get_or_create_owned(&ClaimLabels {
-                tenant: Arc::clone(&name),
-                outcome: outcome.name(),
-            })
+            claims.get_or_create_owned(&ClaimLabels { tenant: Arc::clone(&name), outcome: outcome.name() })
         };
         Handles {
             won: of(ClaimOutcome::Won),
@@ -126,10 +121,7 @@ mod tests {
         let (claims, missing) = (Family::default(), Family::default());
         let tenants = Tenants::new(Family::clone(&claims), Family::clone(&missing));
         let count = |name: &str| {
-            let labels = ClaimLabels {
-                tenant: Arc::from(name),
-                outcome: "won",
-            };
+            let labels = ClaimLabels { tenant: Arc::from(name), outcome: "won" };
             claims.get(&labels).map_or(0, |counter| counter.get())
         };
         tenants.claim(TenantId::from_i64(1), ClaimOutcome::Won);

@@ -8,17 +8,8 @@ impl Watch for Metrics {
         match signal {
             Signal::Claim { tenant, outcome } => self.tenants.claim(tenant, outcome),
             Signal::Waited(took) => self.inflight_wait_seconds.observe(took.as_secs_f64()),
-            Signal::Gateway {
-                provider,
-                step,
-                outcome,
-                took,
-            } => {
-                let labels = GatewayLabels {
-                    provider,
-                    step,
-                    outcome,
-                };
+            Signal::Gateway { provider, step, outcome, took } => {
+                let labels = GatewayLabels { provider, step, outcome };
                 self.gateway_calls.get_or_create(&labels).inc();
                 self.gateway_seconds.observe(took.as_secs_f64());
             }

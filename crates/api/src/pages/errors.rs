@@ -63,7 +63,9 @@ fn page_of(title: &str, text: &str, headers: &HeaderMap, exchange: &Exchange) ->
     };
     harden(
         answer.headers_mut(),
-        &format!("default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+        &format!(
+            "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
     );
     answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
     answer

@@ -28,10 +28,8 @@ struct ApiKey;
 
 impl Modify for ApiKey {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
-        let scheme = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Bearer)
-            .description(Some("An API key, `sk_…`"))
-            .build();
+        let scheme =
+            HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("An API key, `sk_…`")).build();
         openapi
             .components
             .get_or_insert_default()

@@ -19,16 +19,8 @@ use counterfoil_core::types::money::{Money, MoneyError};
 use counterfoil_core::types::reference::{Kind, References};
 use std::collections::BTreeMap;
 
-const FIELDS: [&str; 8] = [
-    "amount",
-    "currency",
-    "payment_method",
-    "capture",
-    "destination",
-    "wallet",
-    "description",
-    "metadata",
-];
+const FIELDS: [&str; 8] =
+    ["amount", "currency", "payment_method", "capture", "destination", "wallet", "description", "metadata"];
 /// Problems named in one answer: enough for any honest request.
 const PROBLEMS_MAX: usize = 32;
 
@@ -49,10 +41,7 @@ pub fn read(body: &Json, references: &References, main_account: AccountId) -> Re
             "the body must be an object; send {\"amount\":…,\"currency\":…,\"payment_method\":…}",
         )]);
     };
-    let mut reader = Reader {
-        body,
-        problems: Vec::new(),
-    };
+    let mut reader = Reader { body, problems: Vec::new() };
     reader.unknown_fields();
     let amount = reader.amount();
     let asset = reader.currency();
@@ -72,14 +61,9 @@ pub fn read(body: &Json, references: &References, main_account: AccountId) -> Re
         (None, Some(_) | None) => None,
     };
     match (money, payment_method) {
-        (Some(amount), Some(payment_method)) if reader.problems.is_empty() => Ok(Order {
-            amount,
-            payment_method,
-            capture,
-            destination: main_account,
-            description,
-            metadata,
-        }),
+        (Some(amount), Some(payment_method)) if reader.problems.is_empty() => {
+            Ok(Order { amount, payment_method, capture, destination: main_account, description, metadata })
+        }
         (Some(_) | None, Some(_) | None) => Err(reader.problems),
     }
 }
@@ -180,19 +164,13 @@ impl<'a> Reader<'a> {
         match self.required("currency", WHAT)? {
             Json::String(code) => Asset::parse(code).map_or_else(
                 |_| {
-                    self.refuse(
-                        "currency",
-                        format!("`currency` is not a known currency; send {WHAT}"),
-                    );
+                    self.refuse("currency", format!("`currency` is not a known currency; send {WHAT}"));
                     None
                 },
                 Some,
             ),
             other => {
-                self.refuse(
-                    "currency",
-                    format!("`currency` must be {WHAT}, not {}", kind(other)),
-                );
+                self.refuse("currency", format!("`currency` must be {WHAT}, not {}", kind(other)));
                 None
             }
         }
@@ -241,10 +219,7 @@ impl<'a> Reader<'a> {
             }
             other => {
                 let found = kind(other);
-                self.refuse(
-                    "description",
-                    format!("`description` must be a text, not {found}"),
-                );
+                self.refuse("description", format!("`description` must be a text, not {found}"));
                 None
             }
         }
@@ -256,10 +231,7 @@ impl<'a> Reader<'a> {
             Some(Json::Object(pairs)) => pairs,
             Some(other) => {
                 let found = kind(other);
-                self.refuse(
-                    "metadata",
-                    format!("`metadata` must be an object of texts, not {found}"),
-                );
+                self.refuse("metadata", format!("`metadata` must be an object of texts, not {found}"));
                 return BTreeMap::new();
             }
         };
@@ -289,10 +261,7 @@ impl<'a> Reader<'a> {
                 }
                 other => self.refuse_at(
                     place(),
-                    format!(
-                        "a metadata value must be a text, not {}; put it in double quotes",
-                        kind(other)
-                    ),
+                    format!("a metadata value must be a text, not {}; put it in double quotes", kind(other)),
                 ),
             }
         }
@@ -302,7 +271,8 @@ impl<'a> Reader<'a> {
     fn destination(&mut self, references: &References, main_account: AccountId) {
         match self.optional("destination") {
             None => {}
-            Some(Json::String(text)) if references.open(Kind::Account, text) == Some(main_account.to_i64()) => {}
+            Some(Json::String(text))
+                if references.open(Kind::Account, text) == Some(main_account.to_i64()) => {}
             Some(Json::String(_)) => self.refuse(
                 "destination",
                 "no such account; leave `destination` out to credit your main account",

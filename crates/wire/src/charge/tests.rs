@@ -26,12 +26,8 @@ fn references() -> References {
 
 fn order(body: &str) -> Result<Order, Vec<(String, String)>> {
     let body = Json::parse(body.as_bytes()).unwrap();
-    read(&body, &references(), MAIN).map_err(|errors| {
-        errors
-            .into_iter()
-            .map(|error| (error.pointer, error.message))
-            .collect()
-    })
+    read(&body, &references(), MAIN)
+        .map_err(|errors| errors.into_iter().map(|error| (error.pointer, error.message)).collect())
 }
 
 /// The body is refused at these places, in this order, with these words.
@@ -52,10 +48,7 @@ fn with(field: &str) -> String {
 #[test]
 fn a_small_and_a_full_request() {
     let small = order(r#"{"amount":1250,"currency":"usd","payment_method":"pm_card_visa"}"#).unwrap();
-    assert_eq!(
-        small.amount,
-        Money::new(1_250, Asset::parse("USD").unwrap()).unwrap()
-    );
+    assert_eq!(small.amount, Money::new(1_250, Asset::parse("USD").unwrap()).unwrap());
     assert_eq!(small.payment_method.reveal(), "pm_card_visa");
     assert!(small.capture && small.description.is_none() && small.metadata.is_empty());
     assert_eq!(small.destination, MAIN);
@@ -102,14 +95,7 @@ fn whole_numbers_however_written() {
 #[test]
 fn all_problems_at_once() {
     refused("[]", &[("", "must be an object")]);
-    refused(
-        "{}",
-        &[
-            ("/amount", "missing"),
-            ("/currency", "missing"),
-            ("/payment_method", "missing"),
-        ],
-    );
+    refused("{}", &[("/amount", "missing"), ("/currency", "missing"), ("/payment_method", "missing")]);
     refused(
         r#"{"amout":1,"amount":0,"currency":"xxx","payment_method":"","capture":"yes","description":1,"metadata":[],"destination":"ac_1","wallet":{}}"#,
         &[
@@ -129,91 +115,43 @@ fn all_problems_at_once() {
 #[test]
 fn each_field_has_its_bounds() {
     for (field, place, words) in [
-        (
-            r#""customer":"x""#.to_owned(),
-            "/customer",
-            "`customer` is not a field",
-        ),
+        (r#""customer":"x""#.to_owned(), "/customer", "`customer` is not a field"),
         (r#""a/b":1"#.to_owned(), "/a~1b", "not a field"),
-        (
-            format!(r#""description":"{}""#, "é".repeat(501)),
-            "/description",
-            "longer than 1000 bytes",
-        ),
-        (
-            r#""description":"a\u0000""#.to_owned(),
-            "/description",
-            "control character",
-        ),
-        (
-            r#""description":"a\u0085""#.to_owned(),
-            "/description",
-            "control character",
-        ),
-        (
-            r#""metadata":{"a":1}"#.to_owned(),
-            "/metadata/a",
-            "must be a text, not a number",
-        ),
-        (
-            r#""metadata":{"a":true}"#.to_owned(),
-            "/metadata/a",
-            "not a truth value",
-        ),
+        (format!(r#""description":"{}""#, "é".repeat(501)), "/description", "longer than 1000 bytes"),
+        (r#""description":"a\u0000""#.to_owned(), "/description", "control character"),
+        (r#""description":"a\u0085""#.to_owned(), "/description", "control character"),
+        (r#""metadata":{"a":1}"#.to_owned(), "/metadata/a", "must be a text, not a number"),
+        (r#""metadata":{"a":true}"#.to_owned(), "/metadata/a", "not a truth value"),
         (r#""metadata":{"a":null}"#.to_owned(), "/metadata/a", "not null"),
         (r#""metadata":{"":"x"}"#.to_owned(), "/metadata/", "1 to 40 bytes"),
-        (
-            r#""metadata":{"a[b]":"x"}"#.to_owned(),
-            "/metadata/a[b]",
-            "square brackets",
-        ),
+        (r#""metadata":{"a[b]":"x"}"#.to_owned(), "/metadata/a[b]", "square brackets"),
         (
             format!(r#""metadata":{{"{}":"x"}}"#, "n".repeat(41)),
             &format!("/metadata/{}", "n".repeat(41)),
             "1 to 40",
         ),
-        (
-            format!(r#""metadata":{{"a":"{}"}}"#, "v".repeat(501)),
-            "/metadata/a",
-            "longer than 500 bytes",
-        ),
+        (format!(r#""metadata":{{"a":"{}"}}"#, "v".repeat(501)), "/metadata/a", "longer than 500 bytes"),
         (r#""destination":7"#.to_owned(), "/destination", "account's id"),
     ] {
         refused(&with(&field), &[(place, words)]);
     }
     let pairs: Vec<String> = (0..51).map(|n| format!(r#""k{n}":"v""#)).collect();
     assert!(order(&with(&format!(r#""metadata":{{{}}}"#, pairs[..50].join(",")))).is_ok());
-    refused(
-        &with(&format!(r#""metadata":{{{}}}"#, pairs.join(","))),
-        &[("/metadata", "at most 50")],
-    );
+    refused(&with(&format!(r#""metadata":{{{}}}"#, pairs.join(","))), &[("/metadata", "at most 50")]);
     let many: Vec<String> = (0..9_000).map(|n| format!(r#""u{n}":1"#)).collect();
     assert_eq!(order(&with(&many.join(","))).unwrap_err().len(), 32);
 }
 
 #[test]
 fn a_card_number_is_never_taken_and_never_repeated() {
-    for number in [
-        "4242424242424242",
-        "4242-4242-4242-4242",
-        "378282246310005",
-        "6011 1111 1111 1117",
-    ] {
+    for number in ["4242424242424242", "4242-4242-4242-4242", "378282246310005", "6011 1111 1111 1117"] {
         let body = format!(r#"{{"amount":1,"currency":"EUR","payment_method":"{number}"}}"#);
         refused(&body, &[("/payment_method", "card number")]);
         assert!(!order(&body).unwrap_err()[0].1.contains(number));
     }
-    for token in [
-        "pm_card_visa",
-        "4242424242424241",
-        "123456789012",
-        "tok_4242424242424242",
-    ] {
+    for token in ["pm_card_visa", "4242424242424241", "123456789012", "tok_4242424242424242"] {
         assert!(
-            order(&format!(
-                r#"{{"amount":1,"currency":"EUR","payment_method":"{token}"}}"#
-            ))
-            .is_ok(),
+            order(&format!(r#"{{"amount":1,"currency":"EUR","payment_method":"{token}"}}"#)).is_ok(),
             "{token}"
         );
     }
@@ -271,16 +209,8 @@ fn golden_charge() {
 }
 
 fn failed(code: FailureCode, decline_code: Option<&str>) -> Charge {
-    let failure = Failure {
-        code,
-        decline_code: decline_code.map(str::to_owned),
-    };
-    Charge {
-        status: Status::Failed,
-        provider_reference: None,
-        failure: Some(failure),
-        ..charge()
-    }
+    let failure = Failure { code, decline_code: decline_code.map(str::to_owned) };
+    Charge { status: Status::Failed, provider_reference: None, failure: Some(failure), ..charge() }
 }
 
 #[test]
@@ -288,33 +218,15 @@ fn stored_failures() {
     let id = references().seal(Kind::Charge, 1).to_string();
     let request = Ulid::from_bytes([0; 16]);
     for (code, status, more) in [
-        (
-            FailureCode::CardDeclined,
-            402,
-            json!({"decline_code": "lost_card"}),
-        ),
+        (FailureCode::CardDeclined, 402, json!({"decline_code": "lost_card"})),
         (FailureCode::GatewayRejected, 400, json!({"safe_new_key": true})),
-        (
-            FailureCode::GatewayUnauthorized,
-            502,
-            json!({"safe_new_key": true}),
-        ),
-        (
-            FailureCode::GatewayUnavailable,
-            503,
-            json!({"safe_new_key": true}),
-        ),
+        (FailureCode::GatewayUnauthorized, 502, json!({"safe_new_key": true})),
+        (FailureCode::GatewayUnavailable, 503, json!({"safe_new_key": true})),
     ] {
         let reply = Presenter::new(references()).failure(&failed(code, Some("lost_card")), request);
-        assert_eq!(
-            (reply.status, reply.media, reply.location),
-            (status, Media::Problem, None)
-        );
+        assert_eq!((reply.status, reply.media, reply.location), (status, Media::Problem, None));
         let body: Value = serde_json::from_slice(&reply.body).unwrap();
-        assert_eq!(
-            (&body["error"], &body["charge"]),
-            (&json!(code.name()), &json!(id))
-        );
+        assert_eq!((&body["error"], &body["charge"]), (&json!(code.name()), &json!(id)));
         assert_eq!(body["request_id"], "req_00000000000000000000000000");
         for (name, value) in more.as_object().unwrap() {
             assert_eq!(&body[name], value, "{code:?}");
@@ -325,12 +237,7 @@ fn stored_failures() {
 #[test]
 fn what_is_written_is_what_openapi_says() {
     let fields = |schema: Value| -> BTreeSet<String> {
-        schema["properties"]
-            .as_object()
-            .unwrap()
-            .keys()
-            .cloned()
-            .collect()
+        schema["properties"].as_object().unwrap().keys().cloned().collect()
     };
     let written =
         |value: &Value| -> BTreeSet<String> { value.as_object().unwrap().keys().cloned().collect() };

@@ -41,18 +41,18 @@ impl Present for Presenter {
         let id = self.references.seal(Kind::Charge, charge.id.to_i64());
         let problem = match &charge.failure {
             Some(Failure { code, decline_code }) => match code {
-                FailureCode::CardDeclined => Problem::new(Code::CardDeclined)
-                    .decline_code(decline_code.clone())
-                    .charge(id),
+                FailureCode::CardDeclined => {
+                    Problem::new(Code::CardDeclined).decline_code(decline_code.clone()).charge(id)
+                }
                 FailureCode::GatewayRejected => {
                     Problem::new(Code::GatewayRejected).charge(id).safe_new_key(true)
                 }
-                FailureCode::GatewayUnauthorized => Problem::new(Code::GatewayUnauthorized)
-                    .charge(id)
-                    .safe_new_key(true),
-                FailureCode::GatewayUnavailable => Problem::new(Code::GatewayUnavailable)
-                    .charge(id)
-                    .safe_new_key(true),
+                FailureCode::GatewayUnauthorized => {
+                    Problem::new(Code::GatewayUnauthorized).charge(id).safe_new_key(true)
+                }
+                FailureCode::GatewayUnavailable => {
+                    Problem::new(Code::GatewayUnavailable).charge(id).safe_new_key(true)
+                }
             },
             // A failed charge always says why; should it not, its owner still gets an answer that names it.
             None => Problem::new(Code::InternalError).charge(id),
@@ -99,16 +99,13 @@ fn write_as(out: &mut Vec<u8>, charge: &Charge, id: &str, references: &Reference
                     .string("message", message(failure.code));
             }),
         };
-        all.string_or_null(
-            "description",
-            order.description.as_ref().map(|text| text.reveal().as_str()),
-        )
-        .object("metadata", |metadata| {
-            for (name, value) in &order.metadata {
-                metadata.string(name, value.reveal());
-            }
-        })
-        .string("created_at", Stamp::of(charge.created_at).as_str());
+        all.string_or_null("description", order.description.as_ref().map(|text| text.reveal().as_str()))
+            .object("metadata", |metadata| {
+                for (name, value) in &order.metadata {
+                    metadata.string(name, value.reveal());
+                }
+            })
+            .string("created_at", Stamp::of(charge.created_at).as_str());
     });
 }
 

@@ -26,10 +26,7 @@ pub struct FieldError {
 impl FieldError {
     /// At `pointer`.
     pub fn new(pointer: impl Into<String>, message: impl Into<String>) -> FieldError {
-        FieldError {
-            pointer: pointer.into(),
-            message: message.into(),
-        }
+        FieldError { pointer: pointer.into(), message: message.into() }
     }
 }
 
@@ -56,12 +53,7 @@ enum More {
 impl Problem {
     /// With the code's own sentence.
     pub const fn new(code: Code) -> Problem {
-        Problem {
-            code,
-            detail: Cow::Borrowed(code.detail()),
-            retry_after_seconds: None,
-            more: Vec::new(),
-        }
+        Problem { code, detail: Cow::Borrowed(code.detail()), retry_after_seconds: None, more: Vec::new() }
     }
 
     /// Which error.
@@ -135,9 +127,7 @@ impl Problem {
                 match more {
                     More::Errors(errors) => all.array("errors", errors, |out, error| {
                         json::object(out, |object| {
-                            object
-                                .string("pointer", &error.pointer)
-                                .string("message", &error.message);
+                            object.string("pointer", &error.pointer).string("message", &error.message);
                         });
                     }),
                     More::RetryAfterMs(ms) => all.count("retry_after_ms", *ms),

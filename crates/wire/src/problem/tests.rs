@@ -11,10 +11,8 @@ fn text(problem: &Problem) -> String {
 
 #[test]
 fn golden_problem() {
-    let problem = Problem::new(Code::IdempotencyKeyInUse)
-        .detail("Wait.")
-        .retry_after_ms(5_000)
-        .safe_new_key(false);
+    let problem =
+        Problem::new(Code::IdempotencyKeyInUse).detail("Wait.").retry_after_ms(5_000).safe_new_key(false);
     assert_eq!(
         text(&problem),
         r#"{"type":"/errors/idempotency_key_in_use","title":"Idempotency key in use","status":409,"detail":"Wait.","error":"idempotency_key_in_use","request_id":"req_00000000000000000000000000","retry_after_ms":5000,"safe_new_key":false}"#
@@ -39,12 +37,7 @@ fn every_further_field_by_its_name() {
 
 #[test]
 fn a_pause_is_at_least_a_second() {
-    assert_eq!(
-        Problem::new(Code::OutcomePending)
-            .retry_after(0)
-            .retry_after_seconds(),
-        Some(1)
-    );
+    assert_eq!(Problem::new(Code::OutcomePending).retry_after(0).retry_after_seconds(), Some(1));
 }
 
 #[test]
@@ -54,30 +47,20 @@ fn every_code_has_its_page_and_every_page_its_code() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let codes: BTreeSet<String> = Code::ALL
-        .iter()
-        .map(|code| format!("{}.md", code.name()))
-        .collect();
+    let codes: BTreeSet<String> = Code::ALL.iter().map(|code| format!("{}.md", code.name())).collect();
     assert_eq!(pages, codes);
     for code in Code::ALL {
         let page = code.page();
         assert!(page.starts_with(&format!("# {}\n", code.name())), "{code:?}");
         assert!(page.contains(&format!("Status {}", code.status())), "{code:?}");
-        assert!(
-            page.contains("## What happened\n") && page.contains("## What to do\n"),
-            "{code:?}"
-        );
+        assert!(page.contains("## What happened\n") && page.contains("## What to do\n"), "{code:?}");
     }
 }
 
 #[test]
 fn the_examples_on_the_pages_are_real_problems() {
     for code in Code::ALL {
-        let example = code
-            .page()
-            .split("```json\n")
-            .nth(1)
-            .and_then(|rest| rest.split("```").next());
+        let example = code.page().split("```json\n").nth(1).and_then(|rest| rest.split("```").next());
         let example: serde_json::Value = serde_json::from_str(example.unwrap()).unwrap();
         let written: serde_json::Value = serde_json::from_slice(&Problem::new(*code).body(REQUEST)).unwrap();
         for field in ["type", "title", "status", "detail", "error"] {
