@@ -1,1 +1,83 @@
-fn main() {}
+//! Development commands: the tests, the benchmark, the crash campaign. Nothing of this is shipped.
+//!
+//! Owns starting and killing real processes and judging them from outside; it shares no code with the server it
+//! judges, only the load generator with `counterfoil bench`.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the real clock, real tasks and real processes are what this is about"
+)]
+
+mod bench;
+mod compile;
+mod crash;
+mod dice;
+mod failure;
+mod http;
+mod process;
+mod progress;
+mod test;
+
+use clap::{Parser, Subcommand};
+use failure::{Failure, Result};
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Development commands of Counterfoil.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 110)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything that must hold before a commit: format, lints, all tests, documentation tests.
+    Test(test::Test),
+    /// Measures the product against the raw limits of this machine, in one run.
+    Bench(bench::Bench),
+    /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
+    Crash(crash::Crash),
+    /// Load in a process of its own; `bench` starts it.
+    #[command(hide = true)]
+    Load(bench::child::Load),
+    /// A server that only echoes; `bench` starts it.
+    #[command(hide = true)]
+    Echo(bench::child::Echo),
+    /// A server that only calls the provider; `bench` starts it.
+    #[command(hide = true)]
+    Proxy(bench::child::Proxy),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Test(test) => test.run(),
+        Command::Bench(bench) => attended(bench.run()),
+        Command::Crash(crash) => attended(crash.run()),
+        Command::Load(load) => attended(load.run()),
+        Command::Echo(echo) => echo.run(),
+        Command::Proxy(proxy) => proxy.run(),
+    };
+    outcome.unwrap_or_else(|failure| {
+        eprintln!("xtask: {failure}");
+        ExitCode::from(2)
+    })
+}
+
+/// Runs a command until it ends or somebody asks it to: dropping it kills every process it started.
+fn attended(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::while_("starting the runtime"))?;
+    runtime.block_on(async {
+        let asked = |kind| signal(kind).map_err(Failure::while_("listening for signals"));
+        let (mut terminate, mut interrupt) = (asked(SignalKind::terminate())?, asked(SignalKind::interrupt())?);
+        tokio::select! {
+            outcome = command => outcome,
+            _ = terminate.recv() => Err(Failure::new("terminated")),
+            _ = interrupt.recv() => Err(Failure::new("interrupted")),
+        }
+    })
+}

@@ -23,7 +23,7 @@ use counterfoil_gateway_stripe::StripeGateway;
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_store_embedded::EmbeddedStore;
-use counterfoil_wire::Presenter;
+use counterfoil_wire::charge::write::Presenter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -67,7 +67,7 @@ pub(crate) async fn serve(
         StoreUrl::Embedded(path) => {
             let observed = Arc::clone(&metrics);
             let options = counterfoil_store_embedded::Options {
-                observe: Some(Arc::new(move |sets, took| observed.observe_commit_batch(sets, took))),
+                observe: Some(Arc::new(move |sets, took| observed.observe_commit_batch(sets, took.as_secs_f64()))),
                 ..Default::default()
             };
             let store = EmbeddedStore::open(&path, options).map_err(Exit::refused)?;
@@ -115,7 +115,7 @@ async fn run<S: Store>(
         }
         None => None,
     };
-    let app = App { service, metrics, settings: api_settings(settings) };
+    let app = App::new(service, metrics, api_settings(settings));
     if let Some(greet) = greeting {
         greet();
     }
@@ -198,8 +198,8 @@ fn api_settings(settings: &Settings) -> ApiSettings {
             PolicyWord::Required => KeyPolicy::Required,
             PolicyWord::Optional => KeyPolicy::Optional,
         },
-        requests_per_second: settings.limits.tenant_requests_per_second,
-        burst: settings.limits.tenant_burst,
+        tenant_requests_per_second: settings.limits.tenant_requests_per_second,
+        tenant_burst: settings.limits.tenant_burst,
         request_log: match server.request_log {
             RequestLog::Off => counterfoil_api::RequestLog::Off,
             RequestLog::Errors => counterfoil_api::RequestLog::Errors,

@@ -55,9 +55,8 @@ async fn measure(dir: &std::path::Path, seconds: u64, producers: usize) {
     let (begun, cpu) = (micros(ClockId::Monotonic), micros(ClockId::ProcessCPUTime));
     let end = begun + seconds * 1_000_000;
     let runtime = tokio::runtime::Handle::current();
-    let tasks: Vec<_> = (0..producers)
-        .map(|_| runtime.spawn(produce(Arc::clone(&store), Arc::clone(&next), end)))
-        .collect();
+    let tasks: Vec<_> =
+        (0..producers).map(|_| runtime.spawn(produce(Arc::clone(&store), Arc::clone(&next), end))).collect();
     let mut latencies = Vec::new();
     for task in tasks {
         latencies.extend(task.await.expect("a producer"));
@@ -87,10 +86,7 @@ async fn produce(store: Arc<EmbeddedStore>, next: Arc<AtomicI64>, end: u64) -> V
     while micros(ClockId::Monotonic) < end {
         let number = next.fetch_add(4, Ordering::Relaxed);
         let work = rows::work(number, store.now());
-        for set in [
-            work.opening(number + 1),
-            work.settling(number + 2, store.now(), body.clone()),
-        ] {
+        for set in [work.opening(number + 1), work.settling(number + 2, store.now(), body.clone())] {
             let begun = micros(ClockId::Monotonic);
             store.commit(set).await.expect("a commit");
             latencies.push(micros(ClockId::Monotonic) - begun);

@@ -43,8 +43,7 @@ impl Wal {
 
     /// Told by SQLite after every commit how long the log is.
     pub(crate) fn grew_to(&self, frames: i32) {
-        self.frames
-            .store(u32::try_from(frames).unwrap_or(0), Ordering::Relaxed);
+        self.frames.store(u32::try_from(frames).unwrap_or(0), Ordering::Relaxed);
     }
 
     /// The writer stands between two groups.
@@ -63,20 +62,14 @@ impl Wal {
         let frames = self.frames.load(Ordering::Relaxed);
         let copied = self.copied.load(Ordering::Relaxed);
         // A log shorter than what was copied of it has started over.
-        if frames < copied {
-            frames
-        } else {
-            frames.saturating_sub(copied)
-        }
+        if frames < copied { frames } else { frames.saturating_sub(copied) }
     }
 
     /// Copies what is there now. Readers and the writer are not waited for.
     fn step(&self, db: &Connection) {
         let copied = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
         match copied {
-            Ok(frames) => self
-                .copied
-                .store(u32::try_from(frames).unwrap_or(0), Ordering::Relaxed),
+            Ok(frames) => self.copied.store(u32::try_from(frames).unwrap_or(0), Ordering::Relaxed),
             // Nothing is lost: the log keeps what could not be copied, and the next step tries again.
             Err(error) => tracing::warn!(%error, "a checkpoint of the store failed; it is tried again"),
         }

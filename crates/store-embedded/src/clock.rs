@@ -41,18 +41,13 @@ impl TimeSource for SystemTime {
 
 fn kernel_ms(clock: ClockId) -> i64 {
     let time = clock_gettime(clock);
-    time.tv_sec
-        .saturating_mul(1_000)
-        .saturating_add(time.tv_nsec / 1_000_000)
+    time.tv_sec.saturating_mul(1_000).saturating_add(time.tv_nsec / 1_000_000)
 }
 
 /// For durations that are only reported.
 pub(crate) fn monotonic() -> Duration {
     let time = clock_gettime(ClockId::Monotonic);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// A moment at which store time and boot time are both known.
@@ -81,9 +76,7 @@ impl Anchor {
         Anchor {
             boot_id,
             boottime_ms,
-            store_ms: continued
-                .unwrap_or_else(|| source.wall_ms())
-                .max(high_water.ms()),
+            store_ms: continued.unwrap_or_else(|| source.wall_ms()).max(high_water.ms()),
         }
     }
 }
@@ -97,20 +90,12 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(source: Arc<dyn TimeSource>, anchor: Anchor) -> Clock {
-        Clock {
-            latest_ms: AtomicI64::new(anchor.store_ms),
-            source,
-            anchor,
-        }
+        Clock { latest_ms: AtomicI64::new(anchor.store_ms), source, anchor }
     }
 
     /// The store's time.
     pub(crate) fn now(&self) -> Time {
-        let passed = self
-            .source
-            .boottime_ms()
-            .saturating_sub(self.anchor.boottime_ms)
-            .max(0);
+        let passed = self.source.boottime_ms().saturating_sub(self.anchor.boottime_ms).max(0);
         let ms = self.anchor.store_ms.saturating_add(passed);
         Time::from_ms(self.latest_ms.fetch_max(ms, Ordering::Relaxed).max(ms))
     }
@@ -118,8 +103,6 @@ impl Clock {
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Clock")
-            .field("anchor", &self.anchor)
-            .finish_non_exhaustive()
+        f.debug_struct("Clock").field("anchor", &self.anchor).finish_non_exhaustive()
     }
 }

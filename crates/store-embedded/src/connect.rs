@@ -41,11 +41,7 @@ pub(crate) fn create(dir: &Path) -> Result<(), OpenError> {
 
 /// Makes the database's file if it is not there.
 pub(crate) fn create_file(dir: &Path) -> Result<(), OpenError> {
-    let made = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file(dir));
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file(dir));
     match made {
         Ok(_) => sync_directory(Some(dir)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),

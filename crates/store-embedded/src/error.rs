@@ -16,7 +16,9 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     /// The directory cannot be written.
-    #[error("the store's directory cannot be written: give this user write access to it, or remount it read-write")]
+    #[error(
+        "the store's directory cannot be written: give this user write access to it, or remount it read-write"
+    )]
     ReadOnly,
     /// The path names something else.
     #[error("the store's path is not a directory: name a directory, it is created if its parent exists")]
@@ -38,7 +40,9 @@ pub enum OpenError {
         known: u32,
     },
     /// An older release wrote this file and it cannot be brought forward read-only.
-    #[error("the store has format {found}, this release reads {known}: start the server once to bring it forward")]
+    #[error(
+        "the store has format {found}, this release reads {known}: start the server once to bring it forward"
+    )]
     OlderFormat {
         /// The file's format.
         found: u32,
@@ -59,7 +63,9 @@ pub enum OpenError {
 impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> OpenError {
         match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => OpenError::Corrupt(error.to_string()),
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                OpenError::Corrupt(error.to_string())
+            }
             Some(ErrorCode::DiskFull) => OpenError::DiskFull,
             Some(ErrorCode::ReadOnly) => OpenError::ReadOnly,
             Some(_) => OpenError::Io(error.to_string()),
@@ -83,13 +89,8 @@ impl From<io::Error> for OpenError {
 /// Whether the error is the fault of what was written, so that it would not have hit a neighbour: a constraint, a
 /// trigger, a number SQLite cannot hold, or a row that was not where the judge saw it.
 pub(crate) fn is_of_the_set(error: &rusqlite::Error) -> bool {
-    matches!(
-        error,
-        rusqlite::Error::ToSqlConversionFailure(_) | rusqlite::Error::StatementChangedRows(_)
-    ) || matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig)
-    )
+    matches!(error, rusqlite::Error::ToSqlConversionFailure(_) | rusqlite::Error::StatementChangedRows(_))
+        || matches!(error.sqlite_error_code(), Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig))
 }
 
 /// The reason as operators read it.

@@ -31,9 +31,7 @@ impl Lock {
                 let mut text = String::new();
                 // Who it is only helps the message: a text that cannot be read names nobody.
                 let _ = file.read_to_string(&mut text);
-                return Err(OpenError::Locked {
-                    pid: text.trim().parse().ok(),
-                });
+                return Err(OpenError::Locked { pid: text.trim().parse().ok() });
             }
             Err(error) => return Err(std::io::Error::from(error).into()),
         }

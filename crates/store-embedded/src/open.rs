@@ -53,14 +53,8 @@ impl EmbeddedStore {
                 .spawn(move || checkpoint::run(&db, &wal, &woken, &stop))?
         };
         let health = Arc::new(Health::default());
-        let writer = Writer::new(
-            db,
-            position,
-            Arc::clone(&clock),
-            Arc::clone(&wal),
-            Arc::clone(&health),
-            options,
-        );
+        let writer =
+            Writer::new(db, position, Arc::clone(&clock), Arc::clone(&wal), Arc::clone(&health), options);
         let queue = Queue::start(writer)?;
         Ok(EmbeddedStore {
             secret,

@@ -16,10 +16,7 @@ pub(crate) struct Readers {
 
 impl Readers {
     pub(crate) fn new(connections: Vec<Connection>) -> Readers {
-        Readers {
-            connections: connections.into_iter().map(Mutex::new).collect(),
-            next: AtomicUsize::new(0),
-        }
+        Readers { connections: connections.into_iter().map(Mutex::new).collect(), next: AtomicUsize::new(0) }
     }
 
     /// Runs `query` on a connection that is free, or waits for one.
@@ -36,11 +33,6 @@ impl Readers {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let index = turn.checked_rem(self.connections.len())?;
         // A reader that panicked left only a finished or unfinished query behind: the connection is whole.
-        Some(
-            self.connections
-                .get(index)?
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        Some(self.connections.get(index)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

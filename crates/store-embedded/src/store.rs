@@ -79,9 +79,7 @@ impl Store for EmbeddedStore {
 
     async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
         let Some(running) = &self.running else {
-            return Err(CommitError::Unavailable(
-                "the store was opened for reading only".to_owned(),
-            ));
+            return Err(CommitError::Unavailable("the store was opened for reading only".to_owned()));
         };
         running.queue.commit(set).await
     }
@@ -95,8 +93,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
-        self.readers
-            .with(|db| tables::commits::after(db, after, tables::bound(limit)))
+        self.readers.with(|db| tables::commits::after(db, after, tables::bound(limit)))
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {

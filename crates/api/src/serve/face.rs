@@ -38,14 +38,12 @@ impl Face {
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Content> {
         let (route, _) = Route::of(request.uri().path());
         let mut exchange = Exchange::new(self.app.service.request_id());
-        let mut response = match guarded(self.dispatch(route, request, &mut exchange)).await {
-            Ok(response) => response,
-            Err(Panicked) => {
-                // The panic's own words may hold a client's, so they stay out.
-                tracing::error!(request = %Id(exchange.id), route = route.template(), "a handler panicked");
-                whole(answer::problem(&Problem::new(Code::InternalError), exchange.id))
-            }
-        };
+        let worked = guarded(self.dispatch(route, request, &mut exchange)).await;
+        let mut response = worked.unwrap_or_else(|Panicked| {
+            // The panic's own words may hold a client's, so they stay out.
+            tracing::error!(request = %Id(exchange.id), route = route.template(), "a handler panicked");
+            whole(answer::problem(&Problem::new(Code::InternalError), exchange.id))
+        });
         response.headers_mut().insert(REQUEST_ID, answer::request_id(exchange.id));
         self.note(route, response.status().as_u16(), &exchange);
         response

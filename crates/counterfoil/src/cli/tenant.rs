@@ -134,7 +134,7 @@ fn print(told: &Told, secret: Option<&Masked<String>>, json: bool) {
 
 fn table(tenants: &[admin::TenantTold]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["tenant", "key policy", "key id", "scopes", "state"]);
     for tenant in tenants {
         for key in &tenant.keys {

@@ -62,7 +62,7 @@ fn json(report: &Report) -> serde_json::Value {
 
 fn table(report: &Report) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["invariant", "looked at", "violations", "what it says"]);
     for finding in report.findings() {
         let colour = if finding.violations == 0 { Color::Green } else { Color::Red };

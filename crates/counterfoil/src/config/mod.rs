@@ -24,8 +24,6 @@ mod tests;
 pub(crate) use choice::{KeyPolicy, LogFormat, RequestLog, Reuse};
 pub(crate) use environment::process_environment;
 pub(crate) use gather::Override;
-pub(crate) use problem::Problems;
 pub(crate) use reference::{explain, reference};
-pub(crate) use secret::SecretUrl;
 pub(crate) use source::Source;
 pub(crate) use table::Settings;

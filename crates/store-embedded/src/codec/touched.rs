@@ -112,10 +112,7 @@ mod tests {
 
     #[test]
     fn golden_bytes() {
-        let changes: Vec<Change> = keys()
-            .into_iter()
-            .map(|key| Change::Remove { key, expect: 1 })
-            .collect();
+        let changes: Vec<Change> = keys().into_iter().map(|key| Change::Remove { key, expect: 1 }).collect();
         assert_eq!(encode(&changes), golden());
         assert_eq!(decode(&golden()), Some(keys()));
     }

@@ -15,10 +15,7 @@ const STEPS: [&str; 1] = [include_str!("v1.sql")];
 
 /// The format this build writes.
 pub const FORMAT: u32 = 1;
-const _: () = assert!(
-    STEPS.len() == 1 && FORMAT == 1,
-    "a new step makes a new format"
-);
+const _: () = assert!(STEPS.len() == 1 && FORMAT == 1, "a new step makes a new format");
 
 /// What a file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +58,7 @@ pub(crate) fn migrate(db: &mut Connection, found: Found) -> Result<(), OpenError
         let transaction = db.transaction()?;
         transaction.execute_batch(step)?;
         if version == 1 {
-            transaction.execute(
-                "INSERT INTO meta (key, value) VALUES ('secret', ?1)",
-                [fresh_secret()?],
-            )?;
+            transaction.execute("INSERT INTO meta (key, value) VALUES ('secret', ?1)", [fresh_secret()?])?;
         }
         transaction.execute_batch(&format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"
@@ -75,10 +69,7 @@ pub(crate) fn migrate(db: &mut Connection, found: Found) -> Result<(), OpenError
     Ok(())
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the instance secret is made once, with the store"
-)]
+#[expect(clippy::disallowed_methods, reason = "the instance secret is made once, with the store")]
 fn fresh_secret() -> Result<[u8; 32], OpenError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| OpenError::Io(format!("no random bytes: {error}")))?;

@@ -16,9 +16,7 @@ const UPDATE: &str = "UPDATE api_keys SET id = ?2, tenant = ?3, scopes = ?4, cre
     revision = ?7 WHERE digest = ?1";
 
 pub(super) fn load(db: &Connection, digest: &Digest) -> Result<Option<ApiKey>> {
-    db.prepare_cached(BY_DIGEST)?
-        .query_row([digest.as_bytes()], read)
-        .optional()
+    db.prepare_cached(BY_DIGEST)?.query_row([digest.as_bytes()], read).optional()
 }
 
 pub(super) fn all(db: &Connection) -> Result<Vec<ApiKey>> {

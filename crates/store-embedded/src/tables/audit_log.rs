@@ -12,27 +12,14 @@ macro_rules! columns {
     };
 }
 
-const BY_KEY: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM audit_log WHERE subject = ?1 AND id = ?2"
-);
+const BY_KEY: &str = concat!("SELECT ", columns!(), " FROM audit_log WHERE subject = ?1 AND id = ?2");
 /// No id is shorter than the empty one, so it stands for "from the beginning".
-const TIMELINE: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM audit_log WHERE subject = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
-);
-const INSERT: &str = concat!(
-    "INSERT INTO audit_log (",
-    columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-);
+const TIMELINE: &str =
+    concat!("SELECT ", columns!(), " FROM audit_log WHERE subject = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
+const INSERT: &str = concat!("INSERT INTO audit_log (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
 
 pub(super) fn load(db: &Connection, subject: ChargeId, id: Ulid) -> Result<Option<Record>> {
-    db.prepare_cached(BY_KEY)?
-        .query_row(params![subject.to_i64(), id.to_bytes()], read)
-        .optional()
+    db.prepare_cached(BY_KEY)?.query_row(params![subject.to_i64(), id.to_bytes()], read).optional()
 }
 
 pub(super) fn timeline(
@@ -43,9 +30,7 @@ pub(super) fn timeline(
 ) -> Result<Vec<Record>> {
     let after = after.map(Ulid::to_bytes);
     let after = after.as_ref().map_or(&[][..], <[u8; 16]>::as_slice);
-    db.prepare_cached(TIMELINE)?
-        .query_map(params![subject.to_i64(), after, limit], read)?
-        .collect()
+    db.prepare_cached(TIMELINE)?.query_map(params![subject.to_i64(), after, limit], read)?.collect()
 }
 
 pub(super) fn insert(db: &Connection, record: &Record) -> Result<()> {

@@ -18,21 +18,11 @@ macro_rules! columns {
 }
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM charges WHERE id = ?1");
-const AFTER: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM charges WHERE id > ?1 ORDER BY id LIMIT ?2"
-);
-const OF_TENANT: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM charges WHERE tenant = ?1 ORDER BY id DESC LIMIT ?2"
-);
-const OF_TENANT_BEFORE: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM charges WHERE tenant = ?1 AND id < ?3 ORDER BY id DESC LIMIT ?2"
-);
+const AFTER: &str = concat!("SELECT ", columns!(), " FROM charges WHERE id > ?1 ORDER BY id LIMIT ?2");
+const OF_TENANT: &str =
+    concat!("SELECT ", columns!(), " FROM charges WHERE tenant = ?1 ORDER BY id DESC LIMIT ?2");
+const OF_TENANT_BEFORE: &str =
+    concat!("SELECT ", columns!(), " FROM charges WHERE tenant = ?1 AND id < ?3 ORDER BY id DESC LIMIT ?2");
 const INSERT: &str = concat!(
     "INSERT INTO charges (",
     columns!(),
@@ -43,9 +33,7 @@ const UPDATE: &str = "UPDATE charges SET status = ?2, provider = ?3, provider_re
     decline_code = ?6, created_at = ?7, revision = ?8 WHERE id = ?1";
 
 pub(super) fn load(db: &Connection, id: ChargeId) -> Result<Option<Charge>> {
-    db.prepare_cached(BY_ID)?
-        .query_row([id.to_i64()], read)
-        .optional()
+    db.prepare_cached(BY_ID)?.query_row([id.to_i64()], read).optional()
 }
 
 pub(super) fn after(db: &Connection, after: Option<ChargeId>, limit: i64) -> Result<Vec<Charge>> {
@@ -61,10 +49,7 @@ pub(super) fn of_tenant(
     limit: i64,
 ) -> Result<Vec<Charge>> {
     match before {
-        None => db
-            .prepare_cached(OF_TENANT)?
-            .query_map(params![tenant.to_i64(), limit], read)?
-            .collect(),
+        None => db.prepare_cached(OF_TENANT)?.query_map(params![tenant.to_i64(), limit], read)?.collect(),
         Some(before) => db
             .prepare_cached(OF_TENANT_BEFORE)?
             .query_map(params![tenant.to_i64(), limit, before.to_i64()], read)?
@@ -126,10 +111,7 @@ fn read(row: &Row<'_>) -> Result<Charge> {
         provider_reference: row.get(11)?,
         failure: match failure {
             None => None,
-            Some(code) => Some(Failure {
-                code,
-                decline_code: row.get(13)?,
-            }),
+            Some(code) => Some(Failure { code, decline_code: row.get(13)? }),
         },
         created_at: cell::time(row, 14)?,
         revision: row.get(15)?,

@@ -19,11 +19,8 @@ macro_rules! columns {
 }
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM claims WHERE id = ?1");
-const AFTER: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM claims WHERE subject > ?1 ORDER BY subject LIMIT ?2"
-);
+const AFTER: &str =
+    concat!("SELECT ", columns!(), " FROM claims WHERE subject > ?1 ORDER BY subject LIMIT ?2");
 const DUE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -46,9 +43,7 @@ const REUSE: &str = "UPDATE claims SET subject = ?1, tenant = ?3, fingerprint = 
     body = ?20, sweep_at = ?21 WHERE id = ?2";
 
 pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
-    db.prepare_cached(BY_ID)?
-        .query_row([id.digest().as_bytes()], read)
-        .optional()
+    db.prepare_cached(BY_ID)?.query_row([id.digest().as_bytes()], read).optional()
 }
 
 pub(super) fn after(db: &Connection, after: Option<ChargeId>, limit: i64) -> Result<Vec<Claim>> {
@@ -95,10 +90,7 @@ pub(super) fn replace(db: &Connection, claim: &Claim) -> Result<()> {
 }
 
 pub(super) fn remove(db: &Connection, id: ClaimId) -> Result<()> {
-    one_row(
-        db.prepare_cached("DELETE FROM claims WHERE id = ?1")?
-            .execute([id.digest().as_bytes()])?,
-    )
+    one_row(db.prepare_cached("DELETE FROM claims WHERE id = ?1")?.execute([id.digest().as_bytes()])?)
 }
 
 fn write_whole(db: &Connection, sql: &str, claim: &Claim) -> Result<()> {
@@ -152,10 +144,9 @@ impl Cells<'_> {
                 lease_ceiling: Some(lease.ceiling.ms()),
                 ..Cells::default()
             },
-            State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => Cells {
-                not_before: Some(not_before.ms()),
-                ..Cells::default()
-            },
+            State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => {
+                Cells { not_before: Some(not_before.ms()), ..Cells::default() }
+            }
             State::Completed(settled) | State::FailedTerminal(settled) => Cells {
                 replay_until: Some(settled.windows.replay_until.ms()),
                 tombstone_until: Some(settled.windows.tombstone_until.ms()),
@@ -165,10 +156,9 @@ impl Cells<'_> {
                 body: Some(&settled.reply.body),
                 ..Cells::default()
             },
-            State::Expired { tombstone_until } => Cells {
-                tombstone_until: Some(tombstone_until.ms()),
-                ..Cells::default()
-            },
+            State::Expired { tombstone_until } => {
+                Cells { tombstone_until: Some(tombstone_until.ms()), ..Cells::default() }
+            }
         }
     }
 }
@@ -192,18 +182,14 @@ fn read_state(row: &Row<'_>) -> Result<State> {
     let name = row.get_ref(9)?.as_str().unwrap_or_default();
     Ok(match name {
         "in_flight" => State::InFlight(read_lease(row)?),
-        "failed_retry" => State::FailedRetry {
-            not_before: cell::time(row, 13)?,
-        },
-        "uncertain" if row.get_ref(10)?.data_type() == Type::Null => State::Uncertain(Hold::Waiting {
-            not_before: cell::time(row, 13)?,
-        }),
+        "failed_retry" => State::FailedRetry { not_before: cell::time(row, 13)? },
+        "uncertain" if row.get_ref(10)?.data_type() == Type::Null => {
+            State::Uncertain(Hold::Waiting { not_before: cell::time(row, 13)? })
+        }
         "uncertain" => State::Uncertain(Hold::Held(read_lease(row)?)),
         "completed" => State::Completed(read_settled(row)?),
         "failed_terminal" => State::FailedTerminal(read_settled(row)?),
-        "expired" => State::Expired {
-            tombstone_until: cell::time(row, 15)?,
-        },
+        "expired" => State::Expired { tombstone_until: cell::time(row, 15)? },
         _ => return Err(cell::damaged(9, Type::Text)),
     })
 }
@@ -224,10 +210,7 @@ fn read_settled(row: &Row<'_>) -> Result<Settled> {
             location: row.get(18)?,
             body: row.get::<_, Vec<u8>>(19)?.into(),
         },
-        windows: Windows {
-            replay_until: cell::time(row, 14)?,
-            tombstone_until: cell::time(row, 15)?,
-        },
+        windows: Windows { replay_until: cell::time(row, 14)?, tombstone_until: cell::time(row, 15)? },
     })
 }
 
@@ -239,7 +222,5 @@ const fn media_word(media: Media) -> &'static str {
 }
 
 fn media(word: &str) -> Option<Media> {
-    [Media::Json, Media::Problem]
-        .into_iter()
-        .find(|media| media_word(*media) == word)
+    [Media::Json, Media::Problem].into_iter().find(|media| media_word(*media) == word)
 }

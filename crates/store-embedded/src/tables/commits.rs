@@ -20,9 +20,7 @@ pub(crate) fn last(db: &Connection) -> Result<Option<Receipt>> {
 
 /// The commit of one set.
 pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<Receipt>> {
-    db.prepare_cached(BY_SET)?
-        .query_row([set.to_i64()], receipt)
-        .optional()
+    db.prepare_cached(BY_SET)?.query_row([set.to_i64()], receipt).optional()
 }
 
 /// Commits after a position, in order.
@@ -52,8 +50,5 @@ pub(crate) fn insert(db: &Connection, receipt: Receipt, set: SetId, touched: &[u
 }
 
 fn receipt(row: &Row<'_>) -> Result<Receipt> {
-    Ok(Receipt {
-        position: Position(row.get(0)?),
-        at: cell::time(row, 1)?,
-    })
+    Ok(Receipt { position: Position(row.get(0)?), at: cell::time(row, 1)? })
 }

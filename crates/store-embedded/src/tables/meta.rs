@@ -16,14 +16,11 @@ pub(crate) fn secret(db: &Connection) -> Result<Masked<[u8; 32]>> {
 
 /// The clock's anchor; nothing before the first opening is done.
 pub(crate) fn anchor(db: &Connection) -> Result<Option<Anchor>> {
-    let (Some(boottime_ms), Some(store_ms)) = (get(db, "clock_boottime_ms")?, get(db, "clock_store_ms")?) else {
+    let (Some(boottime_ms), Some(store_ms)) = (get(db, "clock_boottime_ms")?, get(db, "clock_store_ms")?)
+    else {
         return Ok(None);
     };
-    Ok(Some(Anchor {
-        boot_id: get(db, "clock_boot_id")?,
-        boottime_ms,
-        store_ms,
-    }))
+    Ok(Some(Anchor { boot_id: get(db, "clock_boot_id")?, boottime_ms, store_ms }))
 }
 
 /// Keeps the clock's anchor.

@@ -100,9 +100,5 @@ fn rows<T: Into<Row>>(items: Vec<T>) -> Vec<Row> {
 }
 
 fn one_row(changed: usize) -> Result<()> {
-    if changed == 1 {
-        Ok(())
-    } else {
-        Err(Error::StatementChangedRows(changed))
-    }
+    if changed == 1 { Ok(()) } else { Err(Error::StatementChangedRows(changed)) }
 }

@@ -19,11 +19,7 @@ macro_rules! columns {
 const STUCK_AFTER: Span = Span::from_ms(60_000);
 
 const BY_CHARGE: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE charge = ?1");
-const AFTER: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM outbox WHERE charge > ?1 ORDER BY charge LIMIT ?2"
-);
+const AFTER: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE charge > ?1 ORDER BY charge LIMIT ?2");
 const DUE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -44,9 +40,7 @@ const TALLY: &str = "SELECT (SELECT count(*) FROM outbox WHERE parked IS NULL), 
     (SELECT min(due_at) FROM outbox WHERE parked IS NULL)";
 
 pub(super) fn load(db: &Connection, charge: ChargeId) -> Result<Option<Outbox>> {
-    db.prepare_cached(BY_CHARGE)?
-        .query_row([charge.to_i64()], read)
-        .optional()
+    db.prepare_cached(BY_CHARGE)?.query_row([charge.to_i64()], read).optional()
 }
 
 pub(super) fn after(db: &Connection, after: Option<ChargeId>, limit: i64) -> Result<Vec<Outbox>> {
@@ -61,16 +55,15 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Outbox>>
 }
 
 pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
-    db.prepare_cached(TALLY)?
-        .query_row([now.minus(STUCK_AFTER).ms()], |row| {
-            let first_due: Option<i64> = row.get(3)?;
-            Ok(Tally {
-                pending: row.get(0)?,
-                parked: row.get(1)?,
-                stuck: row.get(2)?,
-                lag_ms: first_due.map_or(0, |due| now.since(Time::from_ms(due)).ms()),
-            })
+    db.prepare_cached(TALLY)?.query_row([now.minus(STUCK_AFTER).ms()], |row| {
+        let first_due: Option<i64> = row.get(3)?;
+        Ok(Tally {
+            pending: row.get(0)?,
+            parked: row.get(1)?,
+            stuck: row.get(2)?,
+            lag_ms: first_due.map_or(0, |due| now.since(Time::from_ms(due)).ms()),
         })
+    })
 }
 
 pub(super) fn insert(db: &Connection, outbox: &Outbox) -> Result<()> {
@@ -82,10 +75,7 @@ pub(super) fn replace(db: &Connection, outbox: &Outbox) -> Result<()> {
 }
 
 pub(super) fn remove(db: &Connection, charge: ChargeId) -> Result<()> {
-    one_row(
-        db.prepare_cached("DELETE FROM outbox WHERE charge = ?1")?
-            .execute([charge.to_i64()])?,
-    )
+    one_row(db.prepare_cached("DELETE FROM outbox WHERE charge = ?1")?.execute([charge.to_i64()])?)
 }
 
 fn write_whole(db: &Connection, sql: &str, outbox: &Outbox) -> Result<()> {
@@ -114,10 +104,7 @@ fn read(row: &Row<'_>) -> Result<Outbox> {
         charge: cell::charge(row, 0)?,
         claim: ClaimId::from_digest(cell::digest(row, 1)?),
         tenant: cell::tenant(row, 2)?,
-        provider: Pinned {
-            profile: row.get(3)?,
-            endpoint: row.get(4)?,
-        },
+        provider: Pinned { profile: row.get(3)?, endpoint: row.get(4)? },
         due_at: cell::time(row, 5)?,
         created_at: cell::time(row, 6)?,
         history: History {

@@ -10,9 +10,7 @@ const INSERT: &str = "INSERT INTO slots (number, epoch, lease_until, revision) V
 const UPDATE: &str = "UPDATE slots SET epoch = ?2, lease_until = ?3, revision = ?4 WHERE number = ?1";
 
 pub(super) fn load(db: &Connection, number: u16) -> Result<Option<Slot>> {
-    db.prepare_cached(BY_NUMBER)?
-        .query_row([number], read)
-        .optional()
+    db.prepare_cached(BY_NUMBER)?.query_row([number], read).optional()
 }
 
 pub(super) fn all(db: &Connection) -> Result<Vec<Slot>> {

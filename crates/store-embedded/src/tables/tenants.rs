@@ -7,16 +7,15 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 const BY_NAME: &str =
     "SELECT name, id, main_account, key_policy, created_at, revision FROM tenants WHERE name = ?1";
-const ALL: &str = "SELECT name, id, main_account, key_policy, created_at, revision FROM tenants ORDER BY name";
+const ALL: &str =
+    "SELECT name, id, main_account, key_policy, created_at, revision FROM tenants ORDER BY name";
 const INSERT: &str = "INSERT INTO tenants (name, id, main_account, key_policy, created_at, revision) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const UPDATE: &str = "UPDATE tenants SET id = ?2, main_account = ?3, key_policy = ?4, created_at = ?5, \
     revision = ?6 WHERE name = ?1";
 
 pub(super) fn load(db: &Connection, name: &TenantName) -> Result<Option<Tenant>> {
-    db.prepare_cached(BY_NAME)?
-        .query_row([name.as_str()], read)
-        .optional()
+    db.prepare_cached(BY_NAME)?.query_row([name.as_str()], read).optional()
 }
 
 pub(super) fn all(db: &Connection) -> Result<Vec<Tenant>> {

@@ -121,9 +121,7 @@ impl Writer {
             self.roll_back();
             let why = reason(&error);
             if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
-                self.health.fail(format!(
-                    "the disk did not confirm a commit ({why}); restart to recover"
-                ));
+                self.health.fail(format!("the disk did not confirm a commit ({why}); restart to recover"));
             }
             return (verdicts, Fate::Doubtful(why));
         }
@@ -144,24 +142,21 @@ impl Writer {
         let mut verdicts = Vec::with_capacity(group.len());
         for job in group {
             if let Err(refusal) = self.judge(job, care)? {
-                verdicts.push(Err(Box::new(refusal)));
+                verdicts.push(Err(refusal));
                 continue;
             }
             for change in job.set.changes() {
                 tables::apply(&self.db, change)?;
             }
             position = position.saturating_add(1);
-            let receipt = Receipt {
-                position: Position(position),
-                at,
-            };
+            let receipt = Receipt { position: Position(position), at };
             tables::commits::insert(&self.db, receipt, job.set.id(), &job.touched)?;
             verdicts.push(Ok(receipt));
         }
         Ok(verdicts)
     }
 
-    fn judge(&mut self, job: &Job, care: Care) -> Result<Result<(), Refusal>, Error> {
+    fn judge(&mut self, job: &Job, care: Care) -> Result<Result<(), Box<Refusal>>, Error> {
         self.bring(job, care)?;
         let verdict = match self.image.admit(&job.set) {
             // The first failed precondition may be one that was not looked up.
@@ -191,10 +186,7 @@ impl Writer {
 
     /// Forgets remembered rows if they are too many, or if another program has written to the file.
     fn refresh(&mut self) -> Result<(), Error> {
-        let version: i64 = self
-            .db
-            .prepare_cached("PRAGMA data_version")?
-            .query_row([], |row| row.get(0))?;
+        let version: i64 = self.db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         if version != self.data_version {
             self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
             self.data_version = version;
@@ -216,8 +208,7 @@ impl Writer {
         if !self.db.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
-            self.health
-                .fail(format!("a transaction could not be rolled back: {error}"));
+            self.health.fail(format!("a transaction could not be rolled back: {error}"));
         }
     }
 

@@ -29,24 +29,15 @@ impl Queue {
     /// Starts the writer's thread.
     pub(crate) fn start(writer: Writer) -> Result<Queue, OpenError> {
         let (jobs, waiting) = sync_channel(COMMIT_QUEUE_MAX);
-        let thread = Builder::new()
-            .name("store-writer".to_owned())
-            .spawn(move || serve(writer, &waiting))?;
-        Ok(Queue {
-            jobs: Some(jobs),
-            thread: Some(thread),
-        })
+        let thread = Builder::new().name("store-writer".to_owned()).spawn(move || serve(writer, &waiting))?;
+        Ok(Queue { jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
         let id = set.id();
         let (answer, answered) = oneshot::channel();
-        let job = Job {
-            touched: touched::encode(set.changes()),
-            set,
-            answer,
-        };
+        let job = Job { touched: touched::encode(set.changes()), set, answer };
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         match jobs.try_send(job) {
             Ok(()) => {}

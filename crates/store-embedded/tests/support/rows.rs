@@ -48,11 +48,7 @@ pub fn work(number: i64, now: Time) -> Work {
             fence: 1,
             revision: 1,
             attempts: 1,
-            state: State::InFlight(Lease {
-                holder,
-                until,
-                ceiling: now.plus(HOUR),
-            }),
+            state: State::InFlight(Lease { holder, until, ceiling: now.plus(HOUR) }),
         },
         charge: Charge {
             id: charge,
@@ -117,11 +113,8 @@ impl Work {
 
     /// The claim with its answer.
     pub fn answered(&self, now: Time, body: bytes::Bytes) -> Claim {
-        let policy = Policy {
-            replay: Span::from_ms(24 * HOUR.ms()),
-            tombstone: HOUR,
-            reuse: Reuse::AfterTombstone,
-        };
+        let policy =
+            Policy { replay: Span::from_ms(24 * HOUR.ms()), tombstone: HOUR, reuse: Reuse::AfterTombstone };
         Claim {
             revision: self.claim.revision + 1,
             state: State::Completed(Settled {

@@ -1,0 +1,48 @@
+//! How far a long command is: a bar where a person looks, a line now and then where a program does.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Lines in a log, at most one in this time.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// A progress display on stderr. Gone when dropped.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    total: u64,
+    told: Cell<Option<Instant>>,
+}
+
+impl Progress {
+    pub(crate) fn new(total: u64) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(total);
+            if let Ok(style) = ProgressStyle::with_template("{bar:40.cyan/blue} {pos}/{len} {elapsed} {msg}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Progress { bar, total, told: Cell::new(None) }
+    }
+
+    pub(crate) fn show(&self, done: u64, message: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+            bar.set_message(message.to_owned());
+        } else if self.told.get().is_none_or(|told| told.elapsed() >= LINE_EVERY) {
+            self.told.set(Some(Instant::now()));
+            eprintln!("{done}/{} {message}", self.total);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

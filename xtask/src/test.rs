@@ -1,0 +1,130 @@
+//! `test`: everything that must hold before a commit. All steps run, so that one mistake does not hide another.
+
+use crate::compile::{cargo, root};
+use crate::failure::{Failure, Result};
+use clap::Args;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+/// Everything that must hold before a commit.
+#[derive(Args)]
+pub(crate) struct Test {
+    /// Handed to the test runner, for example a part of a test's name.
+    #[arg(last = true)]
+    runner: Vec<String>,
+}
+
+/// One step: its name in the summary, and the cargo command that it is.
+struct Step {
+    name: &'static str,
+    arguments: Vec<String>,
+}
+
+impl Step {
+    fn new(name: &'static str, arguments: &str) -> Step {
+        Step { name, arguments: arguments.split(' ').map(str::to_owned).collect() }
+    }
+
+    fn with(mut self, more: &[String]) -> Step {
+        self.arguments.extend_from_slice(more);
+        self
+    }
+
+    fn run(&self) -> Result<bool> {
+        eprintln!("\n$ cargo {}", self.arguments.join(" "));
+        let status = Command::new(cargo())
+            .args(&self.arguments)
+            .current_dir(root())
+            .status()
+            .map_err(Failure::while_("starting cargo"))?;
+        Ok(status.success())
+    }
+}
+
+impl Test {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let begun = Instant::now();
+        let steps = steps(has_nextest(), &self.runner);
+        let mut failed = Vec::new();
+        for step in &steps {
+            if !step.run()? {
+                failed.push(step.name);
+            }
+        }
+        let seconds = begun.elapsed().as_secs();
+        let (code, line) = summary(&steps, &failed, seconds);
+        eprintln!("\n{line}");
+        Ok(code)
+    }
+}
+
+/// The steps, in order of how soon they answer. Servers that tests talk to (a database, a cache) are started before
+/// the step `tests` and belong into this list.
+fn steps(nextest: bool, runner: &[String]) -> Vec<Step> {
+    let tests = if nextest {
+        Step::new("tests", "nextest run --workspace").with(runner)
+    } else {
+        let all = Step::new("tests", "test --workspace --lib --bins --tests --examples");
+        if runner.is_empty() { all } else { all.with(&["--".to_owned()]).with(runner) }
+    };
+    vec![
+        Step::new("format", "fmt --all --check"),
+        Step::new("lints", "clippy --workspace --all-targets -- -D warnings"),
+        tests,
+        Step::new("documentation tests", "test --workspace --doc"),
+    ]
+}
+
+fn summary(steps: &[Step], failed: &[&str], seconds: u64) -> (ExitCode, String) {
+    if failed.is_empty() {
+        let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+        (ExitCode::SUCCESS, format!("passed: {} ({seconds} s)", names.join(", ")))
+    } else {
+        (ExitCode::FAILURE, format!("FAILED: {} ({seconds} s)", failed.join(", ")))
+    }
+}
+
+fn has_nextest() -> bool {
+    let asked = Command::new(cargo())
+        .args(["nextest", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(nextest: bool, runner: &[&str]) -> Vec<String> {
+        let runner: Vec<String> = runner.iter().map(|&word| word.to_owned()).collect();
+        steps(nextest, &runner).iter().map(|step| step.arguments.join(" ")).collect()
+    }
+
+    #[test]
+    fn every_kind_of_check_runs_with_either_runner() {
+        assert_eq!(lines(true, &["judge"])[2], "nextest run --workspace judge");
+        assert_eq!(
+            lines(false, &["judge"])[2],
+            "test --workspace --lib --bins --tests --examples -- judge"
+        );
+        for nextest in [true, false] {
+            let lines = lines(nextest, &[]);
+            assert_eq!(lines[0], "fmt --all --check");
+            assert_eq!(lines[1], "clippy --workspace --all-targets -- -D warnings");
+            assert_eq!(lines[3], "test --workspace --doc");
+        }
+    }
+
+    #[test]
+    fn one_failed_step_fails_the_whole() {
+        let steps = steps(true, &[]);
+        let (code, line) = summary(&steps, &[], 7);
+        assert_eq!(code, ExitCode::SUCCESS);
+        assert_eq!(line, "passed: format, lints, tests, documentation tests (7 s)");
+        let (code, line) = summary(&steps, &["lints"], 7);
+        assert_eq!(code, ExitCode::FAILURE);
+        assert_eq!(line, "FAILED: lints (7 s)");
+    }
+}
