@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn finds_executables_among_cargos_messages() {
-        let messages = br#"{"reason":"compiler-artifact","target":{"name":"counterfoil_core"},"executable":null}
+        let messages =
+            br#"{"reason":"compiler-artifact","target":{"name":"counterfoil_core"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"counterfoil"},"executable":"/t/release/counterfoil"}
 {"reason":"build-finished","success":true}
 "#;

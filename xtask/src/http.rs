@@ -2,6 +2,7 @@
 //!
 //! Speaks plain HTTP to loopback; reads bodies with a length, in chunks, or until the end of the connection.
 
+use std::fmt::Write as _;
 use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,9 +43,9 @@ impl Request<'_> {
     fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\nhost: localhost\r\n", self.method, self.path);
         for (name, value) in self.headers {
-            text.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(text, "{name}: {value}\r\n");
         }
-        text.push_str(&format!("content-length: {}\r\n\r\n{}", self.body.len(), self.body));
+        let _ = write!(text, "content-length: {}\r\n\r\n{}", self.body.len(), self.body);
         text.into_bytes()
     }
 }
@@ -70,7 +71,13 @@ impl Connection {
 }
 
 /// One request on a connection of its own.
-pub(crate) async fn ask(address: SocketAddr, method: &str, path: &str, body: &str, limit: Duration) -> Result<Answer> {
+pub(crate) async fn ask(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+    limit: Duration,
+) -> Result<Answer> {
     let mut connection = Connection::open(address).await?;
     let json = [("content-type", "application/json"), ("connection", "close")];
     connection.send(&Request { method, path, headers: &json, body }, limit).await
@@ -163,7 +170,10 @@ mod tests {
             "HTTP/1.1 201 Created\r\nX: y\r\n\r\nabcd",
         ] {
             let answer = read(text).await.unwrap();
-            assert_eq!((answer.status, answer.body.as_slice(), answer.header("x")), (201, &b"abcd"[..], Some("y")));
+            assert_eq!(
+                (answer.status, answer.body.as_slice(), answer.header("x")),
+                (201, &b"abcd"[..], Some("y"))
+            );
         }
         assert_eq!(read("HTTP/1.1 204 No Content\r\n\r\n").await.unwrap().body, b"");
     }
@@ -185,6 +195,9 @@ mod tests {
     fn writes_a_request() {
         let request = Request { method: "POST", path: "/v1/charges", headers: &[("a", "b")], body: "{}" };
         let text = String::from_utf8(request.bytes()).unwrap();
-        assert_eq!(text, "POST /v1/charges HTTP/1.1\r\nhost: localhost\r\na: b\r\ncontent-length: 2\r\n\r\n{}");
+        assert_eq!(
+            text,
+            "POST /v1/charges HTTP/1.1\r\nhost: localhost\r\na: b\r\ncontent-length: 2\r\n\r\n{}"
+        );
     }
 }

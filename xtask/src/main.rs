@@ -73,7 +73,8 @@ fn attended(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode>
         .map_err(Failure::while_("starting the runtime"))?;
     runtime.block_on(async {
         let asked = |kind| signal(kind).map_err(Failure::while_("listening for signals"));
-        let (mut terminate, mut interrupt) = (asked(SignalKind::terminate())?, asked(SignalKind::interrupt())?);
+        let (mut terminate, mut interrupt) =
+            (asked(SignalKind::terminate())?, asked(SignalKind::interrupt())?);
         tokio::select! {
             outcome = command => outcome,
             _ = terminate.recv() => Err(Failure::new("terminated")),

@@ -105,10 +105,7 @@ mod tests {
     #[test]
     fn every_kind_of_check_runs_with_either_runner() {
         assert_eq!(lines(true, &["judge"])[2], "nextest run --workspace judge");
-        assert_eq!(
-            lines(false, &["judge"])[2],
-            "test --workspace --lib --bins --tests --examples -- judge"
-        );
+        assert_eq!(lines(false, &["judge"])[2], "test --workspace --lib --bins --tests --examples -- judge");
         for nextest in [true, false] {
             let lines = lines(nextest, &[]);
             assert_eq!(lines[0], "fmt --all --check");

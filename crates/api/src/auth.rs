@@ -11,6 +11,7 @@ use counterfoil_wire::problem::{Code, Problem};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::sync::Arc;
+use tokio::time::timeout_at;
 
 /// Longest secret looked up; real ones have fewer than 64 characters.
 const SECRET_BYTES_MAX: usize = 255;
@@ -23,10 +24,11 @@ pub(crate) async fn admit(
     exchange: &mut Exchange,
 ) -> Result<Arc<Principal>, Problem> {
     let digest = secret(headers).ok_or(Problem::new(Code::Unauthorized))?;
-    let principal = match app.service.principal(digest).await {
-        Ok(Some(principal)) => principal,
-        Ok(None) => return Err(Problem::new(Code::Unauthorized)),
-        Err(_) => return Err(store_unavailable()),
+    let deadline = exchange.started + app.settings.request_timeout;
+    let principal = match timeout_at(deadline, app.service.principal(digest)).await {
+        Ok(Ok(Some(principal))) => principal,
+        Ok(Ok(None)) => return Err(Problem::new(Code::Unauthorized)),
+        Ok(Err(_)) | Err(_) => return Err(store_unavailable()),
     };
     app.metrics.meet(&principal);
     exchange.principal = Some(Arc::clone(&principal));

@@ -12,6 +12,11 @@ mod wire_up;
 
 use clap::Parser;
 
+/// A charge makes a few dozen small allocations on several threads; the system's allocator spends more time on them
+/// than SQLite spends on the charge (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     let arguments = cli::Arguments::parse();
     match cli::run(arguments) {

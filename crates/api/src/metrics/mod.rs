@@ -117,6 +117,7 @@ impl Metrics {
             "How far the balance projection is behind",
             Gauge::<f64, AtomicU64>::default(),
         );
+        drop(requests.get_or_create(&RequestLabels { route: Route::Charges.template(), status: 201 }));
         Metrics {
             requests,
             request_handles: (0..Route::ALL.len() * STATUSES).map(|_| OnceLock::new()).collect(),

@@ -73,10 +73,21 @@ fn prometheus(open_metrics: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use counterfoil_engine::signal::{Signal, Watch as _};
+    use std::time::Duration;
 
     #[test]
     fn every_name_of_the_contract_is_there_from_the_start() {
-        let text = prometheus(&Metrics::new().text().unwrap());
+        let metrics = Metrics::new();
+        // The provider's name is the engine's to say, with its first signals.
+        metrics.saw(Signal::Breaker { provider: "stripe", state: 0 });
+        metrics.saw(Signal::Gateway {
+            provider: "stripe",
+            step: "charge",
+            outcome: "approved",
+            took: Duration::from_millis(3),
+        });
+        let text = prometheus(&metrics.text().unwrap());
         for (name, kind) in [
             ("requests_total", "counter"),
             ("request_seconds", "histogram"),
@@ -105,6 +116,8 @@ mod tests {
         for sample in [
             "\ncounterfoil_fail_closed_total 0\n",
             "\ncounterfoil_gateway_fence_bypass_total 0\n",
+            "\ncounterfoil_gateway_calls_total{provider=\"stripe\",step=\"charge\",outcome=\"approved\"} 1\n",
+            "\ncounterfoil_breaker_state{provider=\"stripe\"} 0\n",
             "\ncounterfoil_cache_requests_total{result=\"hit\"} 0\n",
             "\ncounterfoil_claims_total{tenant=\"other\",outcome=\"reclaimed\"} 0\n",
         ] {

@@ -1,5 +1,6 @@
 //! Numbers by tenant. The engine speaks of tenants by id; their names are learned when they authenticate.
 
+use crate::route::Route;
 use counterfoil_core::types::id::TenantId;
 use counterfoil_engine::signal::ClaimOutcome;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -49,6 +50,10 @@ impl Tenants {
         key_missing: Family<MissingLabels, Counter>,
     ) -> Tenants {
         let other = Handles::new(&claims, OTHER);
+        drop(key_missing.get_or_create(&MissingLabels {
+            tenant: Arc::clone(&other.name),
+            route: Route::Charges.template(),
+        }));
         Tenants { claims, key_missing, known: RwLock::new(HashMap::new()), other }
     }
 

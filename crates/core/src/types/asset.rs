@@ -44,10 +44,10 @@ impl Asset {
         self.lookup().unwrap_or(0)
     }
 
+    /// Codes stand four bytes apart in the table: three letters and a space.
     fn lookup(self) -> Option<u8> {
-        let (exponent, _) =
-            CURRENCIES.iter().find(|(_, codes)| codes.split(' ').any(|code| code.as_bytes() == self.0))?;
-        Some(*exponent)
+        let stands_in = |codes: &str| codes.as_bytes().chunks(4).any(|place| place.first_chunk() == Some(&self.0));
+        CURRENCIES.iter().find(|(_, codes)| stands_in(codes)).map(|(exponent, _)| *exponent)
     }
 }
 
@@ -90,5 +90,6 @@ mod tests {
         codes.dedup();
         assert_eq!(codes.len(), all);
         assert!(codes.iter().all(|code| code.len() == 3));
+        assert!(CURRENCIES.iter().all(|(_, codes)| codes.split(' ').all(|code| code.len() == 3)));
     }
 }

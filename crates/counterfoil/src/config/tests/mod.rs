@@ -70,7 +70,7 @@ impl Given {
         assert_eq!(self.problems(), expected);
     }
 
-    fn try_load(self) -> Result<Settings, super::Problems> {
+    fn try_load(self) -> Result<Settings, super::problem::Problems> {
         let path: Option<&Path> = self.file.as_ref().map(|file| file.0.as_path());
         Settings::load(path, self.variables.into_iter(), self.flags)
     }

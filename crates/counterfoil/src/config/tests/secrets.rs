@@ -1,4 +1,4 @@
-use super::super::SecretUrl;
+use super::super::secret::SecretUrl;
 use super::{file, nothing};
 
 const VARIABLE: &str = "COUNTERFOIL_GATEWAY__URL";

@@ -1,0 +1,114 @@
+//! The description, the router and the pages agree.
+
+use crate::client::Request;
+use crate::fake::Fake;
+use crate::server::{Server, settings};
+use counterfoil_api::{App, Metrics, router};
+use counterfoil_wire::problem::Code;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Every route of the contract that this version has.
+const ROUTES: [&str; 12] = [
+    "GET /docs",
+    "GET /errors",
+    "GET /errors/{code}",
+    "GET /healthz",
+    "GET /metrics",
+    "GET /openapi.json",
+    "GET /readyz",
+    "GET /v1/charges",
+    "GET /v1/charges/{id}",
+    "GET /v1/charges/{id}/timeline",
+    "GET /v1/idempotency-keys/{key}",
+    "POST /v1/charges",
+];
+
+#[tokio::test]
+async fn openapi_names_every_route_and_every_route_answers() {
+    let server = Server::start().await;
+    let reply = server.ask(Request::get("/openapi.json")).await;
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+    let description = reply.json();
+    assert!(description["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut described = BTreeSet::new();
+    for (path, methods) in description["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            described.insert(format!("{} {path}", method.to_uppercase()));
+            let target = path.replace("{code}", "not_found").replace("{id}", "x").replace("{key}", "x");
+            let reply = server.ask(Request::new(&method.to_uppercase(), &target)).await;
+            assert!(![404, 405].contains(&reply.status), "{method} {path}: {}", reply.status);
+        }
+    }
+    assert_eq!(described, ROUTES.iter().map(|route| (*route).to_owned()).collect());
+}
+
+#[tokio::test]
+async fn the_router_hands_out_what_it_serves() {
+    let server = Server::start().await;
+    let (_, openapi) = router(App::new(Fake::new(), Arc::new(Metrics::new()), settings()));
+    let served = server.ask(Request::get("/openapi.json")).await.json();
+    let handed: Value = serde_json::from_str(&openapi.to_json().unwrap()).unwrap();
+    assert_eq!(served, handed);
+}
+
+#[tokio::test]
+async fn every_reference_of_the_description_leads_somewhere() {
+    let server = Server::start().await;
+    let description = server.ask(Request::get("/openapi.json")).await.json();
+    let mut open = vec![&description];
+    let mut found = 0;
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(reference)) = members.get("$ref") {
+                    let path = reference.strip_prefix('#').unwrap();
+                    assert!(description.pointer(path).is_some(), "{reference}");
+                    found += 1;
+                }
+                open.extend(members.values());
+            }
+            Value::Array(elements) => open.extend(elements),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    assert!(found > 10, "{found}");
+}
+
+#[tokio::test]
+async fn pages_need_nothing_from_the_internet() {
+    let server = Server::start().await;
+    for target in ["/docs", "/errors", "/errors/card_declined"] {
+        let reply = server.ask(Request::new("GET", target).header("Accept", "text/html,*/*")).await;
+        assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"), "{target}");
+        let text = reply.text();
+        for forbidden in ["http:", "https:", "src=", "url(", "@import", "style=\"", "onclick", "{{", "src: "]
+        {
+            assert!(!text.contains(forbidden), "{target} has {forbidden}");
+        }
+        assert!(!text.contains("\"//"), "{target}");
+        let policy = reply.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"), "{policy}");
+        let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+        assert!(text.contains(&format!("nonce=\"{nonce}\"")), "{target}");
+        let again = server.ask(Request::new("GET", target).header("Accept", "text/html")).await;
+        assert_ne!(again.header("content-security-policy"), Some(policy), "a nonce is used once");
+    }
+}
+
+#[tokio::test]
+async fn every_error_has_its_page() {
+    let server = Server::start().await;
+    let index = server.ask(Request::new("GET", "/errors")).await.text();
+    for code in Code::ALL {
+        let target = format!("/errors/{}", code.name());
+        assert!(index.contains(&format!("]({target})")), "{target}");
+        let plain = server.ask(Request::new("GET", &target)).await;
+        assert_eq!(plain.header("content-type"), Some("text/plain; charset=utf-8"));
+        assert_eq!(plain.text(), code.page());
+        let html = server.ask(Request::new("GET", &target).header("Accept", "text/html")).await.text();
+        assert!(html.contains(&format!("<h1>{}</h1>", code.name())), "{target}");
+    }
+    server.ask(Request::new("GET", "/errors/no_such_code")).await.problem(404, "not_found");
+}

@@ -1,0 +1,15 @@
+//! The HTTP face over real sockets, in front of a scripted engine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod answers;
+mod canary;
+mod client;
+mod clothes;
+mod description;
+mod fake;
+mod hostile;
+mod limits;
+mod reading;
+mod server;
+mod sockets;

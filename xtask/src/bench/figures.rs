@@ -1,0 +1,62 @@
+//! Everything one run of the benchmark found.
+
+use super::sample::Sample;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The four servers under the same load.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Level {
+    pub(super) echo: Sample,
+    pub(super) proxy: Sample,
+    pub(super) charge: Sample,
+    pub(super) replay: Sample,
+}
+
+impl Level {
+    /// What the product adds to a provider call, at the middle.
+    pub(super) fn overhead_p50_ms(&self) -> f64 {
+        self.charge.p50_ms - self.proxy.p50_ms
+    }
+
+    /// The same at 99 %.
+    pub(super) fn overhead_p99_ms(&self) -> f64 {
+        self.charge.p99_ms - self.proxy.p99_ms
+    }
+}
+
+/// One durable write of this disk.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Fsync {
+    pub(super) per_second: f64,
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
+}
+
+/// The same load on a small and on a large store.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Growth {
+    pub(super) small_keys: u64,
+    pub(super) small: Sample,
+    pub(super) large_keys: u64,
+    pub(super) large: Sample,
+}
+
+/// A whole run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Figures {
+    /// By number of connections.
+    pub(super) levels: BTreeMap<usize, Level>,
+    pub(super) fsync: Fsync,
+    pub(super) growth: Growth,
+    pub(super) bytes_per_charge: f64,
+}
+
+impl Figures {
+    /// Requests that were not answered as they should be, anywhere.
+    pub(super) fn failed(&self) -> f64 {
+        let levels =
+            self.levels.values().flat_map(|level| [&level.echo, &level.proxy, &level.charge, &level.replay]);
+        levels.chain([&self.growth.small, &self.growth.large]).map(|sample| sample.failed).sum()
+    }
+}

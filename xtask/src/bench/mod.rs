@@ -1,0 +1,155 @@
+//! `bench`: the product against the raw limits of the same machine in the same minutes, so that the figures are
+//! ratios and a slow machine is no excuse. Rounds are interleaved and the middle of them counts.
+
+#![expect(clippy::float_arithmetic, reason = "figures to look at, none of them money")]
+
+pub(crate) mod child;
+mod disk;
+mod figures;
+mod sample;
+mod scrape;
+mod stage;
+mod table;
+mod targets;
+
+use crate::compile::{self, Profile};
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use clap::Args;
+use counterfoil_load::limits::fsync;
+use figures::{Figures, Fsync, Growth, Level};
+use sample::{Sample, median, ms, number};
+use stage::{Run, Server, Stage, Who};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use targets::{ALONE, CROWD, targets};
+
+/// Keys of the store that counts as small.
+const SMALL: u64 = 1_000;
+/// Connections that fill a store fastest.
+const FILLERS: usize = 256;
+const FSYNC_TIME: Duration = Duration::from_secs(1);
+
+/// Measures the product against the raw limits of this machine, in one run.
+#[derive(Args)]
+pub(crate) struct Bench {
+    /// How long each load is measured in each round.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// Connections to measure with; 1 and 64 are always measured, because the targets speak of them.
+    #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
+    connections: Vec<usize>,
+    /// Rounds; the middle one counts.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: u64,
+    /// Keys in the store that is compared with one of a thousand: 1000000 for the whole promise.
+    #[arg(long, default_value_t = 100_000)]
+    stored: u64,
+    /// Writes all figures to this file as well.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Bench {
+    pub(crate) async fn run(self) -> Result<ExitCode> {
+        let built = compile::build(Profile::Release, &["counterfoil", "xtask"]).await?;
+        let (counterfoil, xtask) = (built.path("counterfoil")?, built.path("xtask")?);
+        // Beside the build, which is on a disk: the system's directory for such things may be memory.
+        let made = tempfile::Builder::new().prefix("bench-").tempdir_in(xtask.parent().unwrap_or(xtask));
+        let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
+        if disk::is_memory(directory.path()) {
+            eprintln!("xtask: {} is memory: durable writes cost nothing here", directory.path().display());
+        }
+        let mut stage = Stage::set(counterfoil, xtask, directory.path()).await?;
+        let figures = self.measure(&mut stage, directory.path()).await?;
+        let targets = targets(&figures);
+        for table in table::tables(&figures, &targets) {
+            println!("{table}");
+        }
+        if let Some(path) = &self.json {
+            let text = serde_json::json!({ "figures": figures, "targets": targets }).to_string();
+            std::fs::write(path, text).map_err(Failure::while_(format!("writing {}", path.display())))?;
+        }
+        // A missed target is a figure; an answer that went wrong is a failure.
+        Ok(if figures.failed() > 0.0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    async fn measure(&self, stage: &mut Stage, directory: &Path) -> Result<Figures> {
+        let mut server = stage.server().await?;
+        let empty = disk::used(&server.store)?;
+        let connections: BTreeSet<usize> = self.connections.iter().copied().chain([ALONE, CROWD]).collect();
+        let progress = Progress::new(self.rounds * (connections.len() as u64 * 4 + 1));
+        let mut done = 0;
+        let mut samples: BTreeMap<usize, [Vec<Sample>; 4]> = BTreeMap::new();
+        let mut fsyncs = Vec::new();
+        for round in 1..=self.rounds {
+            progress.show(done, &format!("round {round}: append + fdatasync"));
+            fsyncs.push(fsync::run(directory, FSYNC_TIME).map_err(Failure::while_("measuring the disk"))?);
+            done += 1;
+            for &connections in &connections {
+                let taken = samples.entry(connections).or_default();
+                for (who, taken) in [Who::Echo, Who::Proxy, Who::Charge, Who::Replay].into_iter().zip(taken) {
+                    progress.show(done, &format!("round {round}: {who:?} with {connections} connections"));
+                    taken.push(stage.measure(&mut server, self.load(who, connections)).await?);
+                    done += 1;
+                }
+            }
+        }
+        drop(progress);
+        let growth = self.growth(stage, &mut server).await?;
+        let grown = disk::used(&server.store)?.saturating_sub(empty);
+        let middle = |figure: fn(&fsync::FsyncReport) -> f64| median(fsyncs.iter().map(figure).collect());
+        Ok(Figures {
+            levels: samples.iter().map(|(connections, taken)| (*connections, level(taken))).collect(),
+            fsync: Fsync {
+                per_second: middle(|it| it.per_second),
+                p50_ms: middle(|it| ms(it.p50_us)),
+                p99_ms: middle(|it| ms(it.p99_us)),
+            },
+            growth,
+            bytes_per_charge: number(grown) / number(server.charges.max(1)),
+        })
+    }
+
+    fn load(&self, who: Who, connections: usize) -> Run {
+        Run { who, connections, duration: Duration::from_secs(self.seconds) }
+    }
+
+    /// Fills the server's store, then measures new small stores and the large one in turns.
+    async fn growth(&self, stage: &mut Stage, server: &mut Server) -> Result<Growth> {
+        fill(stage, server, self.stored, FILLERS).await?;
+        let (mut small_keys, large_keys) = (0, server.charges);
+        let progress = Progress::new(self.rounds * 2);
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        for round in 0..self.rounds {
+            progress.show(round * 2, "charges on a small store");
+            let mut fresh = stage.server().await?;
+            fill(stage, &mut fresh, SMALL, 1).await?;
+            small_keys = fresh.charges;
+            small.push(stage.measure(&mut fresh, self.load(Who::Charge, CROWD)).await?);
+            drop(fresh);
+            progress.show(round * 2 + 1, "charges on a large store");
+            large.push(stage.measure(server, self.load(Who::Charge, CROWD)).await?);
+        }
+        let (small, large) = (Sample::middle(&small), Sample::middle(&large));
+        Ok(Growth { small_keys, small, large_keys, large })
+    }
+}
+
+/// Charges until at least `keys` are stored, in loads short enough to look in between.
+async fn fill(stage: &mut Stage, server: &mut Server, keys: u64, connections: usize) -> Result<()> {
+    let progress = Progress::new(keys);
+    let duration = Duration::from_millis(if keys > SMALL { 5_000 } else { 1 });
+    while server.charges < keys {
+        progress.show(server.charges, "keys stored");
+        stage.measure(server, Run { who: Who::Charge, connections, duration }).await?;
+    }
+    Ok(())
+}
+
+fn level(taken: &[Vec<Sample>; 4]) -> Level {
+    let [echo, proxy, charge, replay] = taken.each_ref().map(|samples| Sample::middle(samples));
+    Level { echo, proxy, charge, replay }
+}

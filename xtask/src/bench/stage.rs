@@ -1,0 +1,157 @@
+//! The processes of a run: the product and its provider, and the servers it is compared with.
+
+use super::child::{Driven, NO_KEY};
+use super::sample::Sample;
+use super::scrape::Commits;
+use crate::failure::{Failure, Result};
+use crate::http;
+use crate::process::{Product, Running, clean, cpu_of, free_address};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tokio::process::Command;
+
+/// Whom the load goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    Echo,
+    Proxy,
+    Charge,
+    Replay,
+}
+
+/// One load.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) who: Who,
+    pub(super) connections: usize,
+    pub(super) duration: Duration,
+}
+
+/// A server of the product with a store of its own.
+pub(super) struct Server {
+    running: Running,
+    address: SocketAddr,
+    api_key: String,
+    pub(super) store: PathBuf,
+    /// Charges made on it by the loads so far.
+    pub(super) charges: u64,
+}
+
+/// Everything that runs.
+pub(super) struct Stage {
+    product: Product,
+    xtask: PathBuf,
+    directory: PathBuf,
+    simulator: (Running, SocketAddr),
+    echo: (Running, SocketAddr),
+    proxy: (Running, SocketAddr),
+    runs: u64,
+}
+
+impl Stage {
+    /// Starts everything but the product's server. `xtask`: an optimised build of this program.
+    pub(super) async fn set(counterfoil: &Path, xtask: &Path, directory: &Path) -> Result<Stage> {
+        let product = Product::new(counterfoil, directory);
+        let simulator = product.simulator().await?;
+        let echo = raw(xtask, "echo", None).await?;
+        let proxy = raw(xtask, "proxy", Some(simulator.1)).await?;
+        let (xtask, directory) = (xtask.to_owned(), directory.to_owned());
+        Ok(Stage { product, xtask, directory, simulator, echo, proxy, runs: 0 })
+    }
+
+    /// A server on a new store.
+    pub(super) async fn server(&mut self) -> Result<Server> {
+        self.runs += 1;
+        let store = self.directory.join(format!("store-{}", self.runs));
+        let api_key = self.product.tenant(&store).await?;
+        let address = free_address()?;
+        let begun = Instant::now();
+        let mut running = self.product.server(address, &store, self.simulator.1, &[])?;
+        running.ready(address, begun).await?;
+        Ok(Server { running, address, api_key, store, charges: 0 })
+    }
+
+    /// Puts load on one of the servers and measures it, CPU time of everybody included.
+    pub(super) async fn measure(&mut self, server: &mut Server, run: Run) -> Result<Sample> {
+        // A provider that has seen a million payments must not be compared with one that has seen none.
+        let reset = http::ask(self.simulator.1, "DELETE", "/_sim/effects", "", Duration::from_mins(1)).await;
+        reset.map_err(Failure::while_("resetting the provider"))?;
+        let (address, api_key, pids) = match run.who {
+            Who::Echo => (self.echo.1, NO_KEY, vec![self.echo.0.pid()]),
+            Who::Proxy => (self.proxy.1, NO_KEY, vec![self.proxy.0.pid(), self.simulator.0.pid()]),
+            Who::Charge | Who::Replay => {
+                (server.address, server.api_key.as_str(), vec![server.running.pid(), self.simulator.0.pid()])
+            }
+        };
+        self.runs += 1;
+        let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
+        let (commits, cpu) = (Commits::read(server.address).await?, cpu(&pids)?);
+        let driven = drive(&self.xtask, address, api_key, run, &prefix).await?;
+        let used = cpu_since(&pids, cpu)?;
+        let sets_per_write = match run.who {
+            Who::Charge => Commits::read(server.address).await?.per_write_since(commits),
+            Who::Echo | Who::Proxy | Who::Replay => 0.0,
+        };
+        if run.who == Who::Charge {
+            server.charges = server.charges.saturating_add(driven.answered);
+        }
+        if driven.report.differing_replays > 0 {
+            return Err(Failure::new(format!("{} replays differed", driven.report.differing_replays)));
+        }
+        Ok(Sample::of(&driven, used, sets_per_write))
+    }
+}
+
+/// The load in a process of its own.
+async fn drive(xtask: &Path, address: SocketAddr, api_key: &str, run: Run, prefix: &str) -> Result<Driven> {
+    let replay_percent = match run.who {
+        Who::Replay => "100",
+        Who::Echo | Who::Proxy | Who::Charge => "0",
+    };
+    let doing = format!("load on {:?} with {} connections", run.who, run.connections);
+    let mut command = Command::new(xtask);
+    clean(&mut command);
+    command.args(["load", "--api-key", api_key, "--replay-percent", replay_percent, "--prefix", prefix]);
+    command.args(["--address", &address.to_string(), "--connections", &run.connections.to_string()]);
+    command.args(["--milliseconds", &run.duration.as_millis().to_string()]);
+    let output = command.stderr(Stdio::inherit()).kill_on_drop(true).output().await;
+    let output = output.map_err(Failure::while_(&doing))?;
+    if !output.status.success() {
+        return Err(Failure::new(format!("{doing} failed; see above")));
+    }
+    serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))
+}
+
+/// One of the raw limits, listening.
+async fn raw(
+    xtask: &Path,
+    name: &'static str,
+    provider: Option<SocketAddr>,
+) -> Result<(Running, SocketAddr)> {
+    let address = free_address()?;
+    let mut command = Command::new(xtask);
+    clean(&mut command);
+    command.args([name, "--listen", &address.to_string()]);
+    if let Some(provider) = provider {
+        command.args(["--provider", &provider.to_string()]);
+    }
+    let mut running = Running::start(name, &mut command)?;
+    let begun = Instant::now();
+    while http::Connection::open(address).await.is_err() {
+        if running.ended().is_some() || begun.elapsed() > Duration::from_secs(10) {
+            return Err(Failure::new(format!("the {name} does not listen on {address}")));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok((running, address))
+}
+
+fn cpu(pids: &[u32]) -> Result<Duration> {
+    pids.iter().map(|pid| cpu_of(*pid)).sum()
+}
+
+fn cpu_since(pids: &[u32], earlier: Duration) -> Result<Duration> {
+    Ok(cpu(pids)?.saturating_sub(earlier))
+}

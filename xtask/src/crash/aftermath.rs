@@ -1,0 +1,86 @@
+//! After the last kill: wait for every answer, ask for all of them again, and note what is not as it was.
+
+use super::board::Charge;
+use super::client::{self, Address, Client, Shared, lock};
+use super::judge::{Replay, Verdict, Wrong};
+use crate::progress::Progress;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Clients of the last pass.
+const CLIENTS: usize = 32;
+/// The pace of the display; a client that ends is noticed at once.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Waits until every key has its final answer, as long as allowed.
+pub(super) async fn settle(mut clients: JoinSet<()>, board: &Shared, limit: Duration) {
+    let open = lock(board).open() as u64;
+    let progress = Progress::new(open);
+    let ended = async {
+        while !clients.is_empty() {
+            let left = lock(board).open() as u64;
+            progress.show(open.saturating_sub(left), "keys left open by the kills are final");
+            let _ = timeout(LOOK_EVERY, clients.join_next()).await;
+        }
+    };
+    // Keys that are still open are counted by the judge.
+    let _ = timeout(limit, ended).await;
+}
+
+/// Asks for every answered charge once more.
+pub(super) async fn replay_all(address: &Address, charges: &Arc<Vec<Charge>>) -> Vec<(usize, Replay)> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (mut client, charges, next) = (Client::new(address), Arc::clone(charges), Arc::clone(&next));
+        clients.spawn(async move {
+            let mut found = Vec::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(charge) = charges.get(index) else { return found };
+                if let Some(first) = &charge.first {
+                    let told = client::replay(&mut client, charge).await;
+                    found.push((index, Replay::of(first, told.as_ref())));
+                }
+            }
+        });
+    }
+    let progress = Progress::new(charges.len() as u64);
+    let mut all = Vec::with_capacity(charges.len());
+    while !clients.is_empty() {
+        progress
+            .show(next.load(Ordering::Relaxed).min(charges.len()) as u64, "answers replayed and compared");
+        if let Ok(Some(Ok(found))) = timeout(LOOK_EVERY, clients.join_next()).await {
+            all.extend(found);
+        }
+    }
+    all
+}
+
+/// Adds what the clients saw of answers that were not the same, not there or not to be expected.
+pub(super) fn note_answers(
+    verdict: &mut Verdict,
+    charges: &[Charge],
+    differing: &[usize],
+    strange: &[(usize, u16)],
+    replays: &[(usize, Replay)],
+) {
+    for &index in differing {
+        verdict.note(Wrong::Differing, format!("{}: a replay differed under the kills", charges[index].key));
+    }
+    for &(index, status) in strange {
+        verdict.note(Wrong::Strange, format!("{} was answered {status}", charges[index].key));
+    }
+    for &(index, replay) in replays {
+        match replay {
+            Replay::Same => {}
+            Replay::Differs => {
+                verdict.note(Wrong::Differing, format!("{}: the last replay differs", charges[index].key));
+            }
+            Replay::Lost => verdict.note(Wrong::Lost, format!("{}: the answer is gone", charges[index].key)),
+        }
+    }
+}

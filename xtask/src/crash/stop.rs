@@ -1,0 +1,139 @@
+//! A server that stands still for longer than its leases, while the provider works: when it goes on, it must see
+//! that its time is over, and still every key gets one effect and one answer.
+
+use super::board::{Board, Charge, Errand};
+use super::client::{Address, Client};
+use super::judge::{Replay, Verdict, Wrong, judge};
+use super::provider;
+use super::report::Report;
+use super::scene::Scene;
+use super::told::Attempt;
+use crate::dice::Dice;
+use crate::failure::{Failure, Result};
+use crate::http::{Connection, Request};
+use rustix::process::Signal;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// A lease that ends while the server is stopped.
+pub(super) const LEASE_MS: u64 = 500;
+/// The provider answers into the silence: later than the stop, sooner than the end of it.
+const PROVIDER_MS: u64 = 1_000;
+/// Charges under way when the server stops.
+const CHARGES: usize = 16;
+/// How often the server is stopped.
+const STOPS: u64 = 3;
+/// Well past the lease and the provider's answer.
+const STANDSTILL: Duration = Duration::from_millis(PROVIDER_MS + 2 * LEASE_MS);
+/// For everything that should take no longer than seconds.
+const LIMIT: Duration = Duration::from_mins(1);
+
+pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
+    let gateway = scene.victim.gateway;
+    provider::set_faults(gateway, &format!(r#"{{"latency_ms":{PROVIDER_MS}}}"#)).await?;
+    let mut board = Board::new(Dice::new(seed));
+    let mut charges: Vec<Charge> = Vec::new();
+    for _ in 0..STOPS {
+        let before = charges.len();
+        while charges.len() < before + CHARGES
+            && let Errand::Ask(index) = board.next(Instant::now())
+        {
+            charges.push(board.charges[index].clone());
+        }
+        let mut asking = ask_all(&scene.address, &charges[before..]);
+        under_way(&scene.address, &charges[before..]).await?;
+        scene.server.signal(Signal::STOP)?;
+        sleep(STANDSTILL).await;
+        scene.server.signal(Signal::CONT)?;
+        while let Some(answered) = asking.join_next().await {
+            let (index, attempt) = answered.map_err(Failure::while_("asking for a charge"))?;
+            charges[before + index].first = match attempt {
+                Attempt::Final(told) => Some(told),
+                Attempt::Later | Attempt::Strange(_) | Attempt::Cut => None,
+            };
+        }
+    }
+    provider::clear_faults(gateway).await?;
+    let mut verdict = Verdict::default();
+    let mut replays = 0;
+    for charge in &mut charges {
+        let told = last_word(&scene.address, charge).await;
+        match (&charge.first, told) {
+            (Some(first), told) => {
+                replays += 1;
+                match Replay::of(first, told.as_ref()) {
+                    Replay::Same => {}
+                    Replay::Differs => {
+                        verdict.note(Wrong::Differing, format!("{}: the answer changed", charge.key));
+                    }
+                    Replay::Lost => verdict.note(Wrong::Lost, format!("{}: the answer is gone", charge.key)),
+                }
+            }
+            (None, told) => charge.first = told,
+        }
+    }
+    let effects = provider::effects(gateway).await?;
+    verdict.join(judge(&charges, &effects));
+    let (drained, verified) = scene.close().await?;
+    Ok(Report {
+        seed,
+        kills: 0,
+        stops: STOPS,
+        charges: charges.len() as u64,
+        answered: charges.iter().filter(|charge| charge.first.is_some()).count() as u64,
+        effects: effects.len() as u64,
+        replays,
+        readiness: Vec::new(),
+        verdict,
+        verified,
+        drained,
+    })
+}
+
+fn ask_all(address: &Address, charges: &[Charge]) -> JoinSet<(usize, Attempt)> {
+    let mut asking = JoinSet::new();
+    for (index, charge) in charges.iter().cloned().enumerate() {
+        let mut client = Client::new(address);
+        asking.spawn(async move { (index, client.ask(&charge).await) });
+    }
+    asking
+}
+
+/// Waits until the server has claimed every key: from then on the provider is being called.
+async fn under_way(address: &Address, charges: &[Charge]) -> Result<()> {
+    let begun = Instant::now();
+    for charge in charges {
+        while !is_claimed(address.server, &address.api_key, &charge.key).await {
+            if begun.elapsed() > LIMIT {
+                return Err(Failure::new(format!("{} was never claimed", charge.key)));
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    Ok(())
+}
+
+async fn is_claimed(server: SocketAddr, api_key: &str, key: &str) -> bool {
+    let Ok(mut connection) = Connection::open(server).await else { return false };
+    let bearer = format!("Bearer {api_key}");
+    let path = format!("/v1/idempotency-keys/{key}");
+    let headers = [("authorization", bearer.as_str()), ("connection", "close")];
+    let request = Request { method: "GET", path: &path, headers: &headers, body: "" };
+    connection.send(&request, LIMIT).await.is_ok_and(|answer| answer.status == 200)
+}
+
+/// Asks until there is a final answer.
+async fn last_word(address: &Address, charge: &Charge) -> Option<super::told::Told> {
+    let begun = Instant::now();
+    let mut client = Client::new(address);
+    while begun.elapsed() < LIMIT {
+        match client.ask(charge).await {
+            Attempt::Final(told) => return Some(told),
+            Attempt::Strange(_) => return None,
+            Attempt::Later | Attempt::Cut => sleep(Duration::from_millis(50)).await,
+        }
+    }
+    None
+}

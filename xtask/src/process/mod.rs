@@ -1,0 +1,96 @@
+//! Real processes: started, signalled, measured, and never left behind.
+
+mod cpu;
+mod port;
+mod product;
+
+pub(crate) use cpu::{cpu_of, cpu_of_self};
+pub(crate) use port::free_address;
+pub(crate) use product::{Product, clean};
+
+use crate::failure::{Failure, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::ExitStatus;
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// A process of ours. Dropping it kills it.
+pub(crate) struct Running {
+    name: &'static str,
+    child: Child,
+    pid: u32,
+}
+
+impl Running {
+    pub(crate) fn start(name: &'static str, command: &mut Command) -> Result<Running> {
+        let child =
+            command.kill_on_drop(true).spawn().map_err(Failure::while_(format!("starting the {name}")))?;
+        let pid = child.id().ok_or_else(|| Failure::new(format!("the {name} ended at once")))?;
+        Ok(Running { name, child, pid })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// `kill -9`, and waits until the kernel has taken everything back, so that its port and locks are free.
+    pub(crate) async fn kill(&mut self) -> Result<()> {
+        self.child.kill().await.map_err(Failure::while_(format!("killing the {}", self.name)))
+    }
+
+    /// Asks it to end, and waits.
+    pub(crate) async fn terminate(&mut self, limit: Duration) -> Result<ExitStatus> {
+        self.signal(Signal::TERM)?;
+        let ended = timeout(limit, self.child.wait()).await;
+        let slow = |_| Failure::new(format!("the {} did not end within {limit:?} of SIGTERM", self.name));
+        ended.map_err(slow)?.map_err(Failure::while_(format!("waiting for the {}", self.name)))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| Failure::new(format!("the {} has no process id", self.name)))?;
+        kill_process(pid, signal).map_err(Failure::while_(format!("signalling the {}", self.name)))
+    }
+
+    /// How it ended, if it did.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> Running {
+        Running::start("sleeper", Command::new("sleep").arg("600")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_dropped_process_is_killed() {
+        let sleeper = sleeper();
+        let stat = format!("/proc/{}/stat", sleeper.pid());
+        assert!(std::fs::exists(&stat).unwrap());
+        drop(sleeper);
+        // The kernel may take a moment to let it go; a zombie is dead too.
+        let dead = || std::fs::read_to_string(&stat).map_or(true, |text| text.contains(") Z "));
+        for _ in 0..1_000 {
+            if dead() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("still running");
+    }
+
+    #[tokio::test]
+    async fn ends_on_request() {
+        let mut asked = sleeper();
+        assert!(asked.ended().is_none());
+        assert!(!asked.terminate(Duration::from_secs(10)).await.unwrap().success());
+        let mut killed = sleeper();
+        killed.kill().await.unwrap();
+        assert!(killed.ended().is_some());
+    }
+}

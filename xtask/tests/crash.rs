@@ -1,0 +1,37 @@
+//! The crash campaign in small: the built server, killed and stopped for real. The long one is `cargo xtask crash`.
+
+use std::process::Command;
+
+/// Runs a campaign on the development build and gives its report.
+fn campaign(arguments: &[&str]) -> serde_json::Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["crash", "--json", "--profile", "dev"])
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("xtask was built with this test: {error}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"));
+    assert!(output.status.success(), "{report:#}\n{stderr}");
+    report
+}
+
+#[test]
+fn ten_kills_under_load_with_a_failing_provider() {
+    let report = campaign(&["--kills", "10", "--clients", "8", "--errors", "2"]);
+    assert_eq!(report["holds"], true, "{report:#}");
+    assert_eq!(report["kills"], 10);
+    // A campaign that asked for nothing has proven nothing.
+    assert!(report["charges"].as_u64() > Some(20), "{report:#}");
+    assert_eq!(report["answered"], report["charges"]);
+    assert_eq!(report["replays"], report["charges"]);
+    assert!(report["effects"].as_u64() > Some(10), "{report:#}");
+}
+
+#[test]
+fn stopped_past_its_leases_while_the_provider_works() {
+    let report = campaign(&["--stop"]);
+    assert_eq!(report["holds"], true, "{report:#}");
+    assert_eq!(report["stops"], 3);
+    assert_eq!(report["answered"], report["charges"]);
+    assert!(report["effects"].as_u64() > Some(20), "{report:#}");
+}

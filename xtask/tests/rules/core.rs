@@ -1,0 +1,136 @@
+//! Inside the core: rooms do not know each other, and nothing knows the world.
+
+use crate::tree::{Source, none, sources};
+use std::path::Path;
+
+/// Rooms that only `payments` brings together.
+const ROOMS: [&str; 5] = ["idempotency", "outbox", "saga", "audit", "tenancy"];
+/// What a room may know of another all the same: the name of a thing, never its rules.
+const ALLOWED: [(&str, &str); 1] = [("outbox", "crate::idempotency::claim::ClaimId")];
+/// The world: tasks, wire forms, clocks, disks, networks.
+const WORLD: [&str; 10] = [
+    "tokio",
+    "serde",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "std::process",
+    "std::env",
+    "rand",
+];
+
+/// The room a file is in: the first part of its path below `src`.
+fn room(path: &Path) -> Option<String> {
+    let below = path.strip_prefix("crates/core/src").ok()?;
+    let first = below.components().next()?.as_os_str().to_str()?;
+    Some(first.trim_end_matches(".rs").to_owned())
+}
+
+/// Neighbours that a line of `room` names.
+fn neighbours(room: &str, line: &str) -> Vec<&'static str> {
+    let knows = |other: &str| {
+        ["crate::", "super::super::", "super::"].iter().any(|from| names(line, &format!("{from}{other}")))
+    };
+    let allowed = ALLOWED.iter().any(|(own, what)| *own == room && names(line, what));
+    // A list of imports would hide which room is meant.
+    let hidden = line.trim_start().starts_with("use crate::{");
+    let others = ROOMS.iter().copied().chain(["payments"]).filter(|other| *other != room);
+    let mut found: Vec<&str> = others.filter(|other| !allowed && knows(other)).collect();
+    if hidden {
+        found.push("a list of rooms");
+    }
+    found
+}
+
+/// Whether `line` names `path`, as a whole word on both sides.
+fn names(line: &str, path: &str) -> bool {
+    let word = |character: char| character.is_alphanumeric() || character == '_';
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + path.len()..].chars().next();
+        !before.is_some_and(|it| word(it) || it == ':') && !after.is_some_and(word)
+    })
+}
+
+/// What of the world a line names; `use std::time::{Duration, Instant}` is understood too.
+fn world(line: &str) -> Vec<&'static str> {
+    let listed = |path: &str| {
+        let Some((module, item)) = path.rsplit_once("::") else { return false };
+        let list = format!("{module}::{{");
+        line.split_once(&list).is_some_and(|(_, items)| names(items, item))
+    };
+    WORLD.iter().copied().filter(|path| names(line, path) || listed(path)).collect()
+}
+
+fn core_files() -> Vec<Source> {
+    sources("crates/core/src").into_iter().filter(|source| source.has_extension("rs")).collect()
+}
+
+#[test]
+fn rooms_do_not_know_each_other() {
+    let mut complaints = Vec::new();
+    for source in core_files() {
+        let Some(room) = room(&source.path) else { continue };
+        if !ROOMS.contains(&room.as_str()) && room != "types" {
+            continue;
+        }
+        for (number, line) in source.code_lines() {
+            for other in neighbours(&room, line) {
+                complaints.push(format!("{}:{number}: {room} knows {other}: {}", source.name(), line.trim()));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn the_core_does_not_know_the_world() {
+    let mut complaints = Vec::new();
+    for source in core_files() {
+        for (number, line) in source.code_lines() {
+            for what in world(line) {
+                complaints.push(format!("{}:{number}: the core knows {what}", source.name()));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn forbidden_imports_are_found() {
+    let bad = [
+        ("saga", "use crate::outbox::Outbox;"),
+        ("audit", "    crate::payments::charge::next(x)"),
+        ("types", "use crate::saga::backoff::Backoff;"),
+        ("tenancy", "use super::audit::Record;"),
+        ("outbox", "use crate::idempotency::claim::Claim;"),
+        ("outbox", "use crate::{audit, types};"),
+    ];
+    for (room, line) in bad {
+        assert!(!neighbours(room, line).is_empty(), "{room}: {line}");
+    }
+    let good = [
+        ("outbox", "use crate::idempotency::claim::ClaimId;"),
+        ("saga", "use crate::types::time::Span;"),
+        ("idempotency", "use crate::idempotency::claim::Claim;"),
+        ("audit", "let saga = outbox_row;"),
+    ];
+    for (room, line) in good {
+        assert!(neighbours(room, line).is_empty(), "{room}: {line}");
+    }
+    for line in [
+        "use tokio::sync::Mutex;",
+        "use std::time::{Duration, Instant};",
+        "std::fs::read(path)",
+        "#[derive(serde::Serialize)]",
+    ] {
+        assert!(!world(line).is_empty(), "{line}");
+    }
+    for line in ["use std::time::Duration;", "let operand = 1;", "fn std_fs() {}"] {
+        assert!(world(line).is_empty(), "{line}");
+    }
+    assert_eq!(room(Path::new("crates/core/src/outbox.rs")).as_deref(), Some("outbox"));
+    assert_eq!(room(Path::new("crates/core/src/saga/backoff.rs")).as_deref(), Some("saga"));
+}

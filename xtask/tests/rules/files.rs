@@ -1,0 +1,65 @@
+//! Files: small, finished, and named after what they hold.
+
+use crate::tree::{Source, none, sources};
+use std::path::Path;
+
+/// Lines of a file before its tests.
+const LINES_MAX: usize = 500;
+/// Names that say nothing.
+const EMPTY_NAMES: [&str; 9] =
+    ["util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "v2"];
+/// Words of unfinished work, in pieces so that this file may name them.
+const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("#[ig", "nore")];
+
+fn unfinished(line: &str) -> bool {
+    UNFINISHED.iter().any(|word| line.contains(word))
+}
+
+fn says_nothing(path: &Path) -> bool {
+    let parts = path.components().filter_map(|part| Path::new(part.as_os_str()).file_stem()?.to_str());
+    parts.into_iter().any(|part| EMPTY_NAMES.contains(&part))
+}
+
+fn rust_files() -> Vec<Source> {
+    let all = ["crates", "xtask"].into_iter().flat_map(sources);
+    all.filter(|source| source.has_extension("rs")).collect()
+}
+
+#[test]
+fn no_file_is_long() {
+    let long = rust_files().into_iter().filter_map(|source| {
+        let lines = source.product_lines().count();
+        (lines > LINES_MAX).then(|| format!("{} has {lines} lines before its tests", source.name()))
+    });
+    none(&long.collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let mut complaints = Vec::new();
+    for source in sources("") {
+        for (index, line) in source.text.lines().enumerate() {
+            if unfinished(line) {
+                complaints.push(format!("{}:{}: {}", source.name(), index + 1, line.trim()));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn names_say_something() {
+    let empty = rust_files().into_iter().filter(|source| says_nothing(&source.path));
+    none(&empty.map(|source| format!("{}: name it after what it holds", source.name())).collect::<Vec<_>>());
+}
+
+#[test]
+fn bad_files_are_found() {
+    assert!(says_nothing(Path::new("crates/api/src/utils.rs")));
+    assert!(says_nothing(Path::new("crates/api/src/common/list.rs")));
+    assert!(says_nothing(Path::new("crates/api/src/v2/mod.rs")));
+    assert!(!says_nothing(Path::new("crates/store-embedded/src/schema/mod.rs")));
+    assert!(unfinished(&format!("// {}: later", UNFINISHED[0])));
+    assert!(unfinished(&format!("{}]", UNFINISHED[2])));
+    assert!(!unfinished("todo = \"warn\""));
+}
