@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body::Body;
 use http_body_util::BodyExt;
-use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// What the bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ fn is_utf8(parameter: &str) -> bool {
     })
 }
 
-/// Reads the whole body, at most `limit` bytes of it, within `patience`.
-pub(crate) async fn read<B>(body: B, limit: usize, patience: Duration) -> Result<Bytes, Problem>
+/// Reads the whole body, at most `limit` bytes of it, before `deadline`.
+pub(crate) async fn read<B>(body: B, limit: usize, deadline: Instant) -> Result<Bytes, Problem>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -59,7 +59,7 @@ where
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX) {
         return Err(too_large(limit));
     }
-    match tokio::time::timeout(patience, collect(body, limit)).await {
+    match timeout_at(deadline, collect(body, limit)).await {
         Ok(read) => read,
         Err(_) => Err(Problem::new(Code::RequestTimeout)),
     }

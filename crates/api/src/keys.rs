@@ -27,6 +27,7 @@ use std::sync::Arc;
     responses(
         (status = 200, description = "Where it stands.", body = key::Record),
         (status = 404, description = "`not_found`: never used, or free again", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
+        (status = "default", description = "Any other error: `unauthorized`, `forbidden`, `rate_limited`, … as `error` says", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {

@@ -3,7 +3,7 @@
 use super::board::Charge;
 use super::provider::Effect;
 use super::told::Told;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,8 +118,9 @@ pub(super) fn judge(charges: &[Charge], effects: &[Effect]) -> Verdict {
     for (key, count) in by_key.iter().filter(|(_, count)| **count > 1) {
         verdict.note(Wrong::Double, format!("the provider executed its key {key} {count} times"));
     }
+    let mut seen = HashSet::new();
     for charge in charges {
-        judge_charge(charge, &mut by_payment, &mut verdict);
+        judge_charge(charge, &mut by_payment, &mut seen, &mut verdict);
     }
     // What is left belongs to no answer. Keys without an answer are counted already, and theirs may be among it.
     for payment in by_payment.keys() {
@@ -128,7 +129,12 @@ pub(super) fn judge(charges: &[Charge], effects: &[Effect]) -> Verdict {
     verdict
 }
 
-fn judge_charge(charge: &Charge, by_payment: &mut HashMap<&str, Vec<&Effect>>, verdict: &mut Verdict) {
+fn judge_charge(
+    charge: &Charge,
+    by_payment: &mut HashMap<&str, Vec<&Effect>>,
+    seen: &mut HashSet<String>,
+    verdict: &mut Verdict,
+) {
     let key = &charge.key;
     let Some(first) = &charge.first else {
         verdict.note(Wrong::Unanswered, format!("{key} has no final answer"));
@@ -138,7 +144,10 @@ fn judge_charge(charge: &Charge, by_payment: &mut HashMap<&str, Vec<&Effect>>, v
         verdict.note(Wrong::Mistaken, format!("{key}: the answer {} names no charge", first.status));
         return;
     };
-    // Taken out, so that a second key with the same id finds nothing.
+    if !seen.insert(id.clone()) {
+        verdict.note(Wrong::Mistaken, format!("{key}: {id} is the charge of another key"));
+        return;
+    }
     let effects = by_payment.remove(id.as_str()).unwrap_or_default();
     if first.status != 201 {
         if !effects.is_empty() {

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 /// A lease that ends while the server is stopped.
 pub(super) const LEASE_MS: u64 = 500;
 /// The provider answers into the silence: later than the stop, sooner than the end of it.
-const PROVIDER_MS: u64 = 1_000;
+const PROVIDER_MS: u64 = 1_500;
 /// Charges under way when the server stops.
 const CHARGES: usize = 16;
 /// How often the server is stopped.
@@ -35,6 +35,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
     provider::set_faults(gateway, &format!(r#"{{"latency_ms":{PROVIDER_MS}}}"#)).await?;
     let mut board = Board::new(Dice::new(seed));
     let mut charges: Vec<Charge> = Vec::new();
+    let mut in_silence = 0;
     for _ in 0..STOPS {
         let before = charges.len();
         while charges.len() < before + CHARGES
@@ -45,7 +46,9 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
         let mut asking = ask_all(&scene.address, &charges[before..]);
         under_way(&scene.address, &charges[before..]).await?;
         scene.server.signal(Signal::STOP)?;
+        let executed = provider::effects(gateway).await?.len();
         sleep(STANDSTILL).await;
+        in_silence += provider::effects(gateway).await?.len().saturating_sub(executed);
         scene.server.signal(Signal::CONT)?;
         while let Some(answered) = asking.join_next().await {
             let (index, attempt) = answered.map_err(Failure::while_("asking for a charge"))?;
@@ -54,6 +57,11 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
                 Attempt::Later | Attempt::Strange(_) | Attempt::Cut => None,
             };
         }
+    }
+    if in_silence == 0 {
+        return Err(Failure::new(
+            "the provider executed nothing while the server stood still: nothing was tested",
+        ));
     }
     provider::clear_faults(gateway).await?;
     let mut verdict = Verdict::default();

@@ -49,6 +49,7 @@ const IN_USE_RETRY_MS: u64 = 5_000;
         (status = 410, description = "`idempotency_key_expired`", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
         (status = 422, description = "`idempotency_key_fingerprint_mismatch`: the key belongs to another request", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
         (status = 503, description = "`outcome_pending`, `store_unavailable`, `gateway_unavailable`, `shutting_down`", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
+        (status = "default", description = "Any other error: `unauthorized`, `forbidden`, `rate_limited`, … as `error` says", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {
@@ -71,8 +72,8 @@ where
     let principal = auth::admit(app, &head.headers, Scope::Write, exchange).await?;
     let media = body::media(&head.headers, body.is_end_stream())?;
     let key = key(app, &head.headers, &principal, exchange)?;
-    let settings = &app.settings;
-    let bytes = body::read(body, settings.body_limit_bytes, settings.request_timeout).await?;
+    let deadline = exchange.started + app.settings.request_timeout;
+    let bytes = body::read(body, app.settings.body_limit_bytes, deadline).await?;
 
     let mut errors = query::none(head.uri.query());
     let parsed = match parse(media, &bytes) {
@@ -107,7 +108,7 @@ where
         request: exchange.id,
         order,
     });
-    match timeout_at(exchange.started + settings.request_timeout, submitted).await {
+    match timeout_at(deadline, submitted).await {
         Ok(submitted) => conclude(app, submitted),
         // The work goes on without this request; a retry finds it under the same key.
         Err(_) => Err(in_use()),

@@ -26,6 +26,7 @@ use std::sync::Arc;
     responses(
         (status = 200, description = "The charge as it stands.", body = charge::schema::Charge),
         (status = 404, description = "`not_found`: absent, or another tenant's", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
+        (status = "default", description = "Any other error: `unauthorized`, `forbidden`, `rate_limited`, … as `error` says", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {

@@ -28,6 +28,7 @@ use std::sync::Arc;
     responses(
         (status = 200, description = "One page.", body = charge::schema::ChargeList),
         (status = 400, description = "`invalid_request`", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
+        (status = "default", description = "Any other error: `unauthorized`, `forbidden`, `rate_limited`, … as `error` says", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {

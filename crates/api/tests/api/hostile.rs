@@ -203,6 +203,8 @@ fn heads() -> Vec<Request> {
         requests.push(Request::new(method, "/v1/charges").header("Authorization", "Bearer sk_acme"));
         requests.push(Request::new(method, "/healthz"));
     }
+    requests.push(Request::new("CONNECT", "localhost:80"));
+    requests.push(Request::new("OPTIONS", "*"));
     for query in [
         "limit=-1",
         "limit=1e1",

@@ -52,14 +52,23 @@ async fn what_is_no_request_gets_a_problem_too() {
 }
 
 #[tokio::test]
-async fn a_refusal_after_a_good_answer_is_whole_too() {
+async fn a_refusal_after_good_answers_is_whole_too() {
     let server = Server::start().await;
-    let mut connection = server.connect().await;
-    connection.send("GET /healthz HTTP/1.1\r\n\r\n").await;
-    assert_eq!(connection.receive(false).await.unwrap().status, 200);
-    connection.send("nonsense\r\n\r\n").await;
-    connection.receive(false).await.unwrap().problem(400, "malformed_request");
-    assert!(connection.is_over().await);
+    let mut slow = server.connect().await;
+    slow.send("GET /healthz HTTP/1.1\r\n\r\n").await;
+    assert_eq!(slow.receive(false).await.unwrap().status, 200);
+    slow.send("nonsense\r\n\r\n").await;
+    slow.receive(false).await.unwrap().problem(400, "malformed_request");
+    assert!(slow.is_over().await);
+
+    let mut hasty = server.connect().await;
+    let good = Request::charge("k", GOOD).bytes();
+    hasty.send([good.as_slice(), &good, b"GET /healthz HTTP/1.1\r\n\r\nnonsense\r\n\r\n"].concat()).await;
+    for status in [201, 201, 200] {
+        assert_eq!(hasty.receive(false).await.unwrap().status, status);
+    }
+    hasty.receive(false).await.unwrap().problem(400, "malformed_request");
+    assert!(hasty.is_over().await);
 }
 
 #[tokio::test]
@@ -165,10 +174,12 @@ async fn requests_in_one_breath_are_answered_in_order() {
 async fn a_body_that_does_not_come_and_headers_that_do_not_end() {
     let mut hasty = settings();
     hasty.request_timeout = Duration::from_millis(50);
-    hasty.header_timeout = Duration::from_millis(50);
     let server = Server::with(hasty, Duration::ZERO).await;
     server.shout(head("Content-Length: 10\r\n") + "{").await.unwrap().problem(408, "request_timeout");
 
+    let mut hasty = settings();
+    hasty.header_timeout = Duration::from_millis(50);
+    let server = Server::with(hasty, Duration::ZERO).await;
     let mut connection = server.connect().await;
     connection.send("GET /healthz HTTP/1.1\r\nA: ").await;
     assert!(connection.is_over().await, "closed without an answer");

@@ -74,7 +74,7 @@ fn a_key_without_an_answer_and_an_effect_nobody_was_told_of() {
 #[test]
 fn two_keys_with_one_charge() {
     let twin = Charge { key: "key-9".into(), ..made(1) };
-    assert_eq!(wrongs(&[made(1), twin], &[effect(1)]), [Wrong::Unpaid]);
+    assert_eq!(wrongs(&[made(1), twin], &[effect(1)]), [Wrong::Mistaken]);
     assert_eq!(wrongs(&[charge(1, Some(told(201, "{}")))], &[]), [Wrong::Mistaken]);
 }
 

@@ -1,0 +1,117 @@
+//! Damage: a store whose pages were lost says so; it neither panics nor tells what was never written.
+
+mod support;
+
+use counterfoil_core::types::id::{SetId, TenantId};
+use counterfoil_core::types::time::Time;
+use counterfoil_store::{CommitError, Due, Position, Row, RowKey, Scan, Store};
+use counterfoil_store_embedded::{EmbeddedStore, OpenError, Options};
+use std::fs;
+use std::path::Path;
+use support::rows::{Work, work};
+use support::{one_charge, open};
+
+const PAGE: usize = 4_096;
+
+/// A closed store's file, and what is in it.
+async fn filled(dir: &Path) -> (Vec<u8>, Vec<Work>) {
+    let store = open(dir);
+    let mut all = Vec::new();
+    for number in 1..=120 {
+        let work = work(number, store.now());
+        store.commit(work.opening(number)).await.unwrap();
+        all.push(work);
+    }
+    drop(store);
+    (fs::read(dir.join("counterfoil.db")).unwrap(), all)
+}
+
+fn try_open(dir: &Path, bytes: &[u8]) -> Result<EmbeddedStore, OpenError> {
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join("counterfoil.db"), bytes).unwrap();
+    EmbeddedStore::open(dir, Options::default())
+}
+
+#[tokio::test]
+async fn a_destroyed_header_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, _) = filled(&dir.path().join("whole")).await;
+    for (name, from, to) in [("zeroed", 0, PAGE), ("magic", 0, 16), ("schema", 100, PAGE)] {
+        let mut damaged = bytes.clone();
+        damaged[from..to].fill(0);
+        let error = try_open(&dir.path().join(name), &damaged).expect_err(name);
+        assert!(matches!(error, OpenError::Corrupt(_)), "{name}: {error:?}");
+        assert!(error.to_string().contains("restore it from a backup"), "{error}");
+        assert_eq!(fs::read(dir.path().join(name).join("counterfoil.db")).unwrap(), damaged, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_page_is_an_error_and_never_a_wrong_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, all) = filled(&dir.path().join("whole")).await;
+    let pages = bytes.len() / PAGE;
+    let mut unnoticed = Vec::new();
+    for page in 1..pages {
+        let mut damaged = bytes.clone();
+        damaged[page * PAGE..(page + 1) * PAGE].fill(0);
+        let Ok(store) = try_open(&dir.path().join(page.to_string()), &damaged) else {
+            continue;
+        };
+        let mut hurt = everything_else(&store).await;
+        for work in &all {
+            let rows: [Row; 4] = [
+                work.claim.clone().into(),
+                work.charge.clone().into(),
+                work.outbox.clone().into(),
+                work.audit.clone().into(),
+            ];
+            for row in rows {
+                match store.read(vec![row.key()]).await {
+                    Ok(found) => assert_eq!(found, [Some(row)], "page {page}"),
+                    Err(_) => hurt = true,
+                }
+            }
+        }
+        let answer = store.commit(one_charge(&store, 1_000)).await;
+        let answered = matches!(answer, Ok(_) | Err(CommitError::Unavailable(_) | CommitError::InDoubt(_)));
+        assert!(answered, "page {page}: {answer:?}");
+        if !(hurt || answer.is_err()) {
+            unnoticed.push(page);
+        }
+    }
+    assert!(pages > 40 && unnoticed.len() < 3, "{unnoticed:?} of {pages} pages were lost unnoticed");
+}
+
+/// Whether any of the wider reads fails.
+async fn everything_else(store: &EmbeddedStore) -> bool {
+    let mut hurt = store.feed(Position(0), 1_000).await.is_err() || store.tally(Time::MAX).await.is_err();
+    for what in [Due::Outbox, Due::Claims] {
+        hurt |= store.due(what, Time::MAX, 1_000).await.is_err();
+    }
+    for tenant in (1..=4).map(TenantId::from_i64) {
+        hurt |= store.scan(Scan::ChargesOf { tenant, before: None, limit: 1_000 }).await.is_err();
+    }
+    for scan in [Scan::Tenants, Scan::ApiKeys, Scan::Slots] {
+        hurt |= store.scan(scan).await.is_err();
+    }
+    for set in (1..=120).map(SetId::from_i64) {
+        hurt |= store.committed(set).await.is_err();
+    }
+    hurt
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_is_an_error_and_never_a_wrong_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, all) = filled(&dir.path().join("whole")).await;
+    let Ok(store) = try_open(&dir.path().join("cut"), &bytes[..bytes.len() / 2]) else { return };
+    let mut failed = 0;
+    for work in &all {
+        match store.read(vec![RowKey::Charge(work.charge.id)]).await {
+            Ok(found) => assert_eq!(found, [Some(work.charge.clone().into())]),
+            Err(_) => failed += 1,
+        }
+    }
+    assert!(failed > 0);
+}

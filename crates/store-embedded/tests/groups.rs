@@ -1,0 +1,213 @@
+//! Groups: neighbours are left alone, a full queue throttles, and every failure is answered for what it is.
+
+mod support;
+
+use counterfoil_core::types::id::SetId;
+use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
+use counterfoil_store::{ChangeSet, CommitError, Position, Reason, Store};
+use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
+use std::sync::{Arc, Mutex};
+use support::rows::work;
+use support::{Commit, charge_is_there, enqueue, gate, one_charge, open, open_with_fault};
+
+/// A hook that answers the given faults at `point`, one after the other.
+fn faults(point: FaultPoint, faults: &[Option<Fault>]) -> FaultHook {
+    let left = Mutex::new(faults.to_vec().into_iter());
+    Arc::new(move |at| if at == point { left.lock().unwrap().next().flatten() } else { None })
+}
+
+fn unavailable(result: Result<counterfoil_store::Receipt, CommitError>) -> String {
+    match result {
+        Err(CommitError::Unavailable(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_group_has_one_order_and_every_set_its_own_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let (gate, hook) = gate();
+    let sizes = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&sizes);
+    let options = Options {
+        fault: Some(hook),
+        observe: Some(Arc::new(move |sets, _| told.lock().unwrap().push(sets))),
+        ..Options::default()
+    };
+    let store = EmbeddedStore::open(dir.path(), options).unwrap();
+    let now = store.now();
+    let (first, second) = (work(1, now), work(2, now));
+    let mut twin = first.clone();
+    twin.charge.id = second.charge.id;
+    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(one_charge(&store, 100)))];
+    enqueue(&mut commits).await;
+    gate.reached.recv().unwrap();
+    // All of these wait while the writer is at its first group, so they make the second.
+    commits.push(Box::pin(store.commit(first.opening(1))));
+    commits.push(Box::pin(store.commit(twin.opening(2))));
+    commits.push(Box::pin(store.commit(first.settling(3, now, bytes::Bytes::from_static(b"{}")))));
+    commits.push(Box::pin(store.commit(one_charge(&store, 101))));
+    let pending = enqueue(&mut commits[1..]).await;
+    assert!(pending.iter().all(std::task::Poll::is_pending));
+    gate.go_on.send(()).unwrap();
+
+    let mut answers = Vec::new();
+    for commit in commits {
+        answers.push(commit.await);
+    }
+    let positions: Vec<Option<Position>> =
+        answers.iter().map(|answer| answer.as_ref().ok().map(|receipt| receipt.position)).collect();
+    assert_eq!(positions, [Some(Position(1)), Some(Position(2)), None, Some(Position(3)), Some(Position(4))]);
+    let Err(CommitError::Refused(refusal)) = &answers[2] else { panic!("{answers:?}") };
+    assert_eq!((refusal.change, refusal.reason), (0, Reason::Present));
+    assert_eq!(refusal.found, Some(first.claim.clone().into()));
+    assert_eq!(*sizes.lock().unwrap(), [1, 3]);
+}
+
+#[tokio::test]
+async fn a_set_the_tables_refuse_fails_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (gate, hook) = gate();
+    let store = open_with_fault(dir.path(), hook);
+    let now = store.now();
+    let (first, second) = (work(1, now), work(2, now));
+    // Two keys that made the same charge: no caller does this, and the judge does not see it.
+    let mut impostor = second.claim.clone();
+    impostor.subject = first.claim.subject;
+    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(one_charge(&store, 100)))];
+    enqueue(&mut commits).await;
+    gate.reached.recv().unwrap();
+    commits.push(Box::pin(store.commit(first.opening(1))));
+    commits.push(Box::pin(store.commit(ChangeSet::new(SetId::from_i64(2)).insert(impostor))));
+    commits.push(Box::pin(store.commit(second.opening(3))));
+    enqueue(&mut commits[1..]).await;
+    gate.go_on.send(()).unwrap();
+    let mut answers = Vec::new();
+    for commit in commits {
+        answers.push(commit.await);
+    }
+    assert!(unavailable(answers.remove(2)).contains("refused the set"));
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(store.recall(second.claim.id), Some(second.claim));
+}
+
+#[tokio::test]
+async fn a_full_queue_throttles_and_nothing_that_waits_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (gate, hook) = gate();
+    let store = open_with_fault(dir.path(), hook);
+    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(one_charge(&store, 1)))];
+    enqueue(&mut commits).await;
+    gate.reached.recv().unwrap();
+    let fill = i64::try_from(COMMIT_QUEUE_MAX).unwrap();
+    commits.extend(
+        (2..=fill + 1).map(|number| -> Commit { Box::pin(store.commit(one_charge(&store, number))) }),
+    );
+    enqueue(&mut commits[1..]).await;
+    assert_eq!(store.commit(one_charge(&store, fill + 2)).await, Err(CommitError::Throttled));
+    gate.go_on.send(()).unwrap();
+    for commit in commits {
+        commit.await.unwrap();
+    }
+    assert!(charge_is_there(&store, fill + 1).await);
+    assert!(!charge_is_there(&store, fill + 2).await);
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_the_group_and_is_over_when_there_is_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let hook = faults(FaultPoint::Write, &[None, Some(Fault::DiskFull), Some(Fault::DiskFull)]);
+    let store = open_with_fault(dir.path(), hook);
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    for _ in 0..2 {
+        let why = unavailable(store.commit(one_charge(&store, 2)).await);
+        assert!(why.contains("no space left"), "{why}");
+        assert!(!charge_is_there(&store, 2).await);
+    }
+    assert_eq!(store.commit(one_charge(&store, 2)).await.unwrap().position, Position(2));
+    assert!(charge_is_there(&store, 1).await && charge_is_there(&store, 2).await);
+}
+
+#[tokio::test]
+async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let store =
+        EmbeddedStore::open(dir.path(), Options { pages_max: Some(60), ..Options::default() }).unwrap();
+    let mut stored = 0;
+    let why = loop {
+        match store.commit(work(stored + 1, store.now()).opening(stored + 1)).await {
+            Ok(_) => stored += 1,
+            refused => break unavailable(refused),
+        }
+    };
+    assert!(why.contains("no space left") && stored > 10, "{stored}: {why}");
+    assert!(charge_is_there(&store, stored).await && !charge_is_there(&store, stored + 1).await);
+    drop(store);
+    let store = open(dir.path());
+    store.commit(work(stored + 1, store.now()).opening(stored + 1)).await.unwrap();
+    assert!(charge_is_there(&store, stored + 1).await);
+}
+
+#[tokio::test]
+async fn a_commit_without_space_is_in_doubt_and_writing_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, &[Some(Fault::DiskFull)]));
+    let set = SetId::from_i64(1);
+    assert_eq!(store.commit(one_charge(&store, 1)).await, Err(CommitError::InDoubt(set)));
+    assert_eq!(store.committed(set).await, Ok(None));
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    assert!(store.committed(set).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn after_a_sync_that_failed_nothing_is_written_or_denied_until_reopened() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, &[None, Some(Fault::Sync)]));
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    let set = SetId::from_i64(2);
+    assert_eq!(store.commit(one_charge(&store, 2)).await, Err(CommitError::InDoubt(set)));
+    for number in 2..5 {
+        let why = unavailable(store.commit(one_charge(&store, number)).await);
+        assert!(why.contains("restart to recover"), "{why}");
+    }
+    assert!(
+        store.committed(set).await.is_err(),
+        "the disk alone knows, and it is not asked before a restart"
+    );
+    assert!(charge_is_there(&store, 1).await, "what was committed is still read");
+    drop(store);
+    let store = open(dir.path());
+    assert_eq!(store.committed(set).await, Ok(None));
+    store.commit(one_charge(&store, 2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_writer_that_dies_leaves_nobody_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with_fault(dir.path(), Arc::new(|_| panic!("the writer dies, as this test wants")));
+    let set = SetId::from_i64(1);
+    assert_eq!(store.commit(one_charge(&store, 1)).await, Err(CommitError::InDoubt(set)));
+    // The thread may still be on its way out; then the set is doubtful, afterwards it is refused.
+    let why = loop {
+        match store.commit(one_charge(&store, 2)).await {
+            Err(CommitError::Unavailable(why)) => break why,
+            Err(CommitError::InDoubt(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(why.contains("restart to recover"), "{why}");
+    drop(store);
+    open(dir.path());
+}
+
+#[tokio::test]
+async fn a_row_another_program_wrote_is_seen_by_the_next_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let work = work(1, store.now());
+    store.commit(work.opening(1)).await.unwrap();
+    support::raw(dir.path()).execute("UPDATE outbox SET revision = 7", []).unwrap();
+    let answer = store.commit(work.settling(2, store.now(), bytes::Bytes::new())).await;
+    let Err(CommitError::Refused(refusal)) = answer else { panic!("{answer:?}") };
+    assert_eq!((refusal.change, refusal.reason), (2, Reason::Stale));
+}

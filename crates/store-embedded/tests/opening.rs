@@ -1,0 +1,174 @@
+//! Opening: who may, what is refused and in which words, and that an old file is brought forward.
+
+mod support;
+
+use counterfoil_core::types::id::{ChargeId, SetId};
+use counterfoil_store::{CommitError, Position, Row, RowKey, Store};
+use counterfoil_store_embedded::{EmbeddedStore, FORMAT, OpenError, Options};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use support::rows::work;
+use support::{charge_is_there, one_charge, open, raw};
+
+fn refused(dir: &Path) -> OpenError {
+    EmbeddedStore::open(dir, Options::default()).expect_err("this directory must be refused")
+}
+
+#[tokio::test]
+async fn a_second_writer_is_told_who_holds_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let error = refused(dir.path());
+    assert!(matches!(error, OpenError::Locked { pid: Some(pid) } if pid == std::process::id()), "{error:?}");
+    assert!(error.to_string().contains("stop that process first"), "{error}");
+    drop(store);
+    open(dir.path());
+}
+
+#[tokio::test]
+async fn a_reader_may_look_while_a_server_writes_but_not_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    let reader = EmbeddedStore::open_read_only(dir.path()).unwrap();
+    assert!(charge_is_there(&reader, 1).await);
+    store.commit(one_charge(&store, 2)).await.unwrap();
+    assert!(charge_is_there(&reader, 2).await);
+    let answer = reader.commit(one_charge(&reader, 3)).await;
+    assert!(matches!(answer, Err(CommitError::Unavailable(why)) if why.contains("reading only")));
+    assert!(store.is_exclusive() && !reader.is_exclusive());
+    assert_eq!(reader.secret().reveal(), store.secret().reveal());
+    drop(store);
+    assert!(charge_is_there(&reader, 2).await);
+    drop(reader);
+    assert!(charge_is_there(&EmbeddedStore::open_read_only(dir.path()).unwrap(), 2).await, "a stopped store");
+}
+
+#[test]
+fn there_must_be_something_to_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
+        let error = EmbeddedStore::open_read_only(&path).expect_err("nothing is there");
+        assert!(matches!(error, OpenError::Absent), "{error:?}");
+    }
+    assert!(!dir.path().join("nowhere").exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let locked = dir.path().join("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
+    // Permissions do not bind root; the kernel's own directories do.
+    let unwritable =
+        if fs::write(locked.join("probe"), "").is_ok() { Path::new("/sys/kernel") } else { &locked };
+    let error = refused(unwritable);
+    assert!(matches!(error, OpenError::ReadOnly), "{error:?}");
+    assert!(error.to_string().contains("write access"), "{error}");
+}
+
+#[test]
+fn a_file_is_not_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    for path in [file.clone(), file.join("below")] {
+        assert!(matches!(refused(&path), OpenError::NotADirectory), "{path:?}");
+    }
+}
+
+#[test]
+fn a_store_is_made_for_its_owner_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir.path().join("new"));
+    for file in ["counterfoil.db", "counterfoil.db-wal", "counterfoil.db-shm", "LOCK"] {
+        let mode = fs::metadata(dir.path().join("new").join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    drop(store);
+    assert!(!dir.path().join("new/counterfoil.db-wal").exists(), "a clean end leaves no log");
+}
+
+#[test]
+fn every_store_has_a_secret_of_its_own_and_keeps_it() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let secret = *open(one.path()).secret().reveal();
+    assert_eq!(*open(one.path()).secret().reveal(), secret);
+    assert_ne!(*open(other.path()).secret().reveal(), secret);
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    let newer = FORMAT + 1;
+    raw(dir.path()).execute_batch(&format!("PRAGMA user_version = {newer}")).unwrap();
+    let before = fs::read(dir.path().join("counterfoil.db")).unwrap();
+    let errors = [refused(dir.path()), EmbeddedStore::open_read_only(dir.path()).expect_err("newer")];
+    for error in errors {
+        let named =
+            matches!(error, OpenError::NewerFormat { found, known } if found == newer && known == FORMAT);
+        assert!(named, "{error:?}");
+        assert!(error.to_string().contains("run the newer release"), "{error}");
+    }
+    assert_eq!(fs::read(dir.path().join("counterfoil.db")).unwrap(), before);
+}
+
+#[test]
+fn the_database_of_another_program_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    raw(dir.path()).execute_batch("CREATE TABLE songs (title TEXT)").unwrap();
+    let before = fs::read(dir.path().join("counterfoil.db")).unwrap();
+    assert!(matches!(refused(dir.path()), OpenError::Foreign));
+    assert_eq!(fs::read(dir.path().join("counterfoil.db")).unwrap(), before);
+}
+
+#[test]
+fn a_creation_that_was_cut_off_is_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("counterfoil.db"), "").unwrap();
+    drop(open(dir.path()));
+    fs::remove_file(dir.path().join("counterfoil.db")).unwrap();
+    raw(dir.path()).execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    assert_ne!(*open(dir.path()).secret().reveal(), [0; 32]);
+}
+
+/// A file that format 1 wrote, as SQL.
+const GOLDEN: &str = include_str!("golden/v1.sql");
+
+#[tokio::test]
+async fn a_file_of_format_1_is_opened_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    raw(dir.path()).execute_batch(GOLDEN).unwrap();
+    let store = open(dir.path());
+    assert_eq!(store.secret().reveal()[..4], [0xde, 0xad, 0xbe, 0xef]);
+    let at = counterfoil_core::types::time::Time::from_ms(1_760_000_000_000);
+    let (first, second) = (work(1, at), work(2, at));
+    let body = bytes::Bytes::from_static(b"{\"id\":\"ch_1\",\"status\":\"succeeded\"}");
+    assert_eq!(store.recall(first.claim.id), Some(first.answered(at, body)));
+    assert_eq!(store.recall(second.claim.id), Some(second.claim.clone()));
+    let keys = vec![RowKey::Outbox(ChargeId::from_i64(1)), RowKey::Outbox(ChargeId::from_i64(2))];
+    assert_eq!(store.read(keys).await.unwrap(), [None, Some(Row::Outbox(second.outbox.clone()))]);
+    let feed = store.feed(Position(0), 10).await.unwrap();
+    assert_eq!(feed.iter().map(|entry| entry.set).collect::<Vec<_>>(), [1, 2, 3].map(SetId::from_i64));
+    assert_eq!(feed[1].touched.len(), 5);
+    assert!(store.now() >= at);
+    store.commit(second.settling(4, store.now(), bytes::Bytes::new())).await.unwrap();
+    drop(store);
+    let version: u32 = raw(dir.path()).query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, FORMAT);
+}
+
+#[test]
+fn a_released_format_is_never_edited() {
+    let schema = |db: &rusqlite::Connection| -> Vec<String> {
+        let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+        db.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let (fresh, golden) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    drop(open(fresh.path()));
+    raw(golden.path()).execute_batch(GOLDEN).unwrap();
+    assert_eq!(schema(&raw(fresh.path())), schema(&raw(golden.path())));
+}

@@ -1,0 +1,71 @@
+//! What the tests share: a store in a directory of its own, and rows to put into it.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+
+pub mod rows;
+
+use counterfoil_core::types::id::{ChargeId, SetId};
+use counterfoil_store::{ChangeSet, CommitError, Receipt, Row, RowKey, Store};
+use counterfoil_store_embedded::{EmbeddedStore, FaultHook, FaultPoint, Options};
+use std::future::{Future, poll_fn};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+pub type Commit<'a> = Pin<Box<dyn Future<Output = Result<Receipt, CommitError>> + 'a>>;
+
+pub fn open(dir: &Path) -> EmbeddedStore {
+    EmbeddedStore::open(dir, Options::default()).unwrap()
+}
+
+pub fn open_with_fault(dir: &Path, fault: FaultHook) -> EmbeddedStore {
+    EmbeddedStore::open(dir, Options { fault: Some(fault), ..Options::default() }).unwrap()
+}
+
+/// Reads the database past the store, as an operator's tool would.
+pub fn raw(dir: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(dir.join("counterfoil.db")).unwrap()
+}
+
+/// A set that inserts one charge.
+pub fn one_charge(store: &EmbeddedStore, number: i64) -> ChangeSet {
+    ChangeSet::new(SetId::from_i64(number)).insert(rows::work(number, store.now()).charge)
+}
+
+pub async fn charge_is_there(store: &EmbeddedStore, number: i64) -> bool {
+    let key = RowKey::Charge(ChargeId::from_i64(number));
+    matches!(store.read(vec![key]).await.unwrap().as_slice(), [Some(Row::Charge(_))])
+}
+
+/// Hands the commits to the store, in order, without waiting for their answers.
+pub async fn enqueue(commits: &mut [Commit<'_>]) -> Vec<Poll<Result<Receipt, CommitError>>> {
+    let mut polled = Vec::new();
+    for commit in commits {
+        polled.push(poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await);
+    }
+    polled
+}
+
+/// Stops the writer at its first group until told to go on.
+pub struct Gate {
+    pub reached: Receiver<()>,
+    pub go_on: Sender<()>,
+}
+
+pub fn gate() -> (Gate, FaultHook) {
+    let (arrive, reached) = channel();
+    let (go_on, wait) = channel();
+    let held = Mutex::new(Some((arrive, wait)));
+    let hook: FaultHook = Arc::new(move |point| {
+        if point == FaultPoint::Write
+            && let Some((arrive, wait)) = held.lock().unwrap().take()
+        {
+            arrive.send(()).unwrap();
+            wait.recv().unwrap();
+        }
+        None
+    });
+    (Gate { reached, go_on }, hook)
+}
