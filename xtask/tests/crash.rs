@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-/// Runs a campaign on the development build and gives its report.
-fn campaign(arguments: &[&str]) -> serde_json::Value {
+/// Runs a campaign on the development build and gives its report, after a look at how it ended.
+fn campaign(arguments: &[&str], holds: bool) -> serde_json::Value {
     let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["crash", "--json", "--profile", "dev"])
         .args(arguments)
@@ -11,14 +11,14 @@ fn campaign(arguments: &[&str]) -> serde_json::Value {
         .unwrap_or_else(|error| panic!("xtask was built with this test: {error}"));
     let stderr = String::from_utf8_lossy(&output.stderr);
     let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"));
-    assert!(output.status.success(), "{report:#}\n{stderr}");
+    assert_eq!(output.status.code(), Some(i32::from(!holds)), "{report:#}\n{stderr}");
+    assert_eq!(report["holds"], holds, "{report:#}");
     report
 }
 
 #[test]
 fn ten_kills_under_load_with_a_failing_provider() {
-    let report = campaign(&["--kills", "10", "--clients", "8", "--errors", "2"]);
-    assert_eq!(report["holds"], true, "{report:#}");
+    let report = campaign(&["--kills", "10", "--clients", "8", "--errors", "2"], true);
     assert_eq!(report["kills"], 10);
     // A campaign that asked for nothing has proven nothing.
     assert!(report["charges"].as_u64() > Some(20), "{report:#}");
@@ -29,9 +29,15 @@ fn ten_kills_under_load_with_a_failing_provider() {
 
 #[test]
 fn stopped_past_its_leases_while_the_provider_works() {
-    let report = campaign(&["--stop"]);
-    assert_eq!(report["holds"], true, "{report:#}");
+    let report = campaign(&["--stop"], true);
     assert_eq!(report["stops"], 3);
     assert_eq!(report["answered"], report["charges"]);
     assert!(report["effects"].as_u64() > Some(20), "{report:#}");
+}
+
+#[test]
+fn a_provider_that_charges_twice_is_found() {
+    let report = campaign(&["--kills", "2", "--clients", "4", "--errors", "0", "--duplicates", "300"], false);
+    assert!(report["wrong"]["double effects"].as_u64() > Some(0), "{report:#}");
+    assert!(report["examples"].as_array().is_some_and(|examples| !examples.is_empty()));
 }

@@ -62,9 +62,11 @@ pub(crate) async fn perform(path: &Path, act: Act) -> Result<Told, Exit> {
             let ids = Ids::claim(&store).await.map_err(Exit::refused)?;
             act_on(&Register { store: &store, ids: &ids }, act).await
         }
-        Err(locked @ OpenError::Locked { .. }) => ask_server(&path.join(SOCKET), &act).await.map_err(|error| {
-            Exit::refused(format!("{locked}; its server could not be asked either: {error}"))
-        })?,
+        Err(locked @ OpenError::Locked { .. }) => {
+            ask_server(&path.join(SOCKET), &act).await.map_err(|error| {
+                Exit::refused(format!("{locked}; its server could not be asked either: {error}"))
+            })?
+        }
         Err(error) => return Err(Exit::refused(error)),
     };
     match told {
@@ -133,16 +135,22 @@ macro_rules! act {
         let refused = |error: AdminError| Told::Refused { why: error.to_string() };
         match $act {
             Act::CreateTenant { name, scopes, key_policy, digest, key_id } => {
-                let (Some(digest), Some(granted)) = (parse_digest(&digest), Scopes::parse(&scopes)) else { return malformed() };
+                let (Some(digest), Some(granted)) = (parse_digest(&digest), Scopes::parse(&scopes)) else {
+                    return malformed();
+                };
                 let key_policy = key_policy.as_deref().and_then(KeyPolicy::parse);
                 let new = NewTenant { name, key_policy, digest, key_id: key_id.clone(), scopes: granted };
                 match $on.create_tenant(new).await {
-                    Ok(tenant) => Told::Key { tenant: tenant.name.to_string(), key_id, scopes, revoked: false },
+                    Ok(tenant) => {
+                        Told::Key { tenant: tenant.name.to_string(), key_id, scopes, revoked: false }
+                    }
                     Err(error) => refused(error),
                 }
             }
             Act::CreateKey { name, scopes, digest, key_id } => {
-                let (Some(digest), Some(granted)) = (parse_digest(&digest), Scopes::parse(&scopes)) else { return malformed() };
+                let (Some(digest), Some(granted)) = (parse_digest(&digest), Scopes::parse(&scopes)) else {
+                    return malformed();
+                };
                 match $on.create_key(NewKey { tenant: name, digest, key_id, scopes: granted }).await {
                     Ok(key) => told_key(&key),
                     Err(error) => refused(error),
@@ -181,7 +189,9 @@ fn told_key(key: &counterfoil_core::tenancy::ApiKey) -> Told {
     }
 }
 
-fn told_tenants(tenants: Vec<(counterfoil_core::tenancy::Tenant, Vec<counterfoil_core::tenancy::ApiKey>)>) -> Told {
+fn told_tenants(
+    tenants: Vec<(counterfoil_core::tenancy::Tenant, Vec<counterfoil_core::tenancy::ApiKey>)>,
+) -> Told {
     let told = tenants.into_iter().map(|(tenant, keys)| TenantTold {
         name: tenant.name.to_string(),
         key_policy: tenant.key_policy.map_or("server's", KeyPolicy::name).to_owned(),

@@ -7,18 +7,25 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts logging for the life of the process.
 pub(crate) fn start(settings: &Settings) -> Result<(), Exit> {
-    let filter = EnvFilter::try_new(&settings.log.level)
-        .map_err(|error| Exit::refused(format!("log.level cannot be read ({error}); say for example `info`")))?;
+    let filter = EnvFilter::try_new(&settings.log.level).map_err(|error| {
+        Exit::refused(format!("log.level cannot be read ({error}); say for example `info`"))
+    })?;
     let json = match settings.log.format {
         LogFormat::Json => true,
         LogFormat::Text => false,
         LogFormat::Auto => !std::io::stderr().is_terminal(),
     };
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     let started = if json {
         builder.json().flatten_event(true).try_init()
     } else {
         builder.with_ansi(std::io::stderr().is_terminal()).try_init()
     };
+    // A panic's message may hold anything; where it happened is enough to find it.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, "a task panicked; its request fails, the process goes on");
+    }));
     started.map_err(|error| Exit::failed(format!("logging could not start: {error}")))
 }

@@ -1,6 +1,9 @@
 //! `counterfoil`: one binary, every role a subcommand. Adapters meet the engine in `wire_up`, and nowhere else.
 
-#![expect(clippy::disallowed_methods, reason = "the outermost ring hands clock, chance and tasks to the others")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the outermost ring hands clock, chance and tasks to the others"
+)]
 
 mod admin;
 mod cli;

@@ -23,13 +23,19 @@ impl StoreUrl {
         };
         match url.split_once(':') {
             Some(("memory", "")) => Ok(StoreUrl::Memory),
-            Some(("file", path)) if !path.is_empty() => Ok(StoreUrl::Embedded(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))),
+            Some(("file", path)) if !path.is_empty() => {
+                Ok(StoreUrl::Embedded(PathBuf::from(path.strip_prefix("//").unwrap_or(path))))
+            }
             Some(("postgres" | "postgresql", _)) => later("PostgreSQL"),
             Some(("dynamodb", _)) => later("DynamoDB"),
-            Some((scheme, rest)) if rest.starts_with("//") || scheme == "file" || scheme == "memory" => Err(Exit::refused(format!(
-                "the store URL's scheme `{scheme}` with what follows it is not known; give a path, file:PATH or memory:"
-            ))),
-            Some(_) | None if url.is_empty() => Err(Exit::refused("the store URL is empty; give a path, file:PATH or memory:")),
+            Some((scheme, rest)) if rest.starts_with("//") || scheme == "file" || scheme == "memory" => {
+                Err(Exit::refused(format!(
+                    "the store URL's scheme `{scheme}` with what follows it is not known; give a path, file:PATH or memory:"
+                )))
+            }
+            Some(_) | None if url.is_empty() => {
+                Err(Exit::refused("the store URL is empty; give a path, file:PATH or memory:"))
+            }
             Some(_) | None => Ok(StoreUrl::Embedded(PathBuf::from(url))),
         }
     }
@@ -41,7 +47,13 @@ mod tests {
 
     #[test]
     fn paths_and_files() {
-        for (url, path) in [("./data", "./data"), ("/var/data", "/var/data"), ("file:data", "data"), ("file:///var/x", "/var/x"), ("a:b", "a:b")] {
+        for (url, path) in [
+            ("./data", "./data"),
+            ("/var/data", "/var/data"),
+            ("file:data", "data"),
+            ("file:///var/x", "/var/x"),
+            ("a:b", "a:b"),
+        ] {
             assert_eq!(StoreUrl::parse(url).unwrap(), StoreUrl::Embedded(PathBuf::from(path)), "{url}");
         }
         assert_eq!(StoreUrl::parse("memory:").unwrap(), StoreUrl::Memory);

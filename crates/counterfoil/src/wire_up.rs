@@ -1,10 +1,10 @@
 //! The one place where adapters meet the engine.
 
+use crate::admin;
 use crate::cli::DEMO_KEY;
 use crate::config::{KeyPolicy as PolicyWord, RequestLog, Reuse, Settings};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
-use crate::admin;
 use counterfoil_api::{ApiSettings, App, Metrics};
 use counterfoil_core::idempotency::claim::LeasePolicy;
 use counterfoil_core::idempotency::window;
@@ -36,10 +36,13 @@ pub(crate) type Greeting = Box<dyn FnOnce() + Send>;
 /// The connector the settings name.
 pub(crate) fn gateway(settings: &Settings) -> Result<StripeGateway, Exit> {
     let Some(url) = &settings.gateway.url else {
-        return Err(Exit::refused("no payment provider; give --gateway URL, for example stripe+https://KEY@api.stripe.com"));
+        return Err(Exit::refused(
+            "no payment provider; give --gateway URL, for example stripe+https://KEY@api.stripe.com",
+        ));
     };
     let Some(profile) = Profile::named(&settings.gateway.profile) else {
-        let known: Vec<&str> = counterfoil_gateway::profile::PROFILES.iter().map(|profile| profile.name).collect();
+        let known: Vec<&str> =
+            counterfoil_gateway::profile::PROFILES.iter().map(|profile| profile.name).collect();
         return Err(Exit::refused(format!(
             "gateway.profile `{}` is not known; known are {}",
             settings.gateway.profile,
@@ -67,7 +70,9 @@ pub(crate) async fn serve(
         StoreUrl::Embedded(path) => {
             let observed = Arc::clone(&metrics);
             let options = counterfoil_store_embedded::Options {
-                observe: Some(Arc::new(move |sets, took| observed.observe_commit_batch(sets, took.as_secs_f64()))),
+                observe: Some(Arc::new(move |sets, took| {
+                    observed.observe_commit_batch(sets, took.as_secs_f64())
+                })),
                 ..Default::default()
             };
             let store = EmbeddedStore::open(&path, options).map_err(Exit::refused)?;
@@ -109,8 +114,9 @@ async fn run<S: Store>(
     }
     let acts = match directory {
         Some(directory) => {
-            let (socket, path) = admin::listen(&directory)
-                .map_err(|error| Exit::refused(format!("the admin socket in the store's directory cannot be made: {error}")))?;
+            let (socket, path) = admin::listen(&directory).map_err(|error| {
+                Exit::refused(format!("the admin socket in the store's directory cannot be made: {error}"))
+            })?;
             Some((tokio::spawn(admin::serve(socket, Arc::clone(&service))), path))
         }
         None => None,
@@ -152,7 +158,9 @@ async fn demo_tenant(service: &dyn Service) -> Result<(), Exit> {
     };
     match service.create_tenant(tenant).await {
         Ok(_) | Err(AdminError::Exists) => Ok(()),
-        Err(error @ (AdminError::BadName | AdminError::NotFound | AdminError::Store(_))) => Err(Exit::failed(error)),
+        Err(error @ (AdminError::BadName | AdminError::NotFound | AdminError::Store(_))) => {
+            Err(Exit::failed(error))
+        }
     }
 }
 
@@ -210,7 +218,9 @@ fn api_settings(settings: &Settings) -> ApiSettings {
 
 /// Ends when the process is asked to stop.
 pub(crate) async fn signalled() {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
         // Without signals the process can only be killed, which it survives.
         return std::future::pending().await;
     };

@@ -23,7 +23,10 @@ fn a_taken_port_is_refused_before_the_store_is_made() {
     let directory = tempfile::TempDir::new().unwrap();
     let store = directory.path().join("store");
     let gateway = "stripe+http://sk_test_secret@127.0.0.1:9";
-    refused(&["serve", "--listen", &address, "--store", store.to_str().unwrap(), "--gateway", gateway], &[&address]);
+    refused(
+        &["serve", "--listen", &address, "--store", store.to_str().unwrap(), "--gateway", gateway],
+        &[&address],
+    );
     assert!(files(directory.path()).is_empty());
 }
 
@@ -32,16 +35,23 @@ fn bad_settings_are_refused_and_secrets_are_not_repeated() {
     let store = "/nonexistent/store";
     let serve = |gateway: &str, words: &[&str]| {
         refused(&["serve", "--listen", "127.0.0.1:0", "--store", store, "--gateway", gateway], words);
-        let said = text(&run(&["serve", "--listen", "127.0.0.1:0", "--store", store, "--gateway", gateway]).stderr);
+        let said =
+            text(&run(&["serve", "--listen", "127.0.0.1:0", "--store", store, "--gateway", gateway]).stderr);
         assert!(!said.contains("sk_live_CANARY"), "{said}");
     };
     serve("http://sk_live_CANARY@host", &["stripe+"]);
     serve("stripe+http://host:80", &[]);
     serve("stripe+http://sk_live_CANARY@:x", &[]);
-    refused(&["serve", "--listen", "nowhere", "--store", store, "--gateway", "stripe+http://k@h:1"], &["--listen"]);
+    refused(
+        &["serve", "--listen", "nowhere", "--store", store, "--gateway", "stripe+http://k@h:1"],
+        &["--listen"],
+    );
     refused(&["serve", "--store", store, "--gateway", "stripe+http://k@h:1"], &["--listen"]);
     refused(&["serve", "--listen", "127.0.0.1:0", "--store", store], &["--gateway"]);
-    refused(&["serve", "--listen", "127.0.0.1:0", "--store", "dynamodb://t", "--gateway", "stripe+http://k@h:1"], &["DynamoDB"]);
+    refused(
+        &["serve", "--listen", "127.0.0.1:0", "--store", "dynamodb://t", "--gateway", "stripe+http://k@h:1"],
+        &["DynamoDB"],
+    );
 }
 
 #[test]
@@ -53,7 +63,11 @@ fn a_store_that_cannot_be_opened_is_refused() {
     refused(&["verify", "--store", directory.path().join("absent").to_str().unwrap()], &[]);
     let corrupt = directory.path().join("corrupt");
     std::fs::create_dir(&corrupt).unwrap();
-    std::fs::write(corrupt.join("counterfoil.db"), "this is not a database, it only looks like a file of one").unwrap();
+    std::fs::write(
+        corrupt.join("counterfoil.db"),
+        "this is not a database, it only looks like a file of one",
+    )
+    .unwrap();
     refused(&["tenant", "list", "--store", corrupt.to_str().unwrap()], &[]);
 }
 
@@ -75,7 +89,10 @@ fn tenants_are_made_listed_and_refused_twice() {
     refused(&["tenant", "create", "Not A Name", "--store", store], &["lower-case"]);
     refused(&["tenant", "key", "create", "nobody", "--store", store], &["no such tenant"]);
     refused(&["tenant", "key", "revoke", "key_nobody", "--store", store], &["no such"]);
-    refused(&["tenant", "key", "create", "acme", "--scopes", "root", "--store", store], &["read, write and admin"]);
+    refused(
+        &["tenant", "key", "create", "acme", "--scopes", "root", "--store", store],
+        &["read, write and admin"],
+    );
     let listed = text(&run(&["tenant", "list", "--store", store]).stdout);
     assert!(listed.contains("acme") && listed.contains("active") && !listed.contains("sk_live_"), "{listed}");
 }
@@ -86,7 +103,18 @@ fn two_servers_cannot_write_one_directory() {
     let _server = bench.serve();
     let port = format!("127.0.0.1:{}", free_port());
     let store = bench.store();
-    refused(&["serve", "--listen", &port, "--store", store.to_str().unwrap(), "--gateway", "stripe+http://k@127.0.0.1:9"], &[]);
+    refused(
+        &[
+            "serve",
+            "--listen",
+            &port,
+            "--store",
+            store.to_str().unwrap(),
+            "--gateway",
+            "stripe+http://k@127.0.0.1:9",
+        ],
+        &[],
+    );
     assert_eq!(bench.charge("k").status, 201);
 }
 

@@ -47,14 +47,14 @@ fn acknowledged_answers_survive_kill_nine() {
 
 #[test]
 fn a_stopped_server_past_its_lease_charges_once() {
-    let bench = Bench::new(&[
-        ("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", "200"),
-        ("COUNTERFOIL_OUTBOX__POLL_MS", "20"),
-    ]);
+    let bench =
+        Bench::new(&[("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", "200"), ("COUNTERFOIL_OUTBOX__POLL_MS", "20")]);
     let server = bench.serve();
     bench.provider.set_faults(Faults { latency_ms: 400, ..Faults::default() }).unwrap();
     std::thread::scope(|scope| {
-        let client = scope.spawn(|| bench.try_post("k", r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#));
+        let client = scope.spawn(|| {
+            bench.try_post("k", r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#)
+        });
         std::thread::sleep(Duration::from_millis(100));
         server.signal("STOP");
         std::thread::sleep(Duration::from_millis(900));
@@ -93,7 +93,10 @@ fn a_revoked_key_is_refused_within_a_second() {
     let made = run(&["tenant", "key", "create", "acme", "--json", "--store", store.to_str().unwrap()]);
     assert!(made.status.success(), "a live store is asked through its server: {}", text(&made.stderr));
     let (secret, id) = (field(&text(&made.stdout), "secret"), field(&text(&made.stdout), "key_id"));
-    let get = || exchange(bench.port, "GET", "/v1/charges", &format!("Authorization: Bearer {secret}\r\n"), "").unwrap();
+    let get = || {
+        exchange(bench.port, "GET", "/v1/charges", &format!("Authorization: Bearer {secret}\r\n"), "")
+            .unwrap()
+    };
     assert_eq!(get().status, 200);
     assert!(run(&["tenant", "key", "revoke", &id, "--store", store.to_str().unwrap()]).status.success());
     let revoked = Instant::now();
@@ -135,13 +138,21 @@ fn short_windows_replay_then_expire_then_free_the_key() {
 
 #[test]
 fn nothing_that_was_planted_shows() {
-    let bench = Bench::new(&[("COUNTERFOIL_LOG__LEVEL", "trace"), ("COUNTERFOIL_SERVER__REQUEST_LOG", "all")]);
+    let bench =
+        Bench::new(&[("COUNTERFOIL_LOG__LEVEL", "trace"), ("COUNTERFOIL_SERVER__REQUEST_LOG", "all")]);
     let server = bench.serve();
     let body = r#"{"amount":1250,"currency":"USD","payment_method":"pm_CANARYmethod","description":"CANARYdescription","metadata":{"CANARYname":"CANARYvalue"}}"#;
     bench.post("CANARYkey", body);
     bench.post("CANARYkey2", &body.replace("pm_CANARYmethod", "pm_card_visa"));
     bench.post("CANARYkey3", r#"{"CANARYfield":"CANARYcontent"#);
-    exchange(bench.port, "GET", "/v1/charges?CANARYquery=CANARYx", "Authorization: Bearer sk_CANARYsecret\r\n", "").unwrap();
+    exchange(
+        bench.port,
+        "GET",
+        "/v1/charges?CANARYquery=CANARYx",
+        "Authorization: Bearer sk_CANARYsecret\r\n",
+        "",
+    )
+    .unwrap();
     let metrics = exchange(bench.port, "GET", "/metrics", "", "").unwrap().body;
     let key = bench.get("/v1/idempotency-keys/CANARYkey2");
     let timeline = bench.get(&format!("/v1/charges/{}/timeline", field(&key.body, "id"))).body;
@@ -149,7 +160,11 @@ fn nothing_that_was_planted_shows() {
     let secret = bench.api_key.trim_start_matches("sk_live_");
     for (place, said) in [("log", bench.log_text()), ("metrics", metrics), ("timeline", timeline)] {
         assert!(!said.is_empty());
-        assert!(!said.contains("CANARY"), "{place}: {}", said.lines().find(|line| line.contains("CANARY")).unwrap_or(""));
+        assert!(
+            !said.contains("CANARY"),
+            "{place}: {}",
+            said.lines().find(|line| line.contains("CANARY")).unwrap_or("")
+        );
         assert!(!said.contains(secret), "{place} has the API key");
     }
 }

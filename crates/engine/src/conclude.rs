@@ -44,7 +44,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     return None;
                 }
                 Err(NotCommitted::Unavailable(why)) => {
-                    tracing::error!(why, "an outcome could not be stored yet")
+                    tracing::error!(why, "an outcome could not be stored yet");
                 }
                 Err(NotCommitted::InDoubt) => tracing::error!("the commit of an outcome is in doubt"),
             }

@@ -4,6 +4,8 @@
 //! A charge is two sets. Every producer waits for each of its commits. The directory is kept, so a second run
 //! measures a store that has grown.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
+
 #[path = "../tests/support/rows.rs"]
 mod rows;
 

@@ -51,10 +51,15 @@ impl Wal {
         if self.finish.swap(false, Ordering::AcqRel) {
             self.step(db);
         } else if self.left() >= STEP {
-            match self.wake.try_send(()) {
-                // Full: it is awake already. Disconnected: it ended with the store.
-                Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
-            }
+            self.wake();
+        }
+    }
+
+    /// Wakes the checkpointer: for a step, or to see that it should end.
+    pub(crate) fn wake(&self) {
+        match self.wake.try_send(()) {
+            // Full: it is awake already. Disconnected: it has ended.
+            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
         }
     }
 
@@ -76,7 +81,7 @@ impl Wal {
     }
 }
 
-/// The checkpointer's thread: it ends when the store drops `stop`'s other end.
+/// The checkpointer's thread: it ends when it is woken with `stop` set.
 pub(crate) fn run(db: &Connection, wal: &Wal, woken: &Receiver<()>, stop: &AtomicBool) {
     let mut alarmed = false;
     while woken.recv().is_ok() && !stop.load(Ordering::Acquire) {
@@ -97,15 +102,6 @@ pub(crate) fn run(db: &Connection, wal: &Wal, woken: &Receiver<()>, stop: &Atomi
             if left <= REST || step == STEPS_MAX {
                 wal.finish.store(true, Ordering::Release);
             }
-        }
-    }
-}
-
-impl Wal {
-    /// Wakes the checkpointer so that it sees it should end.
-    pub(crate) fn wake(&self) {
-        match self.wake.try_send(()) {
-            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
         }
     }
 }

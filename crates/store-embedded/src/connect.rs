@@ -90,11 +90,33 @@ pub(crate) fn checkpointer(dir: &Path) -> Result<Connection, OpenError> {
 
 /// A connection that cannot write.
 pub(crate) fn reader(dir: &Path) -> Result<Connection, OpenError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(file(dir), flags)?;
+    let db = Connection::open_with_flags(file(dir), READ_ONLY)?;
     prepare(&db, READER_CACHE_KIB)?;
     db.execute_batch("PRAGMA query_only = ON")?;
     Ok(db)
+}
+
+/// A connection to a closed store on a medium where not even a lock file can be made, such as a mounted backup.
+pub(crate) fn still_reader(dir: &Path) -> Result<Connection, OpenError> {
+    let log = dir.join("counterfoil.db-wal");
+    if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        // The log holds commits that the database does not: without it the answers would be wrong.
+        return Err(OpenError::ReadOnly);
+    }
+    let uri = format!("file:{}?immutable=1", escaped(&file(dir)));
+    let db = Connection::open_with_flags(uri, READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
+    prepare(&db, READER_CACHE_KIB)?;
+    Ok(db)
+}
+
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
+fn escaped(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes
+        .map(|byte| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02x}") })
+        .collect()
 }
 
 fn prepare(db: &Connection, cache_kib: u32) -> Result<(), OpenError> {

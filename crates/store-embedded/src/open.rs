@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::Builder;
 
+type Connect = fn(&Path) -> Result<Connection, OpenError>;
+
 impl EmbeddedStore {
     /// Opens the store in `dir` for reading and writing, and makes it if there is none. No other process can open
     /// it for writing meanwhile.
@@ -38,7 +40,7 @@ impl EmbeddedStore {
         meta::put_anchor(&mut db, &anchor)?;
         let clock = Arc::new(Clock::new(Arc::clone(&options.time), anchor));
 
-        let readers = readers(dir, options.readers)?;
+        let readers = readers(dir, connect::reader, options.readers)?;
         let (wal, woken) = Wal::new();
         let told = Arc::clone(&wal);
         db.wal_hook(Some(move |_: &mut HookedWal, frames| {
@@ -80,8 +82,16 @@ impl EmbeddedStore {
             return Err(OpenError::Absent);
         }
         let options = Options::default();
-        let db = connect::reader(dir)?;
-        match schema::identify(&db)? {
+        // Reading a live store needs its shared memory; where that cannot be made, nobody else writes either.
+        let (connect, found): (Connect, _) = match connect::reader(dir).map(|db| schema::identify(&db)) {
+            Ok(Ok(found)) => (connect::reader, found),
+            Ok(Err(OpenError::Io(_) | OpenError::ReadOnly)) | Err(OpenError::Io(_) | OpenError::ReadOnly) => {
+                (connect::still_reader, schema::identify(&connect::still_reader(dir)?)?)
+            }
+            Ok(Err(error)) | Err(error) => return Err(error),
+        };
+        let db = connect(dir)?;
+        match found {
             Found::Fresh => return Err(OpenError::Absent),
             Found::Format(FORMAT) => {}
             Found::Format(found) => return Err(OpenError::OlderFormat { found, known: FORMAT }),
@@ -91,7 +101,7 @@ impl EmbeddedStore {
         Ok(EmbeddedStore {
             secret: meta::secret(&db)?,
             clock: Arc::new(Clock::new(options.time, anchor)),
-            readers: readers(dir, options.readers)?,
+            readers: readers(dir, connect, options.readers)?,
             running: None,
         })
     }
@@ -102,8 +112,7 @@ fn high_water(db: &Connection) -> Result<(u64, Time), OpenError> {
     Ok(last.map_or((0, Time::EPOCH), |last| (last.position.0, last.at)))
 }
 
-fn readers(dir: &Path, count: usize) -> Result<Readers, OpenError> {
-    let connections: Result<Vec<Connection>, OpenError> =
-        (0..count.max(1)).map(|_| connect::reader(dir)).collect();
+fn readers(dir: &Path, connect: Connect, count: usize) -> Result<Readers, OpenError> {
+    let connections: Result<Vec<Connection>, OpenError> = (0..count.max(1)).map(|_| connect(dir)).collect();
     connections.map(Readers::new)
 }

@@ -1,5 +1,7 @@
 //! The clock: moved wall clocks, restarts and reboots.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
 mod support;
 
 use counterfoil_core::types::time::Time;

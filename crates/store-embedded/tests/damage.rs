@@ -1,5 +1,7 @@
 //! Damage: a store whose pages were lost says so; it neither panics nor tells what was never written.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
 mod support;
 
 use counterfoil_core::types::id::{SetId, TenantId};
@@ -80,7 +82,8 @@ async fn a_lost_page_is_an_error_and_never_a_wrong_row() {
             unnoticed.push(page);
         }
     }
-    assert!(pages > 40 && unnoticed.len() < 3, "{unnoticed:?} of {pages} pages were lost unnoticed");
+    assert!(pages > 30, "{pages}");
+    assert_eq!(unnoticed, [0; 0], "these pages were lost unnoticed");
 }
 
 /// Whether any of the wider reads fails.

@@ -1,5 +1,7 @@
 //! Groups: neighbours are left alone, a full queue throttles, and every failure is answered for what it is.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
 mod support;
 
 use counterfoil_core::types::id::SetId;
@@ -11,8 +13,8 @@ use support::rows::work;
 use support::{Commit, charge_is_there, enqueue, gate, one_charge, open, open_with_fault};
 
 /// A hook that answers the given faults at `point`, one after the other.
-fn faults(point: FaultPoint, faults: &[Option<Fault>]) -> FaultHook {
-    let left = Mutex::new(faults.to_vec().into_iter());
+fn faults<const N: usize>(point: FaultPoint, faults: [Option<Fault>; N]) -> FaultHook {
+    let left = Mutex::new(faults.into_iter());
     Arc::new(move |at| if at == point { left.lock().unwrap().next().flatten() } else { None })
 }
 
@@ -116,7 +118,7 @@ async fn a_full_queue_throttles_and_nothing_that_waits_is_lost() {
 #[tokio::test]
 async fn a_full_disk_fails_the_group_and_is_over_when_there_is_space() {
     let dir = tempfile::tempdir().unwrap();
-    let hook = faults(FaultPoint::Write, &[None, Some(Fault::DiskFull), Some(Fault::DiskFull)]);
+    let hook = faults(FaultPoint::Write, [None, Some(Fault::DiskFull), Some(Fault::DiskFull)]);
     let store = open_with_fault(dir.path(), hook);
     store.commit(one_charge(&store, 1)).await.unwrap();
     for _ in 0..2 {
@@ -151,7 +153,7 @@ async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
 #[tokio::test]
 async fn a_commit_without_space_is_in_doubt_and_writing_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, &[Some(Fault::DiskFull)]));
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [Some(Fault::DiskFull)]));
     let set = SetId::from_i64(1);
     assert_eq!(store.commit(one_charge(&store, 1)).await, Err(CommitError::InDoubt(set)));
     assert_eq!(store.committed(set).await, Ok(None));
@@ -162,7 +164,7 @@ async fn a_commit_without_space_is_in_doubt_and_writing_goes_on() {
 #[tokio::test]
 async fn after_a_sync_that_failed_nothing_is_written_or_denied_until_reopened() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, &[None, Some(Fault::Sync)]));
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [None, Some(Fault::Sync)]));
     store.commit(one_charge(&store, 1)).await.unwrap();
     let set = SetId::from_i64(2);
     assert_eq!(store.commit(one_charge(&store, 2)).await, Err(CommitError::InDoubt(set)));

@@ -1,5 +1,7 @@
 //! Opening: who may, what is refused and in which words, and that an old file is brought forward.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
 mod support;
 
 use counterfoil_core::types::id::{ChargeId, SetId};

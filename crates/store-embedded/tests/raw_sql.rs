@@ -1,5 +1,7 @@
 //! What holds against raw SQL: history is only added to, and claims only move forward.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
 mod support;
 
 use counterfoil_store::Store;

@@ -1,5 +1,7 @@
 //! `kill -9`: what was acknowledged is there afterwards.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
 mod support;
 
 use counterfoil_core::idempotency::claim::State;

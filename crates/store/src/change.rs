@@ -2,16 +2,18 @@
 
 use crate::row::{Row, RowKey};
 use counterfoil_core::types::id::SetId;
+use std::sync::Arc;
 
-/// One write with its precondition.
+/// One write with its precondition. Rows are shared, not copied: a set may be offered more than once, and a store may
+/// keep what it wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The row must not be there yet.
-    Insert(Row),
+    Insert(Arc<Row>),
     /// The row must be there with this revision.
     Replace {
         /// The new row.
-        row: Row,
+        row: Arc<Row>,
         /// The revision it replaces.
         expect: u64,
     },
@@ -49,13 +51,13 @@ impl ChangeSet {
 
     /// Adds an insertion: refused if the row is there, and the refusal says what is there.
     pub fn insert(mut self, row: impl Into<Row>) -> ChangeSet {
-        self.changes.push(Change::Insert(row.into()));
+        self.changes.push(Change::Insert(Arc::new(row.into())));
         self
     }
 
     /// Adds a compare-and-swap on the row's revision.
     pub fn replace(mut self, row: impl Into<Row>, expect: u64) -> ChangeSet {
-        self.changes.push(Change::Replace { row: row.into(), expect });
+        self.changes.push(Change::Replace { row: Arc::new(row.into()), expect });
         self
     }
 

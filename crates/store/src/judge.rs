@@ -8,11 +8,12 @@ use crate::port::{Reason, Refusal};
 use crate::row::{Row, RowKey};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The rows a group of sets is judged against, with the writes of those already accepted laid over them.
 #[derive(Debug, Default)]
 pub struct Image {
-    rows: HashMap<RowKey, Option<Row>>,
+    rows: HashMap<RowKey, Option<Arc<Row>>>,
 }
 
 impl Image {
@@ -23,12 +24,12 @@ impl Image {
 
     /// Brings a row, or the knowledge that there is none.
     pub fn bring(&mut self, key: RowKey, row: Option<Row>) {
-        self.rows.insert(key, row);
+        self.rows.insert(key, row.map(Arc::new));
     }
 
     /// The row as the next set will find it. What was never brought counts as absent.
     pub fn get(&self, key: &RowKey) -> Option<&Row> {
-        self.rows.get(key).and_then(Option::as_ref)
+        self.rows.get(key).and_then(Option::as_deref)
     }
 
     /// Judges `set` and, if it may commit, lays its writes over the image for its neighbours.
@@ -36,7 +37,7 @@ impl Image {
         judge(self, set)?;
         for change in set.changes() {
             let row = match change {
-                Change::Insert(row) | Change::Replace { row, .. } => Some(row.clone()),
+                Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
                 Change::Remove { .. } => None,
             };
             self.rows.insert(change.key(), row);

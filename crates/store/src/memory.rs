@@ -84,7 +84,7 @@ impl Shared {
         image.admit(set).map_err(CommitError::Refused)?;
         for change in set.changes() {
             match change {
-                Change::Insert(row) | Change::Replace { row, .. } => self.rows.insert(row.key(), row.clone()),
+                Change::Insert(row) | Change::Replace { row, .. } => self.rows.insert(row.key(), Row::clone(row)),
                 Change::Remove { key, .. } => self.rows.remove(key),
             };
         }

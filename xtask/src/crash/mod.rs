@@ -45,6 +45,9 @@ pub(crate) struct Crash {
     /// Odds, in thousandths, that the provider answers 500: so many before executing, so many after.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=500))]
     errors: u16,
+    /// Odds, in thousandths, that the provider itself executes twice: a lie that the judge has to find.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
+    duplicates: u16,
     /// How long the last answers may take after the last kill. Doubt is only cleared after minutes.
     #[arg(long, default_value_t = 300, value_name = "S")]
     settle_seconds: u64,
@@ -73,7 +76,8 @@ impl Crash {
         let judged =
             if self.stop { stop::run(&mut scene, seed).await } else { self.campaign(&mut scene, seed).await };
         let holds = judged.as_ref().is_ok_and(Report::holds);
-        if !holds {
+        // A failure that was asked for is nothing to look into.
+        if !holds && self.duplicates == 0 {
             let kept = scene.keep();
             eprintln!("xtask: store and logs are kept in {}", kept.display());
         }
@@ -132,9 +136,9 @@ impl Crash {
 
     /// The provider's faults, as its control route reads them.
     fn faults(&self, seed: u64) -> String {
-        let (drops, errors) = (self.drops, self.errors);
+        let (drops, errors, duplicates) = (self.drops, self.errors, self.duplicates);
         format!(
-            r#"{{"drop_before":0.{drops:03},"drop_after":0.{drops:03},"error_before":0.{errors:03},"error_after":0.{errors:03},"seed":{seed}}}"#
+            r#"{{"drop_before":0.{drops:03},"drop_after":0.{drops:03},"error_before":0.{errors:03},"error_after":0.{errors:03},"duplicate":0.{duplicates:03},"seed":{seed}}}"#
         )
     }
 }

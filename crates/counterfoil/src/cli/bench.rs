@@ -81,7 +81,16 @@ fn bar(seconds: u64) -> ProgressBar {
 fn table(report: &Report) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header(["connections", "charges/s", "p50 ms", "p99 ms", "p99.9 ms", "ok", "errors", "differing replays"]);
+    table.set_header([
+        "connections",
+        "charges/s",
+        "p50 ms",
+        "p99 ms",
+        "p99.9 ms",
+        "ok",
+        "errors",
+        "differing replays",
+    ]);
     let errors = report.errors_by_status.values().sum::<u64>().saturating_add(report.transport_errors);
     table.add_row([
         report.connections.to_string(),

@@ -51,9 +51,16 @@ impl Dev {
             let listener = listen(&self.listen, "--listen").await?;
             let simulator = Simulator::new(Options::default())
                 .map_err(|error| Exit::failed(format!("the provider simulator cannot start: {error}")))?;
-            let serving = tokio::spawn(counterfoil_simulator::serve(provider, simulator, std::future::pending::<()>()));
+            let serving =
+                tokio::spawn(counterfoil_simulator::serve(provider, simulator, std::future::pending::<()>()));
             let address = listener.local_addr().map_err(Exit::failed)?;
-            wire_up::serve(&settings, listener, gateway, Some(Box::new(move || greet(address, provider_address)))).await?;
+            wire_up::serve(
+                &settings,
+                listener,
+                gateway,
+                Some(Box::new(move || greet(address, provider_address))),
+            )
+            .await?;
             serving.abort();
             Ok(ExitCode::SUCCESS)
         })

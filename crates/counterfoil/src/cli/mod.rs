@@ -58,7 +58,12 @@ impl Common {
 }
 
 /// A flag that overrides a setting.
-fn flag(section: &'static str, name: &'static str, source: &'static str, value: Option<&String>) -> Option<Override> {
+fn flag(
+    section: &'static str,
+    name: &'static str,
+    source: &'static str,
+    value: Option<&String>,
+) -> Option<Override> {
     value.map(|value| Override { section, name, source, value: value.clone() })
 }
 
@@ -89,6 +94,8 @@ fn no_runtime(error: std::io::Error) -> Exit {
 
 async fn listen(address: &str, flag: &str) -> Result<tokio::net::TcpListener, Exit> {
     tokio::net::TcpListener::bind(address).await.map_err(|error| {
-        Exit::refused(format!("{flag} {address} cannot be listened on ({error}); stop what holds it or choose another address"))
+        Exit::refused(format!(
+            "{flag} {address} cannot be listened on ({error}); stop what holds it or choose another address"
+        ))
     })
 }

@@ -31,7 +31,9 @@ impl Serve {
         ];
         let settings = self.common.settings(flags.into_iter().flatten().collect())?;
         let Some(address) = settings.server.listen else {
-            return Err(Exit::refused("no address to listen on; give --listen ADDR, for example --listen 127.0.0.1:8080"));
+            return Err(Exit::refused(
+                "no address to listen on; give --listen ADDR, for example --listen 127.0.0.1:8080",
+            ));
         };
         logs::start(&settings)?;
         many_threads()?.block_on(async {

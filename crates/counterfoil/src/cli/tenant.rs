@@ -72,10 +72,19 @@ impl Tenant {
         let key_id = format!("key_{}", random_text(10)?);
         let digest = ApiKey::digest_of(&secret).hex();
         let (act, makes_key) = match self.command {
-            Command::Create { name, scopes, key_policy } => {
-                (Act::CreateTenant { name, scopes: checked(scopes)?, key_policy: policy(key_policy)?, digest, key_id }, true)
+            Command::Create { name, scopes, key_policy } => (
+                Act::CreateTenant {
+                    name,
+                    scopes: checked(scopes)?,
+                    key_policy: policy(key_policy)?,
+                    digest,
+                    key_id,
+                },
+                true,
+            ),
+            Command::Key(Key::Create { name, scopes }) => {
+                (Act::CreateKey { name, scopes: checked(scopes)?, digest, key_id }, true)
             }
-            Command::Key(Key::Create { name, scopes }) => (Act::CreateKey { name, scopes: checked(scopes)?, digest, key_id }, true),
             Command::Key(Key::Revoke { id }) => (Act::RevokeKey { id }, false),
             Command::List => (Act::List, false),
         };
@@ -88,7 +97,9 @@ impl Tenant {
 fn checked(scopes: String) -> Result<String, Exit> {
     match Scopes::parse(&scopes) {
         Some(_) => Ok(scopes),
-        None => Err(Exit::refused(format!("--scopes {scopes}: known are read, write and admin, joined by commas"))),
+        None => Err(Exit::refused(format!(
+            "--scopes {scopes}: known are read, write and admin, joined by commas"
+        ))),
     }
 }
 
@@ -105,7 +116,8 @@ fn policy(policy: Option<String>) -> Result<Option<String>, Exit> {
 fn random_text(bytes: usize) -> Result<String, Exit> {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut chance = vec![0; bytes.saturating_mul(8).div_ceil(5)];
-    getrandom::fill(&mut chance).map_err(|error| Exit::failed(format!("the operating system gives no random bytes: {error}")))?;
+    getrandom::fill(&mut chance)
+        .map_err(|error| Exit::failed(format!("the operating system gives no random bytes: {error}")))?;
     let digit = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).copied().unwrap_or(b'a');
     Ok(chance.iter().map(|byte| char::from(digit(byte))).collect())
 }

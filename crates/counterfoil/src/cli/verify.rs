@@ -30,15 +30,26 @@ impl Verify {
         let flags = flag("store", "url", "--store", self.store.as_ref());
         let settings = self.common.settings(flags.into_iter().collect())?;
         let StoreUrl::Embedded(path) = StoreUrl::parse(settings.store.url.reveal())? else {
-            return Err(Exit::refused("a memory store lives in its own process only; there is nothing to verify"));
+            return Err(Exit::refused(
+                "a memory store lives in its own process only; there is nothing to verify",
+            ));
         };
         let store = EmbeddedStore::open_read_only(&path).map_err(Exit::refused)?;
-        let bar = if self.json || !std::io::stderr().is_terminal() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let bar = if self.json || !std::io::stderr().is_terminal() {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new_spinner()
+        };
         bar.enable_steady_tick(Duration::from_millis(120));
-        let checked = many_threads()?.block_on(verify(&store, |rows| bar.set_message(format!("{rows} rows looked at"))));
+        let checked = many_threads()?
+            .block_on(verify(&store, |rows| bar.set_message(format!("{rows} rows looked at"))));
         bar.finish_and_clear();
         let report = checked.map_err(Exit::failed)?;
-        if self.json { println!("{}", json(&report)) } else { println!("{}", table(&report)) }
+        if self.json {
+            println!("{}", json(&report))
+        } else {
+            println!("{}", table(&report))
+        }
         Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
@@ -66,7 +77,11 @@ fn table(report: &Report) -> comfy_table::Table {
     table.set_header(["invariant", "looked at", "violations", "what it says"]);
     for finding in report.findings() {
         let colour = if finding.violations == 0 { Color::Green } else { Color::Red };
-        let says = if finding.examples.is_empty() { finding.meaning.to_owned() } else { finding.examples.join("\n") };
+        let says = if finding.examples.is_empty() {
+            finding.meaning.to_owned()
+        } else {
+            finding.examples.join("\n")
+        };
         table.add_row([
             Cell::new(finding.invariant),
             Cell::new(finding.looked_at),

@@ -33,9 +33,7 @@ fn heartbeat_within_lease(settings: &mut Settings) -> Option<Problem> {
         // A third leaves room for a lost heartbeat or two before the lease lapses.
         if lease / 3 < heartbeat {
             settings.idempotency.heartbeat_ms = lease / 3;
-            settings
-                .sources
-                .derived(HEARTBEAT, "a third of `idempotency.lease_ms`");
+            settings.sources.derived(HEARTBEAT, "a third of `idempotency.lease_ms`");
         }
         return None;
     }
@@ -43,26 +41,16 @@ fn heartbeat_within_lease(settings: &mut Settings) -> Option<Problem> {
 }
 
 fn lease_within_ceiling(settings: &mut Settings) -> Option<Problem> {
-    let (lease, ceiling) = (
-        settings.idempotency.lease_ms,
-        settings.idempotency.lease_ceiling_ms,
-    );
+    let (lease, ceiling) = (settings.idempotency.lease_ms, settings.idempotency.lease_ceiling_ms);
     if lease <= ceiling {
         return None;
     }
     if !is_given(settings, CEILING) {
         settings.idempotency.lease_ceiling_ms = lease;
-        settings
-            .sources
-            .derived(CEILING, "raised to `idempotency.lease_ms`");
+        settings.sources.derived(CEILING, "raised to `idempotency.lease_ms`");
         return None;
     }
-    Some(contradiction(
-        settings,
-        (CEILING, ceiling),
-        "at least",
-        (LEASE, lease),
-    ))
+    Some(contradiction(settings, (CEILING, ceiling), "at least", (LEASE, lease)))
 }
 
 fn backoff_base_within_cap(settings: &mut Settings) -> Option<Problem> {
@@ -72,24 +60,15 @@ fn backoff_base_within_cap(settings: &mut Settings) -> Option<Problem> {
     }
     if !is_given(settings, BACKOFF_CAP) {
         settings.outbox.backoff_cap_ms = base;
-        settings
-            .sources
-            .derived(BACKOFF_CAP, "raised to `outbox.backoff_base_ms`");
+        settings.sources.derived(BACKOFF_CAP, "raised to `outbox.backoff_base_ms`");
         return None;
     }
     if !is_given(settings, BACKOFF_BASE) {
         settings.outbox.backoff_base_ms = cap;
-        settings
-            .sources
-            .derived(BACKOFF_BASE, "lowered to `outbox.backoff_cap_ms`");
+        settings.sources.derived(BACKOFF_BASE, "lowered to `outbox.backoff_cap_ms`");
         return None;
     }
-    Some(contradiction(
-        settings,
-        (BACKOFF_CAP, cap),
-        "at least",
-        (BACKOFF_BASE, base),
-    ))
+    Some(contradiction(settings, (BACKOFF_CAP, cap), "at least", (BACKOFF_BASE, base)))
 }
 
 fn is_given(settings: &Settings, setting: &str) -> bool {
@@ -107,8 +86,5 @@ fn contradiction(settings: &Settings, named: (&str, u64), relation: &str, other:
         other.1,
         source_of(other.0)
     );
-    Problem {
-        source: source_of(named.0),
-        sentence,
-    }
+    Problem { source: source_of(named.0), sentence }
 }

@@ -22,13 +22,7 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(section: &'static str, name: &'static str, doc: &str, rule: &impl Rule) -> Entry {
         let (default, allowed) = (rule.default_text(), rule.allowed());
-        Entry {
-            section,
-            name,
-            doc: doc.trim().to_owned(),
-            default,
-            allowed,
-        }
+        Entry { section, name, doc: doc.trim().to_owned(), default, allowed }
     }
 }
 

@@ -35,25 +35,12 @@ pub(super) fn read(
             continue;
         };
         let source = Source::Environment(name.clone());
-        let entry = table
-            .iter()
-            .flat_map(|s| &s.entries)
-            .find(|e| variable(e.section, e.name) == name);
+        let entry = table.iter().flat_map(|s| &s.entries).find(|e| variable(e.section, e.name) == name);
         if let Some(entry) = entry {
-            given.push(Given {
-                section: entry.section,
-                name: entry.name,
-                raw: Raw::Bare(value),
-                source,
-            });
+            given.push(Given { section: entry.section, name: entry.name, raw: Raw::Bare(value), source });
         } else {
-            let asked = rest
-                .split_once("__")
-                .unwrap_or(("", rest.trim_start_matches('_')));
-            problems.push(Problem {
-                source,
-                sentence: unknown_setting(table, asked, variable),
-            });
+            let asked = rest.split_once("__").unwrap_or(("", rest.trim_start_matches('_')));
+            problems.push(Problem { source, sentence: unknown_setting(table, asked, variable) });
         }
     }
     given

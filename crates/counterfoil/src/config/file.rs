@@ -29,23 +29,11 @@ pub(super) struct Layer {
 
 pub(super) fn read(table: &[Section], path: &Path, problems: &mut Vec<Problem>) -> Layer {
     match contents(path) {
-        Ok(text) => Reader {
-            table,
-            path,
-            text: &text,
-            problems,
-        }
-        .read(),
+        Ok(text) => Reader { table, path, text: &text, problems }.read(),
         Err(sentence) => {
-            let source = Source::File {
-                path: path.display().to_string(),
-                position: None,
-            };
+            let source = Source::File { path: path.display().to_string(), position: None };
             problems.push(Problem { source, sentence });
-            Layer {
-                given: Vec::new(),
-                broken: true,
-            }
+            Layer { given: Vec::new(), broken: true }
         }
     }
 }
@@ -56,9 +44,7 @@ fn contents(path: &Path) -> Result<String, String> {
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
         .map_err(|error| format!("the configuration file cannot be read ({error})"))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!(
-            "the configuration file is larger than {FILE_BYTES_MAX} bytes"
-        ));
+        return Err(format!("the configuration file is larger than {FILE_BYTES_MAX} bytes"));
     }
     String::from_utf8(bytes).map_err(|_| "the configuration file is not UTF-8 text".to_owned())
 }
@@ -86,15 +72,8 @@ impl Reader<'_> {
             };
             self.refuse(span.start, sentence);
         }
-        let given = if readable {
-            self.root(document.get_ref())
-        } else {
-            Vec::new()
-        };
-        Layer {
-            given,
-            broken: !errors.is_empty(),
-        }
+        let given = if readable { self.root(document.get_ref()) } else { Vec::new() };
+        Layer { given, broken: !errors.is_empty() }
     }
 
     fn root(&mut self, document: &DeTable<'_>) -> Vec<Given> {
@@ -124,25 +103,13 @@ impl Reader<'_> {
             let (key, at) = (key.get_ref().as_ref(), key.span().start);
             if let Some(entry) = section.entries.iter().find(|entry| entry.name == key) {
                 let source = self.source(value.span().start);
-                given.push(Given {
-                    section: section.name,
-                    name: entry.name,
-                    raw: raw(value),
-                    source,
-                });
+                given.push(Given { section: section.name, name: entry.name, raw: raw(value), source });
             } else {
                 let written = |s: &str, n: &str| {
-                    if s == section.name {
-                        n.to_owned()
-                    } else {
-                        format!("{s}.{n}")
-                    }
+                    if s == section.name { n.to_owned() } else { format!("{s}.{n}") }
                 };
                 let sentence = unknown_setting(self.table, (section.name, key), written);
-                self.refuse(
-                    at,
-                    format!("{} {sentence}", quoted(&format!("{}.{key}", section.name))),
-                );
+                self.refuse(at, format!("{} {sentence}", quoted(&format!("{}.{key}", section.name))));
             }
         }
     }
@@ -153,10 +120,7 @@ impl Reader<'_> {
     }
 
     fn source(&self, at: usize) -> Source {
-        Source::File {
-            path: self.path.display().to_string(),
-            position: Some(self.position(at)),
-        }
+        Source::File { path: self.path.display().to_string(), position: Some(self.position(at)) }
     }
 
     /// Line and column, both from 1; columns count characters.

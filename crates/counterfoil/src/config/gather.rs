@@ -46,19 +46,12 @@ impl Gather {
     /// would come to life the day the stronger one is removed.
     pub(super) fn take<R: Rule>(&mut self, section: &'static str, name: &'static str, rule: &R) -> R::Value {
         let (mut value, mut source) = (rule.default(), Source::Default);
-        for given in self
-            .given
-            .iter()
-            .filter(|given| given.section == section && given.name == name)
-        {
+        for given in self.given.iter().filter(|given| given.section == section && given.name == name) {
             match rule.read(&given.raw) {
                 Ok(read) => (value, source) = (read, given.source.clone()),
                 Err(wrong) => {
                     let sentence = format!("`{section}.{name}` {wrong}");
-                    self.problems.push(Problem {
-                        source: given.source.clone(),
-                        sentence,
-                    });
+                    self.problems.push(Problem { source: given.source.clone(), sentence });
                     self.refused.push((section, name));
                 }
             }
@@ -81,32 +74,18 @@ impl Settings {
     ) -> Result<Settings, Problems> {
         let table = catalogue();
         let mut problems = Vec::new();
-        let layer = file
-            .map(|path| file::read(&table, path, &mut problems))
-            .unwrap_or_default();
+        let layer = file.map(|path| file::read(&table, path, &mut problems)).unwrap_or_default();
         let mut given = layer.given;
         given.extend(environment::read(&table, env, &mut problems));
         given.extend(flags(&table, overrides, &mut problems));
 
-        let mut gather = Gather {
-            given,
-            sources: Sources::default(),
-            problems,
-            refused: Vec::new(),
-        };
+        let mut gather = Gather { given, sources: Sources::default(), problems, refused: Vec::new() };
         let mut settings = Settings::take(&mut gather);
-        let Gather {
-            mut problems,
-            refused,
-            ..
-        } = gather;
+        let Gather { mut problems, refused, .. } = gather;
 
         // A value that could not be read stands at its default here: comparing it would accuse the wrong one.
         let unsure = |setting: &str| {
-            layer.broken
-                || refused
-                    .iter()
-                    .any(|(s, n)| setting.split_once('.') == Some((*s, *n)))
+            layer.broken || refused.iter().any(|(s, n)| setting.split_once('.') == Some((*s, *n)))
         };
         problems.extend(agree::settle(&mut settings, unsure));
         match Problems::of(problems) {
@@ -123,31 +102,13 @@ impl Settings {
 
 fn flags(table: &[Section], overrides: Vec<Override>, problems: &mut Vec<Problem>) -> Vec<Given> {
     let mut given = Vec::new();
-    for Override {
-        section,
-        name,
-        value,
-        source,
-    } in overrides
-    {
+    for Override { section, name, value, source } in overrides {
         let source = Source::Flag(source.to_owned());
-        if table
-            .iter()
-            .flat_map(|s| &s.entries)
-            .any(|e| e.section == section && e.name == name)
-        {
-            given.push(Given {
-                section,
-                name,
-                raw: Raw::Bare(value),
-                source,
-            });
+        if table.iter().flat_map(|s| &s.entries).any(|e| e.section == section && e.name == name) {
+            given.push(Given { section, name, raw: Raw::Bare(value), source });
         } else {
             let sentence = unknown_setting(table, (section, name), |s, n| format!("{s}.{n}"));
-            problems.push(Problem {
-                source,
-                sentence: format!("`{section}.{name}` {sentence}"),
-            });
+            problems.push(Problem { source, sentence: format!("`{section}.{name}` {sentence}") });
         }
     }
     given

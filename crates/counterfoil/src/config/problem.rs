@@ -41,15 +41,7 @@ impl std::error::Error for Problems {}
 
 /// Somebody's text inside a sentence: escaped, shortened, in backquotes.
 pub(super) fn quoted(text: &str) -> String {
-    let escaped: String = text
-        .chars()
-        .take(QUOTED_CHARS_MAX)
-        .flat_map(char::escape_debug)
-        .collect();
-    let more = if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
-        "…"
-    } else {
-        ""
-    };
+    let escaped: String = text.chars().take(QUOTED_CHARS_MAX).flat_map(char::escape_debug).collect();
+    let more = if text.chars().nth(QUOTED_CHARS_MAX).is_some() { "…" } else { "" };
     format!("`{escaped}{more}`")
 }

@@ -53,10 +53,7 @@ pub(crate) fn reference() -> String {
 pub(crate) fn explain(setting: &str) -> Result<String, String> {
     let table = catalogue();
     let asked = setting.split_once('.').unwrap_or(("", setting));
-    let found = table
-        .iter()
-        .flat_map(|s| &s.entries)
-        .find(|e| (e.section, e.name) == asked);
+    let found = table.iter().flat_map(|s| &s.entries).find(|e| (e.section, e.name) == asked);
     let Some(entry) = found else {
         let sentence = unknown_setting(&table, asked, |s, n| format!("{s}.{n}"));
         return Err(format!("{} {sentence}", quoted(setting)));
@@ -75,8 +72,5 @@ pub(crate) fn explain(setting: &str) -> Result<String, String> {
 }
 
 fn default(entry: &Entry) -> String {
-    entry
-        .default
-        .as_ref()
-        .map_or_else(|| "none".to_owned(), |text| format!("`{text}`"))
+    entry.default.as_ref().map_or_else(|| "none".to_owned(), |text| format!("`{text}`"))
 }

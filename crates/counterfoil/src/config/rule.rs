@@ -41,9 +41,7 @@ impl Raw {
 
     /// Text that can be handed on. U+FFFD is what bytes outside UTF-8 became on the way here.
     fn clean_text(&self) -> Result<&str, String> {
-        let text = self
-            .text()
-            .map_err(|kind| format!("must be a string, not {kind}"))?;
+        let text = self.text().map_err(|kind| format!("must be a string, not {kind}"))?;
         if text.is_empty() {
             return Err("must not be empty; remove it to get the default".to_owned());
         }
@@ -83,13 +81,8 @@ impl<T: Copy + PartialOrd + Display + TryFrom<i128>> Rule for Whole<T> {
     fn read(&self, raw: &Raw) -> Result<T, String> {
         let refused = |what: String| format!("must be {}, not {what}", self.allowed());
         let digits = raw.digits().map_err(|kind| refused(kind.to_owned()))?;
-        let number = digits
-            .parse::<i128>()
-            .ok()
-            .and_then(|wide| T::try_from(wide).ok());
-        number
-            .filter(|n| (self.min..=self.max).contains(n))
-            .ok_or_else(|| refused(quoted(digits)))
+        let number = digits.parse::<i128>().ok().and_then(|wide| T::try_from(wide).ok());
+        number.filter(|n| (self.min..=self.max).contains(n)).ok_or_else(|| refused(quoted(digits)))
     }
 
     fn default(&self) -> T {
@@ -135,10 +128,7 @@ impl<C: Choice> Rule for OneOf<C> {
     }
 
     fn allowed(&self) -> String {
-        let words: Vec<String> = C::ALL
-            .iter()
-            .map(|choice| format!("`{}`", choice.word()))
-            .collect();
+        let words: Vec<String> = C::ALL.iter().map(|choice| format!("`{}`", choice.word())).collect();
         match words.split_last() {
             Some((last, [])) => last.clone(),
             Some((last, others)) => format!("{} or {last}", others.join(", ")),
@@ -234,10 +224,7 @@ impl Rule for GatewayUrl {
         if url.has_credential_and_host() {
             return Ok(Some(url));
         }
-        Err(format!(
-            "must be {} (the value is not shown, as it may hold a key)",
-            self.allowed()
-        ))
+        Err(format!("must be {} (the value is not shown, as it may hold a key)", self.allowed()))
     }
 
     fn default(&self) -> Option<SecretUrl> {

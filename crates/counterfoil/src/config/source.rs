@@ -36,10 +36,7 @@ impl fmt::Display for Source {
         match self {
             Source::Default => f.write_str("default"),
             Source::Derived(how) => write!(f, "default, {how}"),
-            Source::File {
-                path,
-                position: Some((line, column)),
-            } => write!(f, "{path}:{line}:{column}"),
+            Source::File { path, position: Some((line, column)) } => write!(f, "{path}:{line}:{column}"),
             Source::File { path, position: None } => f.write_str(path),
             Source::Environment(name) | Source::Flag(name) => f.write_str(name),
         }
@@ -58,17 +55,11 @@ impl Sources {
     /// The source of `section.name`; `None` if there is no such setting.
     pub(super) fn get(&self, setting: &str) -> Option<&Source> {
         let (section, name) = setting.split_once('.')?;
-        self.0
-            .iter()
-            .find(|(s, n, _)| *s == section && *n == name)
-            .map(|(_, _, source)| source)
+        self.0.iter().find(|(s, n, _)| *s == section && *n == name).map(|(_, _, source)| source)
     }
 
     pub(super) fn derived(&mut self, setting: &str, how: &'static str) {
-        let found = self
-            .0
-            .iter_mut()
-            .find(|(s, n, _)| setting.split_once('.') == Some((*s, *n)));
+        let found = self.0.iter_mut().find(|(s, n, _)| setting.split_once('.') == Some((*s, *n)));
         if let Some((_, _, source)) = found {
             *source = Source::Derived(how);
         }

@@ -13,12 +13,7 @@ pub(super) fn unknown_setting(
     (section, name): (&str, &str),
     written: impl Fn(&str, &str) -> String,
 ) -> String {
-    let elsewhere = || {
-        table
-            .iter()
-            .flat_map(|s| &s.entries)
-            .find(|e| e.name == normal(name))
-    };
+    let elsewhere = || table.iter().flat_map(|s| &s.entries).find(|e| e.name == normal(name));
     let Some(home) = table.iter().find(|s| s.name == normal(section)) else {
         let meant = nearest(section, table.iter().map(|s| s.name));
         let near = meant.and_then(|s| Some((s, nearest(name, names(table, s)?)?)));
@@ -31,20 +26,12 @@ pub(super) fn unknown_setting(
     let own = || nearest(name, home.entries.iter().map(|e| e.name)).map(|name| (home.name, name));
     // The same name in another section is a surer guess than a similar one in this section.
     let here = home.entries.iter().any(|e| e.name == normal(name));
-    let moved = if here {
-        None
-    } else {
-        elsewhere().map(|e| (e.section, e.name))
-    };
+    let moved = if here { None } else { elsewhere().map(|e| (e.section, e.name)) };
     if let Some((section, name)) = moved.or_else(own) {
         return format!("is not a setting; did you mean `{}`?", written(section, name));
     }
     let known: Vec<&str> = home.entries.iter().map(|e| e.name).collect();
-    format!(
-        "is not a setting; the section `{}` has {}",
-        home.name,
-        known.join(", ")
-    )
+    format!("is not a setting; the section `{}` has {}", home.name, known.join(", "))
 }
 
 /// The sentence that refuses `[section]`, which is not in the table.
@@ -69,10 +56,7 @@ pub(super) fn nearest<'a>(given: &str, candidates: impl Iterator<Item = &'a str>
 }
 
 fn names<'a>(table: &'a [Section], section: &str) -> Option<impl Iterator<Item = &'a str>> {
-    table
-        .iter()
-        .find(|s| s.name == section)
-        .map(|s| s.entries.iter().map(|e| e.name))
+    table.iter().find(|s| s.name == section).map(|s| s.entries.iter().map(|e| e.name))
 }
 
 fn sections(table: &[Section]) -> String {
@@ -81,10 +65,7 @@ fn sections(table: &[Section]) -> String {
 }
 
 fn normal(name: &str) -> String {
-    name.chars()
-        .take(NAME_CHARS_MAX)
-        .map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() })
-        .collect()
+    name.chars().take(NAME_CHARS_MAX).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
 }
 
 /// How many letters have to be added, removed or replaced to turn one name into the other.

@@ -1,7 +1,12 @@
 //! The real binary as a process, a provider with faults, and a client that shares no code with the server.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc, reason = "a test that cannot go on says so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot go on says so"
+)]
 
 use counterfoil_simulator::{Options, Running};
 use std::collections::BTreeMap;
@@ -57,7 +62,14 @@ impl Bench {
         let gateway = format!("stripe+http://sk_test_CANARYgatewaykey@{}", self.provider.addr());
         let mut command = Command::new(BINARY);
         command
-            .args(["serve", "--listen", &format!("127.0.0.1:{}", self.port), "--gateway", &gateway, "--store"])
+            .args([
+                "serve",
+                "--listen",
+                &format!("127.0.0.1:{}", self.port),
+                "--gateway",
+                &gateway,
+                "--store",
+            ])
             .arg(self.store())
             .stdout(Stdio::null())
             .stderr(Stdio::from(self.log()));
@@ -99,7 +111,7 @@ impl Bench {
 
     /// Repeats the charge until it has its final answer.
     pub fn until_answered(&self, key: &str) -> Answer {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             match self.try_post(key, r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#) {
                 Ok(answer) if answer.status != 503 && answer.status != 409 => return answer,
@@ -137,15 +149,17 @@ impl Server {
 
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.process.id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success());
     }
 
     /// Asks it to stop and waits; gives the exit code.
     pub fn terminate(mut self) -> Option<i32> {
         self.signal("TERM");
-        let code = self.process.wait().unwrap().code();
-        code
+        self.process.wait().unwrap().code()
     }
 }
 
@@ -199,7 +213,8 @@ pub fn exchange(port: u16, method: &str, path: &str, headers: &str, body: &str) 
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;
-    let status = line.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or(std::io::ErrorKind::InvalidData)?;
+    let status =
+        line.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or(std::io::ErrorKind::InvalidData)?;
     let mut headers = BTreeMap::new();
     loop {
         line.clear();
@@ -217,6 +232,7 @@ pub fn exchange(port: u16, method: &str, path: &str, headers: &str, body: &str) 
 
 /// Everything below a directory.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let entries =
+        std::fs::read_dir(directory).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
     entries.unwrap_or_default()
 }

@@ -15,7 +15,7 @@ const STEPS: [&str; 1] = [include_str!("v1.sql")];
 
 /// The format this build writes.
 pub const FORMAT: u32 = 1;
-const _: () = assert!(STEPS.len() == 1 && FORMAT == 1, "a new step makes a new format");
+const _: () = assert!(STEPS.len() == FORMAT as usize, "a new step makes a new format");
 
 /// What a file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
 /// Writes a change that was judged; it fails if the row is not where the judge saw it.
 pub(crate) fn apply(db: &Connection, change: &Change) -> Result<()> {
     match change {
-        Change::Insert(row) => match row {
+        Change::Insert(row) => match &**row {
             Row::Claim(claim) => claims::insert(db, claim),
             Row::Charge(charge) => charges::insert(db, charge),
             Row::Outbox(outbox) => outbox::insert(db, outbox),
@@ -41,7 +41,7 @@ pub(crate) fn apply(db: &Connection, change: &Change) -> Result<()> {
             Row::ApiKey(key) => api_keys::insert(db, key),
             Row::Slot(slot) => slots::insert(db, slot),
         },
-        Change::Replace { row, .. } => match row {
+        Change::Replace { row, .. } => match &**row {
             Row::Claim(claim) => claims::replace(db, claim),
             Row::Charge(charge) => charges::replace(db, charge),
             Row::Outbox(outbox) => outbox::replace(db, outbox),

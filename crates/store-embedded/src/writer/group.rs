@@ -234,10 +234,11 @@ impl Writer {
 /// New charges bring new ids, and their work and audit records hang on them: looking for one would find nothing.
 fn is_new_by_construction(change: &Change) -> bool {
     match change {
-        Change::Insert(Row::Charge(_) | Row::Outbox(_) | Row::Audit(_)) => true,
-        Change::Insert(Row::Claim(_) | Row::Tenant(_) | Row::ApiKey(_) | Row::Slot(_))
-        | Change::Replace { .. }
-        | Change::Remove { .. } => false,
+        Change::Insert(row) => match &**row {
+            Row::Charge(_) | Row::Outbox(_) | Row::Audit(_) => true,
+            Row::Claim(_) | Row::Tenant(_) | Row::ApiKey(_) | Row::Slot(_) => false,
+        },
+        Change::Replace { .. } | Change::Remove { .. } => false,
     }
 }
 
@@ -249,12 +250,14 @@ fn answer(jobs: impl Iterator<Item = Job>, verdicts: Vec<Verdict>, fate: &Fate) 
         let result = match (fate, verdict) {
             (Fate::Durable, Some(Ok(receipt))) => Ok(receipt),
             (Fate::Durable, Some(Err(refusal))) => Err(CommitError::Refused(refusal)),
-            (Fate::Doubtful(_), Some(Ok(_))) => Err(CommitError::InDoubt(job.set.id())),
+            // A set without a verdict cannot be; if it is, nothing is known of it.
+            (Fate::Doubtful(_), Some(Ok(_))) | (Fate::Durable, None) => {
+                Err(CommitError::InDoubt(job.set.id()))
+            }
             (Fate::Untouched(why) | Fate::Doubtful(why), _) => Err(CommitError::Unavailable(why.clone())),
             (Fate::AtFault(why), _) => Err(CommitError::Unavailable(format!(
                 "the database refused the set, which is a defect to report: {why}"
             ))),
-            (Fate::Durable, None) => Err(CommitError::InDoubt(job.set.id())),
         };
         // Nobody may wait any more: the caller went away, the commit stands.
         let _ = job.answer.send(result);

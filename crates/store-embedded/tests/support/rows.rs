@@ -21,15 +21,15 @@ const HOUR: Span = Span::from_ms(3_600_000);
 
 /// Everything one charge consists of.
 #[derive(Clone, Debug)]
-pub struct Work {
-    pub claim: Claim,
-    pub charge: Charge,
-    pub outbox: Outbox,
-    pub audit: Record,
+pub(crate) struct Work {
+    pub(crate) claim: Claim,
+    pub(crate) charge: Charge,
+    pub(crate) outbox: Outbox,
+    pub(crate) audit: Record,
 }
 
 /// A charge with id `number`, made at `now`.
-pub fn work(number: i64, now: Time) -> Work {
+pub(crate) fn work(number: i64, now: Time) -> Work {
     let charge = ChargeId::from_i64(number);
     let tenant = TenantId::from_i64(1 + number % 4);
     let seed = Digest::of("test", &[&number.to_be_bytes()]);
@@ -103,7 +103,7 @@ pub fn work(number: i64, now: Time) -> Work {
 
 impl Work {
     /// The first set: claim, charge, work, audit.
-    pub fn opening(&self, set: i64) -> ChangeSet {
+    pub(crate) fn opening(&self, set: i64) -> ChangeSet {
         ChangeSet::new(SetId::from_i64(set))
             .insert(self.claim.clone())
             .insert(self.charge.clone())
@@ -112,7 +112,7 @@ impl Work {
     }
 
     /// The claim with its answer.
-    pub fn answered(&self, now: Time, body: bytes::Bytes) -> Claim {
+    pub(crate) fn answered(&self, now: Time, body: bytes::Bytes) -> Claim {
         let policy =
             Policy { replay: Span::from_ms(24 * HOUR.ms()), tombstone: HOUR, reuse: Reuse::AfterTombstone };
         Claim {
@@ -131,7 +131,7 @@ impl Work {
     }
 
     /// The second set: the answer, the charge's end, the work gone, two audits.
-    pub fn settling(&self, set: i64, now: Time, body: bytes::Bytes) -> ChangeSet {
+    pub(crate) fn settling(&self, set: i64, now: Time, body: bytes::Bytes) -> ChangeSet {
         let charge = Charge {
             status: Status::Succeeded,
             provider_reference: Some("pi_3PabcDEFghiJKLmn0000000".to_owned()),

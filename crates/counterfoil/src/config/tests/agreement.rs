@@ -9,13 +9,8 @@ const CEILING: &str = "COUNTERFOIL_IDEMPOTENCY__LEASE_CEILING_MS";
 fn a_short_lease_shortens_the_heartbeat_nobody_gave() {
     let settings = nothing().env(LEASE, "500").load();
     assert_eq!(settings.idempotency.heartbeat_ms, 166);
-    let source = settings
-        .source("idempotency.heartbeat_ms")
-        .map(ToString::to_string);
-    assert_eq!(
-        source.as_deref(),
-        Some("default, a third of `idempotency.lease_ms`")
-    );
+    let source = settings.source("idempotency.heartbeat_ms").map(ToString::to_string);
+    assert_eq!(source.as_deref(), Some("default, a third of `idempotency.lease_ms`"));
 }
 
 #[test]
@@ -55,13 +50,7 @@ fn a_given_ceiling_below_the_lease_is_refused() {
 
 #[test]
 fn a_backoff_default_gives_way_and_two_given_values_must_agree() {
-    assert_eq!(
-        file("[outbox]\nbackoff_base_ms = 40_000\n")
-            .load()
-            .outbox
-            .backoff_cap_ms,
-        40_000
-    );
+    assert_eq!(file("[outbox]\nbackoff_base_ms = 40_000\n").load().outbox.backoff_cap_ms, 40_000);
     let lowered = file("[outbox]\nbackoff_cap_ms = 100\n").load();
     assert_eq!(lowered.outbox.backoff_base_ms, 100);
     assert_ne!(lowered.source("outbox.backoff_base_ms"), Some(&Source::Default));

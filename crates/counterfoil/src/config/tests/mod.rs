@@ -24,10 +24,7 @@ fn nothing() -> Given {
 }
 
 fn file(text: &str) -> Given {
-    Given {
-        file: Some(File::with(text.as_bytes())),
-        ..Given::default()
-    }
+    Given { file: Some(File::with(text.as_bytes())), ..Given::default() }
 }
 
 impl Given {
@@ -37,32 +34,20 @@ impl Given {
     }
 
     fn flag(mut self, source: &'static str, section: &'static str, name: &'static str, value: &str) -> Given {
-        self.flags.push(Override {
-            section,
-            name,
-            value: value.to_owned(),
-            source,
-        });
+        self.flags.push(Override { section, name, value: value.to_owned(), source });
         self
     }
 
     fn load(self) -> Settings {
-        self.try_load()
-            .unwrap_or_else(|problems| panic!("refused:\n{problems}"))
+        self.try_load().unwrap_or_else(|problems| panic!("refused:\n{problems}"))
     }
 
     /// The problems as printed, with the file's name shortened to `FILE`.
     fn problems(self) -> Vec<String> {
-        let path = self
-            .file
-            .as_ref()
-            .map_or_else(|| "no file".to_owned(), |file| file.0.display().to_string());
+        let path =
+            self.file.as_ref().map_or_else(|| "no file".to_owned(), |file| file.0.display().to_string());
         let problems = self.try_load().expect_err("these settings should be refused");
-        problems
-            .to_string()
-            .lines()
-            .map(|line| line.replace(&path, "FILE"))
-            .collect()
+        problems.to_string().lines().map(|line| line.replace(&path, "FILE")).collect()
     }
 
     #[track_caller]

@@ -5,10 +5,7 @@ const PAGE: &str = include_str!("../../../../../docs/configuration.md");
 #[test]
 fn the_reference_page_is_in_step_with_the_table() {
     let expected = reference();
-    assert!(
-        PAGE == expected,
-        "docs/configuration.md is out of step; its text has to be:\n\n{expected}"
-    );
+    assert!(PAGE == expected, "docs/configuration.md is out of step; its text has to be:\n\n{expected}");
 }
 
 #[test]
@@ -30,8 +27,5 @@ fn an_unknown_setting_is_not_explained_but_guessed() {
         guess("idempotency.lease"),
         "`idempotency.lease` is not a setting; did you mean `idempotency.lease_ms`?"
     );
-    assert_eq!(
-        guess("lease_ms"),
-        "`lease_ms` is not a setting; did you mean `idempotency.lease_ms`?"
-    );
+    assert_eq!(guess("lease_ms"), "`lease_ms` is not a setting; did you mean `idempotency.lease_ms`?");
 }

@@ -37,10 +37,7 @@ fn with_nothing_given_every_setting_has_its_default() {
     assert_eq!(settings.limits.tenant_burst, 0);
     assert_eq!(settings.log.format, LogFormat::Auto);
     assert_eq!(settings.log.level, "info");
-    assert_eq!(
-        settings.source("idempotency.heartbeat_ms"),
-        Some(&Source::Default)
-    );
+    assert_eq!(settings.source("idempotency.heartbeat_ms"), Some(&Source::Default));
     assert_eq!(settings.source("idempotency.nothing"), None);
 }
 
@@ -48,23 +45,15 @@ fn with_nothing_given_every_setting_has_its_default() {
 fn the_file_wins_over_the_default() {
     let settings = file("[idempotency]\nlease_ms = 40_000\n").load();
     assert_eq!(settings.idempotency.lease_ms, 40_000);
-    let source = settings
-        .source("idempotency.lease_ms")
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let source = settings.source("idempotency.lease_ms").map(ToString::to_string).unwrap_or_default();
     assert!(source.ends_with(".toml:2:12"), "{source}");
 }
 
 #[test]
 fn the_environment_wins_over_the_file() {
-    let settings = file("[idempotency]\nlease_ms = 40_000\n")
-        .env(LEASE, "50000")
-        .load();
+    let settings = file("[idempotency]\nlease_ms = 40_000\n").env(LEASE, "50000").load();
     assert_eq!(settings.idempotency.lease_ms, 50_000);
-    assert_eq!(
-        settings.source("idempotency.lease_ms"),
-        Some(&Source::Environment(LEASE.to_owned()))
-    );
+    assert_eq!(settings.source("idempotency.lease_ms"), Some(&Source::Environment(LEASE.to_owned())));
 }
 
 #[test]
@@ -74,10 +63,7 @@ fn a_flag_wins_over_the_environment() {
         .env(LEASE, "50000")
         .load();
     assert_eq!(settings.idempotency.lease_ms, 60_000);
-    assert_eq!(
-        settings.source("idempotency.lease_ms"),
-        Some(&Source::Flag("--lease-ms".to_owned()))
-    );
+    assert_eq!(settings.source("idempotency.lease_ms"), Some(&Source::Flag("--lease-ms".to_owned())));
 }
 
 #[test]
@@ -108,9 +94,6 @@ fn every_kind_of_value_can_come_from_the_file_and_from_the_environment() {
 
 #[test]
 fn an_empty_file_and_foreign_variables_change_nothing() {
-    let settings = file("")
-        .env("COUNTERFOIL_API_KEY", "x")
-        .env("PATH__X", "y")
-        .load();
+    let settings = file("").env("COUNTERFOIL_API_KEY", "x").env("PATH__X", "y").load();
     assert_eq!(settings.idempotency.lease_ms, 30_000);
 }

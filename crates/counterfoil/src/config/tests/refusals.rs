@@ -17,15 +17,7 @@ fn a_value_of_the_wrong_type_is_refused_where_it_stands() {
 
 #[test]
 fn a_value_out_of_range_is_refused_with_the_range() {
-    for bad in [
-        "49",
-        "3600001",
-        "-1",
-        "99999999999999999999999999999999999999999",
-        "5e3",
-        "500 ",
-        "",
-    ] {
+    for bad in ["49", "3600001", "-1", "99999999999999999999999999999999999999999", "5e3", "500 ", ""] {
         nothing().env("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", bad).refused(&[&format!(
             "COUNTERFOIL_IDEMPOTENCY__LEASE_MS: `idempotency.lease_ms` must be a whole number from 50 to 3600000, not `{bad}`."
         )]);
@@ -43,10 +35,7 @@ fn both_ends_of_a_range_are_allowed() {
     let ends =
         file("[idempotency]\nwait_ms = 0\nattempts_max = 100\n[server]\nbody_limit_bytes = 67_108_864\n")
             .load();
-    assert_eq!(
-        (ends.idempotency.wait_ms, ends.idempotency.attempts_max),
-        (0, 100)
-    );
+    assert_eq!((ends.idempotency.wait_ms, ends.idempotency.attempts_max), (0, 100));
     assert_eq!(ends.server.body_limit_bytes, 64 * 1024 * 1024);
 }
 
@@ -59,13 +48,10 @@ fn a_word_that_is_not_a_choice_is_refused_with_the_choices() {
 
 #[test]
 fn empty_and_unprintable_text_is_refused() {
-    nothing()
-        .env("COUNTERFOIL_STORE__URL", "")
-        .env("COUNTERFOIL_LOG__LEVEL", "a\nb")
-        .refused(&[
-            "COUNTERFOIL_LOG__LEVEL: `log.level` must be UTF-8 text without control characters.",
-            "COUNTERFOIL_STORE__URL: `store.url` must not be empty; remove it to get the default.",
-        ]);
+    nothing().env("COUNTERFOIL_STORE__URL", "").env("COUNTERFOIL_LOG__LEVEL", "a\nb").refused(&[
+        "COUNTERFOIL_LOG__LEVEL: `log.level` must be UTF-8 text without control characters.",
+        "COUNTERFOIL_STORE__URL: `store.url` must not be empty; remove it to get the default.",
+    ]);
 }
 
 #[test]
@@ -73,10 +59,7 @@ fn a_long_or_many_lined_value_stays_on_one_line() {
     let long = format!("a\nb{}", "c".repeat(1_000));
     let problems = nothing().env("COUNTERFOIL_OUTBOX__BATCH", &long).problems();
     assert_eq!(problems.len(), 1);
-    assert!(
-        problems[0].len() < 200 && problems[0].contains("`a\\nbccc"),
-        "{problems:?}"
-    );
+    assert!(problems[0].len() < 200 && problems[0].contains("`a\\nbccc"), "{problems:?}");
 }
 
 #[test]
@@ -136,21 +119,12 @@ fn a_flag_for_a_setting_that_does_not_exist_is_refused() {
 #[test]
 fn a_file_that_cannot_be_read_is_refused() {
     let gone = File("/nowhere/counterfoil.toml".into());
-    Given {
-        file: Some(gone),
-        ..Given::default()
-    }
-    .refused(&["FILE: the configuration file cannot be read (No such file or directory (os error 2))."]);
-    Given {
-        file: Some(File::with(b"\xff")),
-        ..Given::default()
-    }
-    .refused(&["FILE: the configuration file is not UTF-8 text."]);
-    Given {
-        file: Some(File::with(&vec![b'#'; 1024 * 1024 + 1])),
-        ..Given::default()
-    }
-    .refused(&["FILE: the configuration file is larger than 1048576 bytes."]);
+    Given { file: Some(gone), ..Given::default() }
+        .refused(&["FILE: the configuration file cannot be read (No such file or directory (os error 2))."]);
+    Given { file: Some(File::with(b"\xff")), ..Given::default() }
+        .refused(&["FILE: the configuration file is not UTF-8 text."]);
+    Given { file: Some(File::with(&vec![b'#'; 1024 * 1024 + 1])), ..Given::default() }
+        .refused(&["FILE: the configuration file is larger than 1048576 bytes."]);
 }
 
 #[test]

@@ -7,22 +7,13 @@ const VARIABLE: &str = "COUNTERFOIL_GATEWAY__URL";
 fn a_credential_is_masked_wherever_settings_are_printed() {
     let settings = nothing()
         .env(VARIABLE, "stripe+http://sk_live_hidden@localhost:8090")
-        .env(
-            "COUNTERFOIL_STORE__URL",
-            "postgres://app:hidden@db/counterfoil?password=hidden",
-        )
+        .env("COUNTERFOIL_STORE__URL", "postgres://app:hidden@db/counterfoil?password=hidden")
         .load();
     let printed = format!("{settings:?} {settings:#?}");
     assert!(!printed.contains("hidden"), "{printed}");
     assert!(printed.contains("stripe+http://***@localhost:8090"), "{printed}");
     assert!(printed.contains("postgres://***@db/counterfoil?***"), "{printed}");
-    assert_eq!(
-        settings
-            .gateway
-            .url
-            .map(|url| url.reveal().contains("sk_live_hidden")),
-        Some(true)
-    );
+    assert_eq!(settings.gateway.url.map(|url| url.reveal().contains("sk_live_hidden")), Some(true));
 }
 
 #[test]
@@ -44,12 +35,8 @@ fn a_refused_gateway_url_is_never_repeated() {
         "hidden://hidden@",
         "hidden://hidden@:1",
     ] {
-        nothing()
-            .env(VARIABLE, bad)
-            .refused(&[&format!("{VARIABLE}: {refusal}")]);
-        nothing()
-            .flag("--gateway", "gateway", "url", bad)
-            .refused(&[&format!("--gateway: {refusal}")]);
+        nothing().env(VARIABLE, bad).refused(&[&format!("{VARIABLE}: {refusal}")]);
+        nothing().flag("--gateway", "gateway", "url", bad).refused(&[&format!("--gateway: {refusal}")]);
         file(&format!("[gateway]\nurl = \"{bad}\"\n")).refused(&[&format!("FILE:2:7: {refusal}")]);
     }
 }
