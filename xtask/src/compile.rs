@@ -1,11 +1,11 @@
 //! Builds packages of this workspace and says where their executables are.
 
 use crate::failure::{Failure, Result};
+use crate::process::captured;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use tokio::process::Command;
 
 /// How to build.
@@ -51,13 +51,7 @@ pub(crate) async fn build(profile: Profile, packages: &[&str]) -> Result<Executa
     for package in packages {
         command.args(["--package", package]);
     }
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .map_err(Failure::while_("starting cargo"))?;
+    let output = captured(&mut command).await.map_err(Failure::while_("starting cargo"))?;
     if !output.status.success() {
         return Err(Failure::new(format!("{} cannot be built; see above", packages.join(", "))));
     }

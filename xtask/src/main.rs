@@ -23,6 +23,10 @@ use failure::{Failure, Result};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// The product's allocator, or the raw limits would be handicapped in `bench`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Development commands of Counterfoil.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 110)]

@@ -10,7 +10,8 @@ fn campaign(arguments: &[&str], holds: bool) -> serde_json::Value {
         .output()
         .unwrap_or_else(|error| panic!("xtask was built with this test: {error}"));
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"));
+    let report: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"));
     assert_eq!(output.status.code(), Some(i32::from(!holds)), "{report:#}\n{stderr}");
     assert_eq!(report["holds"], holds, "{report:#}");
     report

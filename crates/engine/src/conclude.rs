@@ -16,6 +16,7 @@ use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, RowKey, Store};
+use std::sync::Arc;
 
 /// While the store cannot take an outcome that is known, it is offered again and again until the lease's ceiling.
 const OFFER: Backoff = Backoff { base: Span::from_ms(100), cap: Span::from_ms(2_000) };
@@ -38,7 +39,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 return None;
             };
             match self.commit(set).await {
-                Ok(_) => return Some(news),
+                Ok(_) => {
+                    if let News::Settled(claim) = &news {
+                        self.cache.keep(Arc::clone(claim));
+                    }
+                    return Some(news);
+                }
                 Err(NotCommitted::Refused(refusal)) => {
                     tracing::warn!(fence = work.claim.fence, ?refusal.reason, "a late writer was refused; nothing changed");
                     return None;
@@ -80,12 +86,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match &lesson.verdict {
             Verdict::Complete(charge) => {
                 let settled = Settled { reply: self.present.charge(charge), windows: windows() };
-                draft.settle(charge, Event::Completed(settled.clone()), settled)
+                draft.settle(charge, Event::Completed(settled))
             }
             Verdict::Fail(charge) => {
                 let reply = self.present.failure(charge, claim.request);
                 let settled = Settled { reply, windows: windows() };
-                draft.settle(charge, Event::Failed(settled.clone()), settled)
+                draft.settle(charge, Event::Failed(settled))
             }
             Verdict::Retry { at_least, outbox } => {
                 let wait = self.policy.backoff.wait_at_least(*at_least, claim.attempts, self.dice());
@@ -114,18 +120,15 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    fn settle(
-        self,
-        charge: &Charge,
-        event: Event,
-        settled: Settled,
-    ) -> Result<(ChangeSet, News), IllegalMove> {
-        let detail = format!("status={} answer={}", charge.status.name(), settled.reply.status);
-        let set = self
-            .with_claim(event)?
+    fn settle(self, charge: &Charge, event: Event) -> Result<(ChangeSet, News), IllegalMove> {
+        let claim = self.work.claim.on(event)?;
+        let answer = claim.state.settled().map_or(0, |settled| settled.reply.status);
+        let detail = format!("status={} answer={answer}", charge.status.name());
+        let set = ChangeSet::new(self.id)
+            .replace(claim.clone(), self.work.claim.revision)
             .replace(charge.clone(), self.work.charge.revision)
             .remove(RowKey::Outbox(self.work.outbox.charge), self.work.outbox.revision);
-        Ok((self.audited(set, Kind::Settled, detail), News::Settled(settled)))
+        Ok((self.audited(set, Kind::Settled, detail), News::Settled(Arc::new(claim))))
     }
 
     fn put_off(

@@ -1,5 +1,6 @@
 //! The engine: what its loops share, how it starts and how it ends.
 
+use crate::cache::Cache;
 use crate::mint::{self, Ids};
 use crate::policy::Policy;
 use crate::present::Present;
@@ -56,6 +57,7 @@ pub(crate) struct Inner<S, G, W> {
     pub(crate) mac: MacKey,
     pub(crate) ids: Ids,
     pub(crate) waiters: Waiters,
+    pub(crate) cache: Cache,
     pub(crate) breaker: Mutex<Breaker>,
     pub(crate) principals: Principals,
     draining: AtomicBool,
@@ -85,6 +87,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
             mac,
             ids,
             waiters: Waiters::default(),
+            cache: Cache::default(),
             breaker: Mutex::new(Breaker::new(parts.policy.breaker)),
             principals: Principals::default(),
             draining: AtomicBool::new(false),

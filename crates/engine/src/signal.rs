@@ -35,6 +35,11 @@ pub enum Signal {
     },
     /// A set was committed or refused after this long.
     Commit(Duration),
+    /// A settled answer was looked for in this process's memory.
+    Cache {
+        /// Whether it was there.
+        hit: bool,
+    },
     /// A commit met a conflict and was tried again.
     Conflict,
     /// A request was refused because the store could not be written.

@@ -33,40 +33,39 @@ enum Opened {
     Lost,
 }
 
+/// What a request that finds a record may do.
+enum Met {
+    /// Go: this is its answer.
+    Answered(Submitted),
+    /// Wait for whoever works on it.
+    Unsettled,
+    /// Claim the key anew.
+    Free,
+}
+
 /// Rounds of "the key is free" and "no, taken again" before the client is told to come back.
 const ROUNDS_MAX: u32 = 4;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn submit(self: &Arc<Self>, command: CreateCharge) -> Submitted {
+        if let Some(submitted) = self.remembered(&command) {
+            return submitted;
+        }
         let mut found = self.store.recall(command.claim);
         for _ in 0..ROUNDS_MAX {
             if let Some(claim) = &found {
-                match claim.meet(command.fingerprint, self.store.now()) {
-                    Meeting::Free => {}
-                    Meeting::Mismatch => {
-                        return self.told(command.tenant, ClaimOutcome::Mismatch, Submitted::Mismatch);
-                    }
-                    Meeting::Replay(settled) => {
-                        let answer = Submitted::Answer { settled: settled.clone(), replayed: true };
-                        return self.told(command.tenant, ClaimOutcome::Replayed, answer);
-                    }
-                    Meeting::Expired { original_request_at } => {
-                        let expired = Submitted::Expired { original_request_at };
-                        return self.told(command.tenant, ClaimOutcome::Expired, expired);
-                    }
-                    Meeting::InFlight | Meeting::Pending { .. } => return self.wait(&command).await,
+                match self.settled(claim, &command) {
+                    Met::Answered(submitted) => return submitted,
+                    Met::Unsettled => return self.wait(&command).await,
+                    Met::Free => {}
                 }
             }
             if self.is_draining() {
                 return Submitted::Draining;
             }
             match self.open(&command, found.as_ref()).await {
-                Opened::News(News::Settled(settled)) => {
-                    return self.told(
-                        command.tenant,
-                        ClaimOutcome::Won,
-                        Submitted::Answer { settled, replayed: false },
-                    );
+                Opened::News(News::Settled(claim)) => {
+                    return self.told(command.tenant, ClaimOutcome::Won, answer(&claim, false));
                 }
                 Opened::News(News::Pending { charge, retry_after }) => {
                     return self.told(
@@ -84,6 +83,33 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
         }
         self.told(command.tenant, ClaimOutcome::InUse, Submitted::InUse)
+    }
+
+    /// The answer, if this process stored it itself and still has it at hand.
+    fn remembered(&self, command: &CreateCharge) -> Option<Submitted> {
+        let claim = self.cache.find(command.claim);
+        self.watch.saw(Signal::Cache { hit: claim.is_some() });
+        match self.settled(&*claim?, command) {
+            Met::Answered(submitted) => Some(submitted),
+            // The key is free again, or was: the store knows what it means now.
+            Met::Free | Met::Unsettled => None,
+        }
+    }
+
+    /// What the record says to this request.
+    fn settled(&self, claim: &Claim, command: &CreateCharge) -> Met {
+        let (outcome, submitted) = match claim.meet(command.fingerprint, self.store.now()) {
+            Meeting::Free => return Met::Free,
+            Meeting::InFlight | Meeting::Pending { .. } => return Met::Unsettled,
+            Meeting::Mismatch => (ClaimOutcome::Mismatch, Submitted::Mismatch),
+            Meeting::Replay(settled) => {
+                (ClaimOutcome::Replayed, Submitted::Answer { settled: settled.clone(), replayed: true })
+            }
+            Meeting::Expired { original_request_at } => {
+                (ClaimOutcome::Expired, Submitted::Expired { original_request_at })
+            }
+        };
+        Met::Answered(self.told(command.tenant, outcome, submitted))
     }
 
     fn told(&self, tenant: TenantId, outcome: ClaimOutcome, submitted: Submitted) -> Submitted {
@@ -212,13 +238,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 () = self.world.sleep(step) => { left = left.saturating_sub(step); None }
             };
             match news {
-                Some(News::Settled(settled)) => {
-                    return Submitted::Answer { settled, replayed: true };
-                }
+                Some(News::Settled(claim)) => return answer(&claim, true),
                 // Not settled yet: look again, as long as there is time left.
                 Some(News::Pending { .. }) | None => {}
             }
         }
+    }
+}
+
+/// The stored answer. A claim that is told as settled always has one.
+fn answer(claim: &Claim, replayed: bool) -> Submitted {
+    match claim.state.settled() {
+        Some(settled) => Submitted::Answer { settled: settled.clone(), replayed },
+        None => Submitted::InUse,
     }
 }
 

@@ -1,19 +1,19 @@
 //! Requests that wait for a claim's next news, woken by the commit that brings it.
 
-use counterfoil_core::idempotency::claim::{ClaimId, Settled};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::limits::WAITERS_PER_KEY_MAX;
 use counterfoil_core::types::time::Span;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// What a waiting request may learn. Only committed state is ever told.
 #[derive(Clone, Debug)]
 pub(crate) enum News {
     /// The answer is stored.
-    Settled(Settled),
+    Settled(Arc<Claim>),
     /// The outcome is not known yet; work goes on later.
     Pending {
         /// The charge that is under way.

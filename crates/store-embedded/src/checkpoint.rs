@@ -4,21 +4,29 @@
 //! nothing of it is left to copy, which under constant load never happens by itself: once it is long and nearly
 //! copied, the thread asks the writer to copy the small rest between two groups.
 
-use rusqlite::Connection;
+use crate::writer::Health;
+use rusqlite::{Connection, ErrorCode};
+use std::fmt::Display;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Frames of 4 KiB that are waited for before a step: 4 MiB.
-const STEP: u32 = 1_024;
-/// Frames after which the log should start over: 16 MiB.
-const LONG: u32 = 4_096;
+/// Frames of 4 KiB that are waited for before a step: 8 MiB.
+const STEP: u32 = 2_048;
+/// Frames after which the log should start over: 32 MiB.
+const LONG: u32 = 8_192;
+/// Frames at which a large rest is better than a longer log: 64 MiB.
+const TOO_LONG: u32 = 16_384;
 /// Frames the writer may be asked to copy itself: 1 MiB.
 const REST: u32 = 256;
 /// Steps in a row that try to get the rest that small, before the writer copies what there is.
-const STEPS_MAX: u32 = 6;
+const STEPS_MAX: u32 = 3;
 /// Frames at which an operator should know: 256 MiB. Only a foreign reader can bring the log there.
 const ALARM: u32 = 65_536;
+
+/// Syncs the database's file.
+pub(crate) type Sync = dyn Fn() -> io::Result<()> + Send;
 
 /// What the writer and the checkpointer tell each other.
 #[derive(Debug)]
@@ -27,16 +35,18 @@ pub(crate) struct Wal {
     copied: AtomicU32,
     finish: AtomicBool,
     wake: SyncSender<()>,
+    health: Arc<Health>,
 }
 
 impl Wal {
-    pub(crate) fn new() -> (Arc<Wal>, Receiver<()>) {
+    pub(crate) fn new(health: Arc<Health>) -> (Arc<Wal>, Receiver<()>) {
         let (wake, woken) = sync_channel(1);
         let wal = Wal {
             frames: AtomicU32::new(0),
             copied: AtomicU32::new(0),
             finish: AtomicBool::new(false),
             wake,
+            health,
         };
         (Arc::new(wal), woken)
     }
@@ -73,34 +83,54 @@ impl Wal {
     /// Copies what is there now. Readers and the writer are not waited for.
     fn step(&self, db: &Connection) {
         let copied = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
-        match copied {
-            Ok(frames) => self.copied.store(u32::try_from(frames).unwrap_or(0), Ordering::Relaxed),
-            // Nothing is lost: the log keeps what could not be copied, and the next step tries again.
+        match copied.map(u32::try_from) {
+            Ok(Ok(frames)) => self.copied.store(frames, Ordering::Relaxed),
+            // Another program is at it.
+            Ok(Err(_)) => {}
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) => self.fail(&error),
+            // No space, most likely. The log keeps what could not be copied, and the next step tries again.
             Err(error) => tracing::warn!(%error, "a checkpoint of the store failed; it is tried again"),
         }
+    }
+
+    /// A write the disk does not confirm may be lost though a later sync succeeds: the log must not start over, and
+    /// the next opening copies it whole.
+    fn fail(&self, error: &dyn Display) {
+        self.health.fail(format!("the disk did not confirm a checkpoint ({error}); restart to recover"));
     }
 }
 
 /// The checkpointer's thread: it ends when it is woken with `stop` set.
-pub(crate) fn run(db: &Connection, wal: &Wal, woken: &Receiver<()>, stop: &AtomicBool) {
+///
+/// SQLite syncs the database only when nothing of the log is left, so each step is followed by a `sync` of its own:
+/// the writer would otherwise have to wait for all of them at once.
+pub(crate) fn run(db: &Connection, sync: &Sync, wal: &Wal, woken: &Receiver<()>, stop: &AtomicBool) {
     let mut alarmed = false;
     while woken.recv().is_ok() && !stop.load(Ordering::Acquire) {
+        // A call that came during the last step was answered by it.
+        if wal.left() < STEP || wal.health.ailment().is_some() {
+            continue;
+        }
         for step in 1..=STEPS_MAX {
-            if wal.finish.load(Ordering::Acquire) {
+            wal.step(db);
+            if let Err(error) = sync() {
+                wal.fail(&error);
+            }
+            if wal.health.ailment().is_some() {
                 break;
             }
-            wal.step(db);
             let frames = wal.frames.load(Ordering::Relaxed);
-            let left = wal.left();
             if frames > ALARM && !alarmed {
                 tracing::warn!(frames, "the store's log grows: another program reads the database for long");
             }
             alarmed = frames > ALARM;
+            let left = wal.left();
             if frames < LONG || left == 0 {
                 break;
             }
-            if left <= REST || step == STEPS_MAX {
+            if left <= REST || step == STEPS_MAX || frames > TOO_LONG {
                 wal.finish.store(true, Ordering::Release);
+                break;
             }
         }
     }

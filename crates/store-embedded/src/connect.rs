@@ -15,8 +15,9 @@ const BUSY: Duration = Duration::from_secs(2);
 const STATEMENTS: usize = 64;
 /// What the log is cut back to if it ever grew beyond its bound.
 const LOG_KEPT_BYTES: u32 = 64 << 20;
-/// Pages the writer keeps in memory, in KiB: the upper levels and the right edges of every tree.
-const WRITER_CACHE_KIB: u32 = 64 << 10;
+/// Pages the writer keeps in memory, in KiB: the upper levels and the right edges of every tree. More costs more
+/// than it saves: SQLite walks its table of cached pages at the end of many transactions.
+const WRITER_CACHE_KIB: u32 = 16 << 10;
 /// Pages each reader keeps; below it stands the kernel's own cache.
 const READER_CACHE_KIB: u32 = 8 << 10;
 

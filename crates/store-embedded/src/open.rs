@@ -6,7 +6,7 @@ use crate::clock::{Anchor, Clock};
 use crate::connect;
 use crate::error::OpenError;
 use crate::lock::Lock;
-use crate::options::Options;
+use crate::options::{Fault, FaultHook, FaultPoint, Options};
 use crate::readers::Readers;
 use crate::schema::{self, FORMAT, Found};
 use crate::store::{EmbeddedStore, Running};
@@ -15,6 +15,8 @@ use crate::writer::{Health, Queue, Writer};
 use counterfoil_core::types::time::Time;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal as HookedWal;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,6 +31,8 @@ impl EmbeddedStore {
         connect::create(dir)?;
         let lock = Lock::take(dir)?;
         connect::create_file(dir)?;
+        // Closing any handle of a file drops all locks the process has on it, SQLite's too: this one outlives them.
+        let file = Arc::new(File::open(connect::file(dir))?);
         let mut db = connect::writer(dir, &options)?;
         let found = schema::identify(&db)?;
         connect::write_ahead(&db)?;
@@ -41,7 +45,8 @@ impl EmbeddedStore {
         let clock = Arc::new(Clock::new(Arc::clone(&options.time), anchor));
 
         let readers = readers(dir, connect::reader, options.readers)?;
-        let (wal, woken) = Wal::new();
+        let health = Arc::new(Health::default());
+        let (wal, woken) = Wal::new(Arc::clone(&health));
         let told = Arc::clone(&wal);
         db.wal_hook(Some(move |_: &mut HookedWal, frames| {
             told.grew_to(frames);
@@ -49,12 +54,13 @@ impl EmbeddedStore {
         }))?;
         let stop = Arc::new(AtomicBool::new(false));
         let checkpointer = {
-            let (db, wal, stop) = (connect::checkpointer(dir)?, Arc::clone(&wal), Arc::clone(&stop));
+            let db = connect::checkpointer(dir)?;
+            let sync = sync(Arc::clone(&file), options.fault.clone());
+            let (wal, stop) = (Arc::clone(&wal), Arc::clone(&stop));
             Builder::new()
                 .name("store-checkpoint".to_owned())
-                .spawn(move || checkpoint::run(&db, &wal, &woken, &stop))?
+                .spawn(move || checkpoint::run(&db, &sync, &wal, &woken, &stop))?
         };
-        let health = Arc::new(Health::default());
         let writer =
             Writer::new(db, position, Arc::clone(&clock), Arc::clone(&wal), Arc::clone(&health), options);
         let queue = Queue::start(writer)?;
@@ -68,6 +74,7 @@ impl EmbeddedStore {
                 wal,
                 stop,
                 checkpointer: Some(checkpointer),
+                _file: file,
                 _lock: lock,
             }),
         })
@@ -115,4 +122,12 @@ fn high_water(db: &Connection) -> Result<(u64, Time), OpenError> {
 fn readers(dir: &Path, connect: Connect, count: usize) -> Result<Readers, OpenError> {
     let connections: Result<Vec<Connection>, OpenError> = (0..count.max(1)).map(|_| connect(dir)).collect();
     connections.map(Readers::new)
+}
+
+fn sync(file: Arc<File>, fault: Option<FaultHook>) -> impl Fn() -> io::Result<()> + Send {
+    move || match fault.as_ref().and_then(|fault| fault(FaultPoint::Checkpoint)) {
+        None => file.sync_data(),
+        Some(Fault::DiskFull) => Err(io::ErrorKind::StorageFull.into()),
+        Some(Fault::Sync) => Err(io::ErrorKind::Other.into()),
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Told of every durable write: how many sets it carried and how long it took.
 pub type Observe = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
-/// Asked before the writer's steps; tests answer with a fault, or hold the writer up.
+/// Asked before each of these steps; tests answer with a fault, or hold the writer up.
 pub type FaultHook = Arc<dyn Fn(FaultPoint) -> Option<Fault> + Send + Sync>;
 
 /// How a store is opened.
@@ -26,13 +26,15 @@ pub struct Options {
     pub pages_max: Option<u32>,
 }
 
-/// Where the writer stands.
+/// Where the writer or the checkpointer stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultPoint {
     /// About to write the rows of a group.
     Write,
     /// About to commit them.
     Commit,
+    /// About to sync the database after a step of a checkpoint.
+    Checkpoint,
 }
 
 /// What goes wrong there.

@@ -13,6 +13,8 @@ use counterfoil_core::types::time::Time;
 use counterfoil_store::{
     ChangeSet, CommitError, Committed, Due, Position, ReadError, Receipt, Row, RowKey, Scan, Store, Tally,
 };
+use rusqlite::config::DbConfig;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -27,7 +29,7 @@ pub struct EmbeddedStore {
     pub(crate) running: Option<Running>,
 }
 
-/// What a store that is open for writing keeps going. The lock is dropped last.
+/// What a store that is open for writing keeps going. The file and the lock are let go last.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) queue: Queue,
@@ -35,6 +37,7 @@ pub(crate) struct Running {
     pub(crate) wal: Arc<Wal>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) checkpointer: Option<JoinHandle<()>>,
+    pub(crate) _file: Arc<File>,
     pub(crate) _lock: Lock,
 }
 
@@ -119,8 +122,14 @@ impl Drop for EmbeddedStore {
             let _ = thread.join();
         }
         self.readers = Readers::new(Vec::new());
-        let truncated = db.map(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
-        if let Some(Err(error)) = truncated {
+        let Some(db) = db else { return };
+        let ended = if running.health.ailment().is_some() {
+            // The log is what the next opening recovers from: closing must not touch it.
+            db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(|_| ())
+        } else {
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        };
+        if let Err(error) = ended {
             tracing::warn!(%error, "the store's log could not be copied at the end; the next opening reads it");
         }
     }

@@ -4,7 +4,10 @@
 
 mod support;
 
+use counterfoil_core::tenancy::TenantName;
+use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{ChargeId, SetId};
+use counterfoil_core::types::time::Time;
 use counterfoil_store::{CommitError, Position, Row, RowKey, Store};
 use counterfoil_store_embedded::{EmbeddedStore, FORMAT, OpenError, Options};
 use std::fs;
@@ -146,7 +149,7 @@ async fn a_file_of_format_1_is_opened_and_goes_on() {
     raw(dir.path()).execute_batch(GOLDEN).unwrap();
     let store = open(dir.path());
     assert_eq!(store.secret().reveal()[..4], [0xde, 0xad, 0xbe, 0xef]);
-    let at = counterfoil_core::types::time::Time::from_ms(1_760_000_000_000);
+    let at = Time::from_ms(1_760_000_000_000);
     let (first, second) = (work(1, at), work(2, at));
     let body = bytes::Bytes::from_static(b"{\"id\":\"ch_1\",\"status\":\"succeeded\"}");
     assert_eq!(store.recall(first.claim.id), Some(first.answered(at, body)));
@@ -154,10 +157,13 @@ async fn a_file_of_format_1_is_opened_and_goes_on() {
     let keys = vec![RowKey::Outbox(ChargeId::from_i64(1)), RowKey::Outbox(ChargeId::from_i64(2))];
     assert_eq!(store.read(keys).await.unwrap(), [None, Some(Row::Outbox(second.outbox.clone()))]);
     let feed = store.feed(Position(0), 10).await.unwrap();
-    assert_eq!(feed.iter().map(|entry| entry.set).collect::<Vec<_>>(), [1, 2, 3].map(SetId::from_i64));
+    assert_eq!(feed.iter().map(|entry| entry.set).collect::<Vec<_>>(), [1, 2, 3, 4].map(SetId::from_i64));
     assert_eq!(feed[1].touched.len(), 5);
+    let tenant = TenantName::parse("acme").unwrap();
+    let keys = vec![RowKey::Tenant(tenant), RowKey::ApiKey(Digest::from_bytes([0xcc; 32])), RowKey::Slot(5)];
+    assert!(store.read(keys).await.unwrap().iter().all(Option::is_some));
     assert!(store.now() >= at);
-    store.commit(second.settling(4, store.now(), bytes::Bytes::new())).await.unwrap();
+    store.commit(second.settling(5, store.now(), bytes::Bytes::new())).await.unwrap();
     drop(store);
     let version: u32 = raw(dir.path()).query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     assert_eq!(version, FORMAT);

@@ -50,6 +50,8 @@ pub(super) struct Figures {
     pub(super) fsync: Fsync,
     pub(super) growth: Growth,
     pub(super) bytes_per_charge: f64,
+    /// Share of the machine that other programs took meanwhile.
+    pub(super) neighbours_percent: f64,
 }
 
 impl Figures {

@@ -6,6 +6,7 @@
 pub(crate) mod child;
 mod disk;
 mod figures;
+mod neighbours;
 mod sample;
 mod scrape;
 mod stage;
@@ -63,7 +64,12 @@ impl Bench {
             eprintln!("xtask: {} is memory: durable writes cost nothing here", directory.path().display());
         }
         let mut stage = Stage::set(counterfoil, xtask, directory.path()).await?;
-        let figures = self.measure(&mut stage, directory.path()).await?;
+        let measured = self.measure(&mut stage, directory.path()).await;
+        if measured.is_err() {
+            stage.tell_the_dead();
+            eprintln!("xtask: stores and logs are kept in {}", directory.keep().display());
+        }
+        let figures = measured?;
         let targets = targets(&figures);
         for table in table::tables(&figures, &targets) {
             println!("{table}");
@@ -109,6 +115,7 @@ impl Bench {
                 p99_ms: middle(|it| ms(it.p99_us)),
             },
             growth,
+            neighbours_percent: stage.neighbours.percent(),
             bytes_per_charge: number(grown) / number(server.charges.max(1)),
         })
     }
@@ -141,7 +148,7 @@ impl Bench {
 /// Charges until at least `keys` are stored, in loads short enough to look in between.
 async fn fill(stage: &mut Stage, server: &mut Server, keys: u64, connections: usize) -> Result<()> {
     let progress = Progress::new(keys);
-    let duration = Duration::from_millis(if keys > SMALL { 5_000 } else { 1 });
+    let duration = Duration::from_millis(if keys > SMALL { 5_000 } else { 200 });
     while server.charges < keys {
         progress.show(server.charges, "keys stored");
         stage.measure(server, Run { who: Who::Charge, connections, duration }).await?;

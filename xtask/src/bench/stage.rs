@@ -1,14 +1,14 @@
 //! The processes of a run: the product and its provider, and the servers it is compared with.
 
 use super::child::{Driven, NO_KEY};
+use super::neighbours::{Machine, Neighbours};
 use super::sample::Sample;
 use super::scrape::Commits;
 use crate::failure::{Failure, Result};
 use crate::http;
-use crate::process::{Product, Running, clean, cpu_of, free_address};
+use crate::process::{Product, Running, captured, clean, cpu_of, free_address};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::process::Command;
 
@@ -48,6 +48,7 @@ pub(super) struct Stage {
     echo: (Running, SocketAddr),
     proxy: (Running, SocketAddr),
     runs: u64,
+    pub(super) neighbours: Neighbours,
 }
 
 impl Stage {
@@ -58,7 +59,27 @@ impl Stage {
         let echo = raw(xtask, "echo", None).await?;
         let proxy = raw(xtask, "proxy", Some(simulator.1)).await?;
         let (xtask, directory) = (xtask.to_owned(), directory.to_owned());
-        Ok(Stage { product, xtask, directory, simulator, echo, proxy, runs: 0 })
+        Ok(Stage {
+            product,
+            xtask,
+            directory,
+            simulator,
+            echo,
+            proxy,
+            runs: 0,
+            neighbours: Neighbours::default(),
+        })
+    }
+
+    /// Says which processes ended although nobody asked them to.
+    pub(super) fn tell_the_dead(&mut self) {
+        for (name, (running, _)) in
+            [("simulator", &mut self.simulator), ("echo", &mut self.echo), ("proxy", &mut self.proxy)]
+        {
+            if let Some(status) = running.ended() {
+                eprintln!("xtask: the {name} had ended with {status}");
+            }
+        }
     }
 
     /// A server on a new store.
@@ -88,8 +109,11 @@ impl Stage {
         self.runs += 1;
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu(&pids)?);
+        let before = Machine::look()?;
         let driven = drive(&self.xtask, address, api_key, run, &prefix).await?;
         let used = cpu_since(&pids, cpu)?;
+        let own = used + Duration::from_micros(driven.cpu_us);
+        self.neighbours.add(before, Machine::look()?, own);
         let sets_per_write = match run.who {
             Who::Charge => Commits::read(server.address).await?.per_write_since(commits),
             Who::Echo | Who::Proxy | Who::Replay => 0.0,
@@ -116,10 +140,9 @@ async fn drive(xtask: &Path, address: SocketAddr, api_key: &str, run: Run, prefi
     command.args(["load", "--api-key", api_key, "--replay-percent", replay_percent, "--prefix", prefix]);
     command.args(["--address", &address.to_string(), "--connections", &run.connections.to_string()]);
     command.args(["--milliseconds", &run.duration.as_millis().to_string()]);
-    let output = command.stderr(Stdio::inherit()).kill_on_drop(true).output().await;
-    let output = output.map_err(Failure::while_(&doing))?;
+    let output = captured(&mut command).await.map_err(Failure::while_(&doing))?;
     if !output.status.success() {
-        return Err(Failure::new(format!("{doing} failed; see above")));
+        return Err(Failure::new(format!("{doing} ended with {}; see above", output.status)));
     }
     serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))
 }

@@ -63,6 +63,13 @@ fn layer(figures: &Figures) -> Table {
         row(format!("overhead over the bare proxy {at}, p50 / p99"), format!("{p50:.2} / {p99:.2} ms"));
         let cpu = level.charge.cpu_us - level.proxy.cpu_us;
         row(format!("CPU over the bare proxy {at}, all processes"), format!("{cpu:.0} µs per charge"));
+        // Rates depend on how the kernel spreads a handful of threads over the cores; CPU time hardly does.
+        let charge = percent(level.charge.cpu_us, level.proxy.cpu_us);
+        let replay = percent(level.replay.cpu_us, level.echo.cpu_us);
+        row(
+            format!("CPU {at}: charge, of a bare proxy's / replay, of an echo's"),
+            format!("{charge:.0} / {replay:.0} %"),
+        );
         row(format!("change sets per durable write {at}"), format!("{:.1}", level.charge.sets_per_write));
         let durable = percent(level.charge.per_second, figures.fsync.per_second);
         row(format!("charges/s {at}, of bare fsyncs/s"), format!("{durable:.0} %"));
@@ -73,6 +80,10 @@ fn layer(figures: &Figures) -> Table {
         format!("{:.0}/s, {:.2} / {:.2} ms", fsync.per_second, fsync.p50_ms, fsync.p99_ms),
     );
     row("bytes on disk per charge".to_owned(), format!("{:.0}", figures.bytes_per_charge));
+    row(
+        "taken by other programs meanwhile (noise)".to_owned(),
+        format!("{:.0} % of the machine", figures.neighbours_percent),
+    );
     let growth = &figures.growth;
     for (keys, sample) in [(growth.small_keys, &growth.small), (growth.large_keys, &growth.large)] {
         row(

@@ -10,10 +10,17 @@ pub(crate) use product::{Product, clean};
 
 use crate::failure::{Failure, Result};
 use rustix::process::{Pid, Signal, kill_process};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+
+/// Runs a short-lived process to its end: its stdout is captured, its stderr is ours.
+pub(crate) async fn captured(command: &mut Command) -> std::io::Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
+    // Not `output()`, which would capture stderr as well and swallow why it failed.
+    command.spawn()?.wait_with_output().await
+}
 
 /// A process of ours. Dropping it kills it.
 pub(crate) struct Running {
@@ -59,6 +66,22 @@ impl Running {
     }
 }
 
+impl Drop for Running {
+    /// Kills and takes leave: a process that nobody waits for stays in the table.
+    fn drop(&mut self) {
+        const LOOKS_MAX: u32 = 200;
+        const PAUSE: Duration = Duration::from_millis(5);
+        // An error means that it is gone already.
+        let _ = self.child.start_kill();
+        for _ in 0..LOOKS_MAX {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(PAUSE),
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,15 +96,7 @@ mod tests {
         let stat = format!("/proc/{}/stat", sleeper.pid());
         assert!(std::fs::exists(&stat).unwrap());
         drop(sleeper);
-        // The kernel may take a moment to let it go; a zombie is dead too.
-        let dead = || std::fs::read_to_string(&stat).map_or(true, |text| text.contains(") Z "));
-        for _ in 0..1_000 {
-            if dead() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("still running");
+        assert!(!std::fs::exists(&stat).unwrap(), "still there");
     }
 
     #[tokio::test]

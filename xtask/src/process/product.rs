@@ -1,6 +1,6 @@
 //! The product as its operator runs it: the binary, its commands, its environment.
 
-use super::Running;
+use super::{Running, captured};
 use crate::failure::{Failure, Result};
 use crate::http;
 use std::fs::{File, OpenOptions};
@@ -94,8 +94,8 @@ impl Product {
     async fn told(&self, arguments: &[&str], store: &Path) -> Result<(bool, serde_json::Value)> {
         let doing = format!("counterfoil {}", arguments.join(" "));
         let mut command = self.command();
-        command.args(arguments).arg("--store").arg(store).stderr(Stdio::inherit()).kill_on_drop(true);
-        let output = command.output().await.map_err(Failure::while_(&doing))?;
+        command.args(arguments).arg("--store").arg(store);
+        let output = captured(&mut command).await.map_err(Failure::while_(&doing))?;
         let told = serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))?;
         Ok((output.status.success(), told))
     }

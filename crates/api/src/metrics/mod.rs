@@ -64,6 +64,8 @@ pub struct Metrics {
     /// One handle per route and status, found once.
     request_handles: Vec<OnceLock<Counter>>,
     request_seconds: Histogram,
+    cache_hits: Counter,
+    cache_misses: Counter,
     tenants: Tenants,
     inflight_wait_seconds: Histogram,
     stuck_in_flight: Gauge,
@@ -104,9 +106,8 @@ impl Metrics {
         );
         let cache: Family<ResultLabel, Counter> =
             book.add("cache_requests", "Look-ups in the cache of answers", Family::default());
-        for result in ["hit", "miss"] {
-            drop(cache.get_or_create(&ResultLabel { result }));
-        }
+        let counter = |result| cache.get_or_create(&ResultLabel { result }).clone();
+        let (cache_hits, cache_misses) = (counter("hit"), counter("miss"));
         book.add(
             "gateway_fence_bypass",
             "Provider calls made without the gateway fence",
@@ -122,6 +123,8 @@ impl Metrics {
             requests,
             request_handles: (0..Route::ALL.len() * STATUSES).map(|_| OnceLock::new()).collect(),
             request_seconds,
+            cache_hits,
+            cache_misses,
             tenants: Tenants::new(claims, key_missing),
             inflight_wait_seconds,
             stuck_in_flight: book.add(

@@ -17,6 +17,9 @@ impl Watch for Metrics {
                 self.breaker_state.get_or_create(&ProviderLabel { provider }).set(state);
             }
             Signal::Commit(took) => self.store_commit_seconds.observe(took.as_secs_f64()),
+            Signal::Cache { hit } => {
+                if hit { &self.cache_hits } else { &self.cache_misses }.inc();
+            }
             Signal::Conflict => {
                 self.store_conflicts.inc();
             }

@@ -22,7 +22,8 @@ impl Health {
         self.0.get().map(String::as_str)
     }
 
-    fn fail(&self, reason: String) {
+    /// Stops all writing.
+    pub(crate) fn fail(&self, reason: String) {
         tracing::error!(%reason, "the store stops writing; restart to recover");
         // The first reason is the one that counts.
         let _ = self.0.set(reason);
