@@ -27,8 +27,9 @@ impl Target {
     }
 
     fn new(what: &str, (sign, goal): (&str, f64), found: f64, unit: &str, reached: bool) -> Target {
-        let goal = format!("{sign} {goal:.2} {unit}");
-        Target { what: what.to_owned(), goal, found: format!("{found:.2} {unit}"), reached }
+        // Fine enough that a target that is just missed does not look reached.
+        let goal = format!("{sign} {goal:.3} {unit}");
+        Target { what: what.to_owned(), goal, found: format!("{found:.3} {unit}"), reached }
     }
 }
 
