@@ -51,7 +51,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if let Some(submitted) = self.remembered(&command) {
             return submitted;
         }
-        let mut found = self.store.recall(command.claim);
+        if self.is_draining() {
+            return self.only_replay(&command).await;
+        }
+        let mut found: Option<Claim> = None;
         for _ in 0..ROUNDS_MAX {
             if let Some(claim) = &found {
                 match self.settled(claim, &command) {
@@ -59,9 +62,6 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     Met::Unsettled => return self.wait(&command).await,
                     Met::Free => {}
                 }
-            }
-            if self.is_draining() {
-                return Submitted::Draining;
             }
             match self.open(&command, found.as_ref()).await {
                 Opened::News(News::Settled(claim)) => {
@@ -93,6 +93,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Met::Answered(submitted) => Some(submitted),
             // The key is free again, or was: the store knows what it means now.
             Met::Free | Met::Unsettled => None,
+        }
+    }
+
+    /// A server that is shutting down gives stored answers and takes nothing new.
+    async fn only_replay(&self, command: &CreateCharge) -> Submitted {
+        match self.store.read(vec![RowKey::Claim(command.claim)]).await.as_deref() {
+            Ok([Some(Row::Claim(claim))]) => match self.settled(claim, command) {
+                Met::Answered(submitted) => submitted,
+                Met::Unsettled | Met::Free => Submitted::Draining,
+            },
+            Ok(_) => Submitted::Draining,
+            Err(_) => Submitted::StoreUnavailable,
         }
     }
 

@@ -6,7 +6,6 @@ use crate::lock::Lock;
 use crate::readers::Readers;
 use crate::tables;
 use crate::writer::{Health, Queue};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
@@ -52,10 +51,6 @@ impl Store for EmbeddedStore {
 
     fn is_exclusive(&self) -> bool {
         self.running.is_some()
-    }
-
-    fn recall(&self, id: ClaimId) -> Option<Claim> {
-        self.readers.with(|db| tables::claims::load(db, id)).ok().flatten()
     }
 
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {

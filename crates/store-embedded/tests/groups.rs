@@ -10,7 +10,7 @@ use counterfoil_store::{ChangeSet, CommitError, Position, Reason, Store};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
 use std::sync::{Arc, Mutex};
 use support::rows::work;
-use support::{Commit, charge_is_there, enqueue, gate, one_charge, open, open_with_fault};
+use support::{Commit, charge_is_there, claim_of, enqueue, gate, one_charge, open, open_with_fault};
 
 /// A hook that answers the given faults at `point`, one after the other.
 fn faults<const N: usize>(point: FaultPoint, faults: [Option<Fault>; N]) -> FaultHook {
@@ -90,7 +90,7 @@ async fn a_set_the_tables_refuse_fails_alone() {
     }
     assert!(unavailable(answers.remove(2)).contains("refused the set"));
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    assert_eq!(store.recall(second.claim.id), Some(second.claim));
+    assert_eq!(claim_of(&store, second.claim.id).await, Some(second.claim));
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use support::rows::work;
-use support::{one_charge, open, open_with_fault, raw};
+use support::{claim_of, one_charge, open, open_with_fault, raw};
 use tokio::task::JoinSet;
 
 const MIB: u64 = 1 << 20;
@@ -89,7 +89,7 @@ async fn a_checkpoint_the_disk_does_not_confirm_stops_writing_and_loses_nothing(
     assert!(log > 8 * MIB, "the log is kept for the next opening: {log}");
     let store = open(dir.path());
     for number in 1..=stored {
-        assert!(store.recall(work(number, store.now()).claim.id).is_some(), "{number}");
+        assert!(claim_of(&store, work(number, store.now()).claim.id).await.is_some(), "{number}");
     }
     store.commit(one_charge(&store, stored + 1)).await.unwrap();
 }

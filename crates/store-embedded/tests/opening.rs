@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use support::rows::work;
-use support::{charge_is_there, one_charge, open, raw};
+use support::{charge_is_there, claim_of, one_charge, open, raw};
 
 fn refused(dir: &Path) -> OpenError {
     EmbeddedStore::open(dir, Options::default()).expect_err("this directory must be refused")
@@ -152,8 +152,8 @@ async fn a_file_of_format_1_is_opened_and_goes_on() {
     let at = Time::from_ms(1_760_000_000_000);
     let (first, second) = (work(1, at), work(2, at));
     let body = bytes::Bytes::from_static(b"{\"id\":\"ch_1\",\"status\":\"succeeded\"}");
-    assert_eq!(store.recall(first.claim.id), Some(first.answered(at, body)));
-    assert_eq!(store.recall(second.claim.id), Some(second.claim.clone()));
+    assert_eq!(claim_of(&store, first.claim.id).await, Some(first.answered(at, body)));
+    assert_eq!(claim_of(&store, second.claim.id).await, Some(second.claim.clone()));
     let keys = vec![RowKey::Outbox(ChargeId::from_i64(1)), RowKey::Outbox(ChargeId::from_i64(2))];
     assert_eq!(store.read(keys).await.unwrap(), [None, Some(Row::Outbox(second.outbox.clone()))]);
     let feed = store.feed(Position(0), 10).await.unwrap();

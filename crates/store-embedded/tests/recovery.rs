@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use support::open;
 use support::rows::work;
+use support::{claim_of, open};
 use tokio::task::JoinSet;
 
 const VICTIM: &str = "COUNTERFOIL_TEST_VICTIM";
@@ -83,7 +83,8 @@ async fn check(store: &EmbeddedStore, acknowledged: &[(i64, bool)]) {
         let id = ChargeId::from_i64(*number);
         let rows = store.read(vec![RowKey::Charge(id), RowKey::Outbox(id)]).await.unwrap();
         let [Some(Row::Charge(charge)), outbox] = rows.as_slice() else { panic!("charge {number} is gone") };
-        let claim = store.recall(work(*number, charge.created_at).claim.id).expect("the claim is there");
+        let claim =
+            claim_of(store, work(*number, charge.created_at).claim.id).await.expect("the claim is there");
         let done = matches!(claim.state, State::Completed(_));
         assert!(done || !settled, "charge {number} was settled");
         // Whether the second set was written or not, all of it was or nothing.

@@ -5,7 +5,6 @@ use crate::change::{Change, ChangeSet};
 use crate::judge::Image;
 use crate::port::{CommitError, Committed, Due, Position, ReadError, Receipt, Scan, Store, Tally};
 use crate::row::{Row, RowKey};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::mask::Masked;
@@ -84,7 +83,9 @@ impl Shared {
         image.admit(set).map_err(CommitError::Refused)?;
         for change in set.changes() {
             match change {
-                Change::Insert(row) | Change::Replace { row, .. } => self.rows.insert(row.key(), Row::clone(row)),
+                Change::Insert(row) | Change::Replace { row, .. } => {
+                    self.rows.insert(row.key(), Row::clone(row))
+                }
                 Change::Remove { key, .. } => self.rows.remove(key),
             };
         }
@@ -111,13 +112,6 @@ impl Store for MemoryStore {
 
     fn is_exclusive(&self) -> bool {
         false
-    }
-
-    fn recall(&self, id: ClaimId) -> Option<Claim> {
-        match self.readable().ok()?.rows.get(&RowKey::Claim(id)) {
-            Some(Row::Claim(claim)) => Some(claim.clone()),
-            Some(_) | None => None,
-        }
     }
 
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {

@@ -2,7 +2,6 @@
 
 use crate::change::ChangeSet;
 use crate::row::{Row, RowKey};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
@@ -20,9 +19,6 @@ pub trait Store: Send + Sync + 'static {
     /// Whether no other process can write this store while this one has it open; leases of other holders are
     /// then leases of the dead.
     fn is_exclusive(&self) -> bool;
-
-    /// The claim of that id, if this store can say it without a round trip. `None` means it does not know.
-    fn recall(&self, id: ClaimId) -> Option<Claim>;
 
     /// The rows of these keys, all from one moment, in the order asked.
     fn read(&self, keys: Vec<RowKey>) -> impl Future<Output = Result<Vec<Option<Row>>, ReadError>> + Send;

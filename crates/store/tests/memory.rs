@@ -3,7 +3,7 @@
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::{NOW, at, claim, claim_id, opening};
 use counterfoil_store::memory::{Fault, MemoryStore};
-use counterfoil_store::{CommitError, Due, Position, Scan, Store};
+use counterfoil_store::{CommitError, Due, Position, RowKey, Scan, Store};
 use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -31,14 +31,6 @@ fn a_clock_set_back_does_not_move_the_store() {
 }
 
 #[tokio::test]
-async fn it_always_recalls_what_it_holds() {
-    let (store, ()) = fresh().await;
-    assert_eq!(store.recall(claim_id(1)), None);
-    store.commit(opening(1)).await.unwrap();
-    assert_eq!(store.recall(claim_id(1)), Some(claim(1)));
-}
-
-#[tokio::test]
 async fn faults_come_in_the_order_they_were_lined_up() {
     let (store, ()) = fresh().await;
     store.fail_next(&[Fault::Pass, Fault::Conflict, Fault::Throttle, Fault::DoubtBefore]);
@@ -63,8 +55,7 @@ async fn a_store_that_is_cut_off_answers_nothing_and_loses_nothing() {
     assert!(store.feed(Position(0), 1).await.is_err());
     assert!(store.committed(opening(1).id()).await.is_err());
     assert!(store.tally(at(0)).await.is_err());
-    assert_eq!(store.recall(claim_id(1)), None);
     store.set_down(false);
-    assert_eq!(store.recall(claim_id(1)), Some(claim(1)));
+    assert_eq!(store.read(vec![RowKey::Claim(claim_id(1))]).await.unwrap(), [Some(claim(1).into())]);
     assert!(store.commit(opening(2)).await.is_ok());
 }

@@ -66,9 +66,6 @@ impl Store for SharedStore {
     fn is_exclusive(&self) -> bool {
         self.0.is_exclusive()
     }
-    fn recall(&self, id: ClaimId) -> Option<counterfoil_core::idempotency::claim::Claim> {
-        self.0.recall(id)
-    }
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
         self.0.read(keys).await
     }

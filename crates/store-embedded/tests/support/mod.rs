@@ -4,6 +4,7 @@
 
 pub mod rows;
 
+use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::types::id::{ChargeId, SetId};
 use counterfoil_store::{ChangeSet, CommitError, Receipt, Row, RowKey, Store};
 use counterfoil_store_embedded::{EmbeddedStore, FaultHook, FaultPoint, Options};
@@ -37,6 +38,14 @@ pub fn one_charge(store: &EmbeddedStore, number: i64) -> ChangeSet {
 pub async fn charge_is_there(store: &EmbeddedStore, number: i64) -> bool {
     let key = RowKey::Charge(ChargeId::from_i64(number));
     matches!(store.read(vec![key]).await.unwrap().as_slice(), [Some(Row::Charge(_))])
+}
+
+/// The claim of that id as it stands.
+pub async fn claim_of(store: &EmbeddedStore, id: ClaimId) -> Option<Claim> {
+    match store.read(vec![RowKey::Claim(id)]).await.unwrap().remove(0) {
+        Some(Row::Claim(claim)) => Some(claim),
+        Some(_) | None => None,
+    }
 }
 
 /// Hands the commits to the store, in order, without waiting for their answers.

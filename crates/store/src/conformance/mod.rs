@@ -24,7 +24,6 @@ pub mod fixtures;
 pub mod groups;
 pub mod moves;
 pub mod preconditions;
-pub mod recall;
 pub mod rows;
 pub mod scans;
 pub mod tally;
@@ -94,11 +93,6 @@ macro_rules! conformance_suite {
                 inserts_replaces_and_removals_travel_together,
                 one_refusal_never_fails_its_neighbours,
                 reads_never_see_half_a_set,
-            }
-            recall {
-                a_recalled_claim_is_the_committed_one,
-                a_removed_claim_is_not_recalled,
-                an_unknown_claim_is_not_recalled,
             }
             due {
                 work_is_due_when_its_time_has_come,
@@ -199,7 +193,6 @@ mod tests {
             include_str!("groups.rs"),
             include_str!("moves.rs"),
             include_str!("preconditions.rs"),
-            include_str!("recall.rs"),
             include_str!("rows.rs"),
             include_str!("scans.rs"),
             include_str!("tally.rs"),
