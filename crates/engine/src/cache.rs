@@ -8,9 +8,9 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Entries of one generation in one shard. Two generations of 16 shards with answers of about a kilobyte stay below
-/// 64 MiB.
-const GENERATION_MAX: usize = 2_048;
+/// Entries of one generation in one shard: 16,384 answers of about a kilobyte in all. Retries come soon or never; an
+/// answer that is not here costs its retry one refused claim.
+const GENERATION_MAX: usize = 512;
 const SHARDS: usize = 16;
 
 /// The cache.

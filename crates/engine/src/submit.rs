@@ -149,7 +149,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let opened = match inner.commit(set).await {
                 Ok(_) => {
                     let work = Work { claim: opening.claim, charge: opening.charge, outbox: opening.outbox };
-                    match inner.drive(work).await {
+                    // Boxed, so that the task that waits for the claim's commit stays small.
+                    match Box::pin(inner.drive(work)).await {
                         Some(news) => Opened::News(news),
                         None => Opened::Lost,
                     }
