@@ -70,8 +70,8 @@ fn steps(nextest: bool, runner: &[String]) -> Vec<Step> {
     vec![
         Step::new("format", "fmt --all --check"),
         Step::new("lints", "clippy --workspace --all-targets -- -D warnings"),
+        Step::new("documentation tests", "test --workspace --doc --quiet"),
         tests,
-        Step::new("documentation tests", "test --workspace --doc"),
     ]
 }
 
@@ -104,13 +104,13 @@ mod tests {
 
     #[test]
     fn every_kind_of_check_runs_with_either_runner() {
-        assert_eq!(lines(true, &["judge"])[2], "nextest run --workspace judge");
-        assert_eq!(lines(false, &["judge"])[2], "test --workspace --lib --bins --tests --examples -- judge");
+        assert_eq!(lines(true, &["judge"])[3], "nextest run --workspace judge");
+        assert_eq!(lines(false, &["judge"])[3], "test --workspace --lib --bins --tests --examples -- judge");
         for nextest in [true, false] {
             let lines = lines(nextest, &[]);
             assert_eq!(lines[0], "fmt --all --check");
             assert_eq!(lines[1], "clippy --workspace --all-targets -- -D warnings");
-            assert_eq!(lines[3], "test --workspace --doc");
+            assert_eq!(lines[2], "test --workspace --doc --quiet");
         }
     }
 
@@ -119,7 +119,7 @@ mod tests {
         let steps = steps(true, &[]);
         let (code, line) = summary(&steps, &[], 7);
         assert_eq!(code, ExitCode::SUCCESS);
-        assert_eq!(line, "passed: format, lints, tests, documentation tests (7 s)");
+        assert_eq!(line, "passed: format, lints, documentation tests, tests (7 s)");
         let (code, line) = summary(&steps, &["lints"], 7);
         assert_eq!(code, ExitCode::FAILURE);
         assert_eq!(line, "FAILED: lints (7 s)");

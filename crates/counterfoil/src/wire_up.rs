@@ -71,7 +71,7 @@ pub(crate) async fn serve(
             let observed = Arc::clone(&metrics);
             let options = counterfoil_store_embedded::Options {
                 observe: Some(Arc::new(move |sets, took| {
-                    observed.observe_commit_batch(sets, took.as_secs_f64())
+                    observed.observe_commit_batch(sets, took.as_secs_f64());
                 })),
                 ..Default::default()
             };

@@ -46,7 +46,8 @@ impl Asset {
 
     /// Codes stand four bytes apart in the table: three letters and a space.
     fn lookup(self) -> Option<u8> {
-        let stands_in = |codes: &str| codes.as_bytes().chunks(4).any(|place| place.first_chunk() == Some(&self.0));
+        let stands_in =
+            |codes: &str| codes.as_bytes().chunks(4).any(|place| place.first_chunk() == Some(&self.0));
         CURRENCIES.iter().find(|(_, codes)| stands_in(codes)).map(|(exponent, _)| *exponent)
     }
 }

@@ -38,7 +38,7 @@ impl Bench {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let plan = Plan {
                 addr: target.resolve().await.map_err(Exit::refused)?,
-                host: target.host().to_owned(),
+                host: target.host().clone(),
                 api_key: self.api_key.clone(),
                 connections: self.connections,
                 duration: Duration::from_secs(self.seconds),

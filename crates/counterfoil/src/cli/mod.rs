@@ -80,15 +80,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Exit> {
 }
 
 fn many_threads() -> Result<tokio::runtime::Runtime, Exit> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(no_runtime)
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| no_runtime(&error))
 }
 
 /// For clients and the simulator: one thread costs less than its coordination with others.
 fn one_thread() -> Result<tokio::runtime::Runtime, Exit> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_runtime)
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| no_runtime(&error))
 }
 
-fn no_runtime(error: std::io::Error) -> Exit {
+fn no_runtime(error: &std::io::Error) -> Exit {
     Exit::failed(format!("the operating system gives no threads or timers: {error}"))
 }
 

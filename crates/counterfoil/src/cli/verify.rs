@@ -46,9 +46,9 @@ impl Verify {
         bar.finish_and_clear();
         let report = checked.map_err(Exit::failed)?;
         if self.json {
-            println!("{}", json(&report))
+            println!("{}", json(&report));
         } else {
-            println!("{}", table(&report))
+            println!("{}", table(&report));
         }
         Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
