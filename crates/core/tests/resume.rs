@@ -57,19 +57,14 @@ fn the_work_is_due_again_when_the_new_lease_is_over() {
 }
 
 #[test]
-fn a_lost_holder_may_have_called_until_its_lease_ended() {
-    let cases = [
-        // The lease ended before it was taken over, exactly then, and not yet (its holder is known dead).
-        (at(40_000), at(30_000)),
-        (at(30_000), at(30_000)),
-        (at(10_000), at(10_000)),
-    ];
-    for (now, last_sent_at) in cases {
+fn a_lost_holder_may_be_calling_until_the_moment_it_is_taken_over() {
+    // The lease ended before that, exactly then, and not yet (its holder is known dead).
+    for now in [at(40_000), at(30_000), at(10_000)] {
         for state in [State::InFlight(lease_until(30_000)), State::Uncertain(Hold::Held(lease_until(30_000)))]
         {
             let before = outbox();
             let resumed = resume(&claim_in(state), &before, now).unwrap();
-            let expected = History { unknown: true, last_sent_at, ..before.history };
+            let expected = History { unknown: true, last_sent_at: now, ..before.history };
             assert_eq!(resumed.outbox.history, expected, "at {now:?}");
         }
     }

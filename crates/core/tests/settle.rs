@@ -305,6 +305,14 @@ fn a_payment_found_without_an_end_stays_in_doubt() {
 }
 
 #[test]
+fn a_payment_without_an_end_needs_a_human_once_the_provider_has_forgotten_its_key() {
+    let unknown = work(true, 0);
+    let late = unknown.history.first_sent_at.plus(Span::from_ms(43_200_000));
+    let verdict = found(&unknown, &Found::Payment(Outcome::Unknown(Cause::Unreadable)), late);
+    assert!(matches!(verdict, Verdict::Park { .. }), "{verdict:?}");
+}
+
+#[test]
 fn several_payments_need_a_human() {
     let unknown = work(true, 0);
     let expected = Verdict::Park {

@@ -25,7 +25,7 @@ use counterfoil_store::memory::MemoryStore;
 use counterfoil_store_embedded::EmbeddedStore;
 use counterfoil_wire::charge::write::Presenter;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -128,14 +128,20 @@ async fn run<S: Store>(
     tracing::info!(address = ?listener.local_addr().ok(), "ready");
     let drain = Duration::from_millis(settings.server.drain_ms);
     let draining = engine.clone();
+    let asked_at = Arc::new(OnceLock::new());
+    let noted = Arc::clone(&asked_at);
     let shutdown = async move {
         signalled().await;
+        noted.get_or_init(Instant::now);
         tracing::info!("draining: no new claims, work under way is finished");
         // Refuses new claims at once; what is under way is waited for below.
         draining.close();
     };
     counterfoil_api::serve(listener, app, shutdown, drain).await;
-    let left = engine.drain(Span::from_ms(settings.server.drain_ms)).await;
+    // One deadline for connections and work together.
+    let spent = asked_at.get().map_or(Duration::ZERO, Instant::elapsed);
+    let rest = u64::try_from(drain.saturating_sub(spent).as_millis()).unwrap_or(0);
+    let left = engine.drain(Span::from_ms(rest)).await;
     if left > 0 {
         tracing::warn!(left, "work is left for whoever takes over its leases");
     }

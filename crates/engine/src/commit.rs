@@ -35,17 +35,25 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     async fn commit_with_retries(&self, set: ChangeSet) -> Result<Receipt, NotCommitted> {
-        let mut attempt = 1;
+        let (mut attempt, mut doubted) = (1, false);
         loop {
             let last = attempt >= TRIES;
             match self.store.commit(set.clone()).await {
                 Ok(receipt) => return Ok(receipt),
-                Err(CommitError::Refused(refusal)) => return Err(NotCommitted::Refused(refusal)),
+                Err(CommitError::Refused(refusal)) => {
+                    // After a doubt, what stands in the way may be this very set.
+                    return match doubted.then_some(self.resolve(set.id())) {
+                        Some(resolved) => resolved.await.flatten().ok_or(NotCommitted::Refused(refusal)),
+                        None => Err(NotCommitted::Refused(refusal)),
+                    };
+                }
                 Err(CommitError::Unavailable(why)) => return Err(NotCommitted::Unavailable(why)),
                 Err(CommitError::InDoubt(id)) => match self.resolve(id).await {
                     Some(Some(receipt)) => return Ok(receipt),
-                    Some(None) if last => return Err(NotCommitted::InDoubt),
-                    Some(None) => {}
+                    Some(None) if last => {
+                        return Err(NotCommitted::Unavailable("it did not take the change".into()));
+                    }
+                    Some(None) => doubted = true,
                     None => return Err(NotCommitted::InDoubt),
                 },
                 Err(CommitError::Conflict) if last => {
@@ -61,8 +69,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Whether the set was committed, if that can be learnt. A set that is not there yet may still arrive: trying
-    /// it again is safe, because the store takes one id only once and the preconditions are inside.
+    /// Whether the set was committed, if that can be learnt. Trying a set again is safe: the store takes one id only
+    /// once, and the preconditions are inside.
     async fn resolve(&self, id: SetId) -> Option<Option<Receipt>> {
         for attempt in 1..=TRIES {
             if let Ok(receipt) = self.store.committed(id).await {

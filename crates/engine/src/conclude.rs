@@ -30,16 +30,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let ceiling = work.claim.state.lease().map_or(Time::EPOCH, |lease| lease.ceiling);
         for offer in 1_u32.. {
             let now = self.store.now();
-            let Ok(id) = self.ids.next(now) else { return None };
-            let Ok((set, news)) = self.conclusion(SetId::from_i64(id), work, lesson, now) else {
-                tracing::error!(
-                    state = work.claim.state.name(),
-                    "an attempt cannot be concluded from this state"
-                );
-                return None;
-            };
-            match self.commit(set).await {
-                Ok(_) => {
+            match self.offer(work, lesson, now).await {
+                Ok(news) => {
                     if let News::Settled(claim) = &news {
                         self.cache.keep(Arc::clone(claim));
                     }
@@ -62,6 +54,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             self.pause(OFFER, offer).await;
         }
         None
+    }
+
+    async fn offer(&self, work: &Work, lesson: &Lesson, now: Time) -> Result<News, NotCommitted> {
+        let Some(id) = self.next_id(now).await else {
+            return Err(NotCommitted::Unavailable("no id can be minted".into()));
+        };
+        let (set, news) = self
+            .conclusion(SetId::from_i64(id), work, lesson, now)
+            .map_err(|illegal| NotCommitted::Unavailable(format!("{illegal:?} is a defect to report")))?;
+        self.commit(set).await.map(|_| news)
     }
 
     fn conclusion(

@@ -117,6 +117,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn query(&self, work: &mut Work, rules: &Rules, reference: &str) -> Option<Lesson> {
         let lookup = Lookup { pinned: work.outbox.provider.clone(), payment: reference.to_owned() };
         let begun = self.world.elapsed();
+        // What was not there is proof only for the moment of the question, not for that of the answer.
+        let asked_at = self.store.now();
         let found = self.with_heartbeat(work, self.gateway.lookup(lookup)).await?;
         let outcome = match &found {
             Found::Payment(outcome) => outcome.name(),
@@ -125,7 +127,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Found::Unclear(cause) => cause.name(),
         };
         self.count(work, "query", outcome, begun);
-        let verdict = settle::judge_query(self.attempt(work, reference), rules, &found);
+        let attempt = Attempt { now: asked_at, ..self.attempt(work, reference) };
+        let verdict = settle::judge_query(attempt, rules, &found);
         Some(Lesson { kind: Kind::ProviderQueried, detail: format!("outcome={outcome}"), verdict })
     }
 

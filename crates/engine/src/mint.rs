@@ -112,6 +112,16 @@ pub(crate) async fn keep_slot<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// An id, even if the slot lapsed while the store was away.
+    pub(crate) async fn next_id(&self, now: Time) -> Option<i64> {
+        match self.ids.next(now) {
+            Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => {
+                self.ids.next(self.store.now()).ok()
+            }
+            minted => minted.ok(),
+        }
+    }
+
     pub(crate) async fn renew_slot(&self) -> Result<(), String> {
         let now = self.store.now();
         let (old, id) = self.ids.with(|held| (held.mint.slot(), held.mint.next(now)));
@@ -121,7 +131,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let set = ChangeSet::new(SetId::from_i64(id)).replace(renewed, old.revision);
                 match self.commit(set).await {
                     Ok(_) => {
-                        self.ids.with(|held| held.mint.renewed(renewed));
+                        // Another task may have moved this process to another slot meanwhile.
+                        self.ids.with(|held| {
+                            if held.mint.slot().holder() == renewed.holder() {
+                                held.mint.renewed(renewed);
+                            }
+                        });
                         return Ok(());
                     }
                     Err(NotCommitted::Refused(_)) => true,

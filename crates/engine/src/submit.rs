@@ -16,7 +16,7 @@ use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Opening, 
 use counterfoil_core::types::id::{ChargeId, MintError, SetId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, Row, RowKey, Store};
+use counterfoil_store::{ChangeSet, Reason, Row, RowKey, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -27,8 +27,12 @@ enum Opened {
     News(News),
     /// Somebody else holds the key.
     Found(Box<Claim>),
-    /// The store could not be written, certainly or perhaps; the provider was not called.
+    /// The store could not be written; the provider was not called.
     Failed,
+    /// Nobody knows whether the claim was stored. If it was, it will be executed: the key is the only safe one.
+    Doubtful(ChargeId),
+    /// The record that was to be claimed anew is gone; the key is free.
+    Gone,
     /// Another process finishes the work.
     Lost,
 }
@@ -42,6 +46,11 @@ enum Met {
     /// Claim the key anew.
     Free,
 }
+
+/// How often a twin looks where another process may hold the work.
+const POLL: Duration = Duration::from_millis(50);
+/// Longest advice to come back: a parked payment has no time of its own.
+const PENDING_RETRY_MAX: Span = Span::from_ms(60_000);
 
 /// Rounds of "the key is free" and "no, taken again" before the client is told to come back.
 const ROUNDS_MAX: u32 = 4;
@@ -75,6 +84,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     );
                 }
                 Opened::Found(claim) => found = Some(*claim),
+                Opened::Doubtful(charge) => {
+                    let retry_after = Span::from_ms(1_000);
+                    return self.told(
+                        command.tenant,
+                        ClaimOutcome::Won,
+                        Submitted::Pending { charge, retry_after },
+                    );
+                }
+                Opened::Gone => found = None,
                 Opened::Failed => {
                     self.watch.saw(Signal::FailClosed);
                     return Submitted::StoreUnavailable;
@@ -158,6 +176,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Err(NotCommitted::Refused(refusal)) => {
                     if let Some(Row::Claim(claim)) = refusal.found {
                         Opened::Found(Box::new(claim))
+                    } else if refusal.reason == Reason::Absent {
+                        Opened::Gone
                     } else {
                         tracing::error!(?refusal.reason, refusal.change, "a claim set was refused for no reason of its key");
                         Opened::Failed
@@ -168,8 +188,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     Opened::Failed
                 }
                 Err(NotCommitted::InDoubt) => {
-                    tracing::warn!("failed closed: the claim's commit is in doubt, the provider was not called");
-                    Opened::Failed
+                    tracing::warn!("a claim's commit is in doubt; the provider was not called");
+                    Opened::Doubtful(opening.charge.id)
                 }
             };
             // A receiver that is gone belongs to a client that hung up; the work is done all the same.
@@ -208,21 +228,17 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     async fn wait_for_news(self: &Arc<Self>, command: &CreateCharge) -> Submitted {
         let jitter = self.dice().checked_rem(WAIT_JITTER_MS).unwrap_or(0);
-        let mut left = Duration::from_millis(self.policy.wait.ms().saturating_add(jitter));
-        let poll = if self.store.is_exclusive() { left } else { Duration::from_millis(50) };
+        let patience = Duration::from_millis(self.policy.wait.ms().saturating_add(jitter));
+        let begun = self.world.elapsed();
         loop {
             // Queue first, then look: news that comes in between is not missed.
-            let Some(mut waiting) = self.waiters.queue(command.claim) else {
-                return Submitted::InUse;
-            };
+            let Some(mut waiting) = self.waiters.queue(command.claim) else { return Submitted::InUse };
             let Ok(rows) = self.store.read(vec![RowKey::Claim(command.claim)]).await else {
                 return Submitted::StoreUnavailable;
             };
-            let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else {
-                return Submitted::InUse;
-            };
+            let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else { return Submitted::InUse };
             let now = self.store.now();
-            let not_before = match claim.meet(command.fingerprint, now) {
+            let (idle, in_vain) = match claim.meet(command.fingerprint, now) {
                 Meeting::Mismatch => return Submitted::Mismatch,
                 Meeting::Replay(settled) => {
                     return Submitted::Answer { settled: settled.clone(), replayed: true };
@@ -231,29 +247,24 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     return Submitted::Expired { original_request_at };
                 }
                 Meeting::Free => return Submitted::InUse,
-                Meeting::InFlight => now,
-                Meeting::Pending { not_before } => not_before,
+                Meeting::InFlight => (Span::ZERO, Submitted::InUse),
+                Meeting::Pending { not_before } => {
+                    let idle = not_before.since(now);
+                    let retry_after = idle.max(Span::from_ms(1_000)).min(PENDING_RETRY_MAX);
+                    (idle, Submitted::Pending { charge: claim.subject, retry_after })
+                }
             };
-            let pending = matches!(claim.meet(command.fingerprint, now), Meeting::Pending { .. });
-            let idle = not_before.since(now);
+            let left = patience.saturating_sub(self.world.elapsed().saturating_sub(begun));
             if left.is_zero() || Duration::from_millis(idle.ms()) > left {
-                let retry_after = idle.max(Span::from_ms(1_000));
-                return if pending {
-                    Submitted::Pending { charge: claim.subject, retry_after }
-                } else {
-                    Submitted::InUse
-                };
+                return in_vain;
             }
-            let step = poll.min(left);
-            let news = tokio::select! {
+            // Across processes nobody wakes us: then we look again and again.
+            let step = if self.store.is_exclusive() { left } else { left.min(POLL) };
+            // The news is only a hint to look: it may be that of an earlier request under this key.
+            tokio::select! {
                 biased;
-                news = waiting.news() => news,
-                () = self.world.sleep(step) => { left = left.saturating_sub(step); None }
-            };
-            match news {
-                Some(News::Settled(claim)) => return answer(&claim, true),
-                // Not settled yet: look again, as long as there is time left.
-                Some(News::Pending { .. }) | None => {}
+                _ = waiting.news() => {}
+                () = self.world.sleep(step) => {}
             }
         }
     }

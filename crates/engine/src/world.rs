@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// What surrounds the engine besides store and gateway.
 pub trait World: Send + Sync + 'static {

@@ -262,3 +262,59 @@ async fn every_step_is_in_the_timeline() {
         ["claimed", "provider_answered", "pending", "taken_over", "provider_answered", "settled"]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_twin_of_a_parked_payment_is_told_to_come_back_in_a_minute() {
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::ApproveAmount(1)]));
+    let engine = engine(&store, &provider).await;
+    charge(&engine, "k", 1250).await;
+    let Submitted::Pending { retry_after, .. } = charge(&engine, "k", 1250).await else {
+        panic!("not pending")
+    };
+    assert_eq!(retry_after.ms(), 60_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_executes_again_after_errors_is_asked_and_not_called() {
+    let provider = Provider::new(&[Script::Answer(UNKNOWN)]).profile("checkout");
+    let store = SharedStore::new();
+    let engine = engine(&store, &provider).await;
+    charge(&engine, "k", 1250).await;
+    seconds(170).await;
+    assert_eq!((provider.keys().len(), provider.lookups()), (1, 0), "not even a timeout is repeated blindly");
+    seconds(120).await;
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+    assert_eq!(provider.lookups(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_outcome_outlives_a_long_absence_of_the_store() {
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(1))]));
+    let engine = engine(&store, &provider).await;
+    tokio::join!(charge(&engine, "k", 1250), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        store.0.set_down(true);
+        // Longer than the worker slot's own lease.
+        seconds(90).await;
+        store.0.set_down(false);
+    });
+    seconds(5).await;
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+    assert_eq!(provider.keys().len(), 1, "the outcome was stored, not asked for again");
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_nobody_can_be_sure_of_is_pending_not_refused() {
+    let (store, provider) = (SharedStore::new(), Provider::default());
+    let engine = engine(&store, &provider).await;
+    store.0.fail_next(&[Fault::DoubtAfter]);
+    store.0.hide_sets(true);
+    let told = charge(&engine, "k", 1250).await;
+    assert!(matches!(told, Submitted::Pending { .. }), "{told:?}");
+    assert_eq!(provider.keys().len(), 0);
+    store.0.hide_sets(false);
+    seconds(40).await;
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+    assert_eq!(provider.effects(), 1);
+}

@@ -65,9 +65,13 @@ impl Breaker {
 
     /// Learns what came of a call.
     pub fn learn(&mut self, outcome: &Outcome, now: Time) {
-        if is_healthy(outcome) {
-            self.state = State::Closed { failures: 0 };
-            return;
+        match health(outcome) {
+            Health::Well => {
+                self.state = State::Closed { failures: 0 };
+                return;
+            }
+            Health::Unclear => return,
+            Health::Ill => {}
         }
         self.state = match self.state {
             State::Closed { failures } if failures.saturating_add(1) < self.policy.failures => {
@@ -79,16 +83,26 @@ impl Breaker {
     }
 }
 
-/// A provider that answers is healthy, whatever it says about the card.
-fn is_healthy(outcome: &Outcome) -> bool {
+/// What an outcome says about the provider.
+enum Health {
+    Well,
+    Ill,
+    /// Too many requests, by its count or by ours: nothing about whether it works.
+    Unclear,
+}
+
+/// A provider that answers is well, whatever it says about the card.
+fn health(outcome: &Outcome) -> Health {
     match outcome {
         Outcome::Approved(_)
         | Outcome::Declined(_)
         | Outcome::Rejected(_)
-        | Outcome::Unknown(Cause::InProgress)
-        | Outcome::Busy { .. } => true,
+        | Outcome::Unknown(Cause::InProgress) => Health::Well,
+        Outcome::Busy { .. } => Health::Unclear,
         Outcome::NotSent
-        | Outcome::Unknown(Cause::Timeout | Cause::Cut | Cause::ServerError | Cause::Unreadable) => false,
+        | Outcome::Unknown(Cause::Timeout | Cause::Cut | Cause::ServerError | Cause::Unreadable) => {
+            Health::Ill
+        }
     }
 }
 
@@ -97,7 +111,8 @@ mod tests {
     use super::*;
 
     const DOWN: Outcome = Outcome::NotSent;
-    const UP: Outcome = Outcome::Busy { retry_after: None };
+    const UP: Outcome = Outcome::Unknown(Cause::InProgress);
+    const BUSY: Outcome = Outcome::Busy { retry_after: None };
 
     fn at(ms: i64) -> Time {
         Time::from_ms(ms)
@@ -116,6 +131,17 @@ mod tests {
         }
         breaker.learn(&DOWN, at(0));
         assert_eq!(breaker.permit(at(40)), Err(Span::from_ms(60)));
+    }
+
+    #[test]
+    fn too_many_requests_say_nothing_about_health() {
+        let mut breaker = breaker();
+        for outcome in [&DOWN, &DOWN, &BUSY, &DOWN] {
+            breaker.learn(outcome, at(0));
+        }
+        assert!(breaker.permit(at(0)).is_err(), "a busy answer between failures does not hide them");
+        breaker.learn(&BUSY, at(0));
+        assert!(breaker.permit(at(0)).is_err(), "nor does it close an open breaker");
     }
 
     #[test]

@@ -28,6 +28,7 @@ struct Shared {
     sets: HashMap<SetId, Receipt>,
     faults: VecDeque<Fault>,
     down: bool,
+    sets_hidden: bool,
     latest: Option<Time>,
 }
 
@@ -60,6 +61,11 @@ impl MemoryStore {
     /// Cuts the store off, or brings it back.
     pub fn set_down(&self, down: bool) {
         self.lock().down = down;
+    }
+
+    /// Makes it impossible to learn which sets were committed, or possible again.
+    pub fn hide_sets(&self, hidden: bool) {
+        self.lock().sets_hidden = hidden;
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -196,7 +202,11 @@ impl Store for MemoryStore {
     }
 
     async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
-        Ok(self.readable()?.sets.get(&id).copied())
+        let shared = self.readable()?;
+        if shared.sets_hidden {
+            return Err(ReadError("the memory store hides its sets".into()));
+        }
+        Ok(shared.sets.get(&id).copied())
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {

@@ -37,7 +37,8 @@ pub trait Store: Send + Sync + 'static {
     /// Commits all of the set or nothing.
     fn commit(&self, set: ChangeSet) -> impl Future<Output = Result<Receipt, CommitError>> + Send;
 
-    /// Whether the set of that id was committed: how a commit in doubt is resolved.
+    /// Whether the set of that id was committed: how a commit in doubt is resolved. A set that is said not to be there
+    /// does not appear later; a store that cannot promise that gives an error.
     fn committed(&self, id: SetId) -> impl Future<Output = Result<Option<Receipt>, ReadError>> + Send;
 
     /// Committed sets after `after`, in commit order, at most `limit`.

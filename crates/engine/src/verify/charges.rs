@@ -44,16 +44,14 @@ pub(super) async fn check<S: Store>(
             for view in views(store, chunk, &claims, references).await? {
                 check_view(&view, report);
                 check_provider(&view, &mut provider_references, report);
-                let timeline = store
-                    .scan(Scan::Timeline { charge: view.charge.id, after: None, limit: SCAN_MAX })
-                    .await?;
-                check_timeline(&view, &timeline, report);
+                check_timeline(&view, &timeline(store, view.charge.id).await?, report);
                 seen = seen.saturating_add(1);
             }
             progress(seen);
         }
     }
-    check_orphans(store, &claims, report).await
+    check_orphans(store, &claims, report).await?;
+    check_work(store, references, report).await
 }
 
 /// Which claim made which charge. Claims that were made after this look are found by their charges' snapshots.
@@ -181,17 +179,32 @@ fn check_provider(view: &View, seen: &mut HashSet<String>, report: &mut Report) 
     }
 }
 
-fn check_timeline(view: &View, rows: &[Row], report: &mut Report) {
-    let records: Vec<&Record> = rows
-        .iter()
-        .filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None })
-        .collect();
+/// All audit records of a charge: one that was in doubt for hours has more than a page of them.
+async fn timeline<S: Store>(store: &S, charge: ChargeId) -> Result<Vec<Record>, ReadError> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.scan(Scan::Timeline { charge, after, limit: SCAN_MAX }).await?;
+        let records =
+            page.into_iter().filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None });
+        let before = all.len();
+        all.extend(records);
+        if all.len().saturating_sub(before) < SCAN_MAX {
+            return Ok(all);
+        }
+        after = all.last().map(|record: &Record| record.id);
+    }
+}
+
+fn check_timeline(view: &View, records: &[Record], report: &mut Report) {
     let name = &view.reference;
     let begins = records.first().is_some_and(|first| first.kind == Kind::Claimed);
     let falls =
         records.iter().zip(records.iter().skip(1)).any(|(earlier, later)| later.fence < earlier.fence);
     let settled = records.iter().filter(|record| record.kind == Kind::Settled).count();
     let open = matches!(view.charge.status, Status::Processing | Status::Parked);
+    let nameless = matches!(view.charge.status, Status::Succeeded | Status::RequiresCapture)
+        && view.charge.provider_reference.is_none();
+    report.note("provider_effect_is_single", nameless.then(|| format!("{name} has no provider reference")));
     let broken = if !begins {
         Some(format!("{name} has no beginning"))
     } else if falls {
@@ -202,6 +215,32 @@ fn check_timeline(view: &View, rows: &[Row], report: &mut Report) {
         None
     };
     report.note("timeline_is_lawful", broken);
+}
+
+/// Outbox rows whose charge is not there at all.
+async fn check_work<S: Store>(
+    store: &S,
+    references: &References,
+    report: &mut Report,
+) -> Result<(), ReadError> {
+    let mut after = None;
+    loop {
+        let page = store.scan(Scan::Outbox { after, limit: SCAN_MAX }).await?;
+        let work: Vec<ChargeId> = page
+            .iter()
+            .filter_map(|row| if let Row::Outbox(outbox) = row { Some(outbox.charge) } else { None })
+            .collect();
+        let Some(last) = work.last() else { return Ok(()) };
+        after = Some(*last);
+        let charges = store.read(work.iter().map(|id| RowKey::Charge(*id)).collect()).await?;
+        for (id, charge) in work.iter().zip(charges) {
+            let name = || references.seal(ReferenceKind::Charge, id.to_i64());
+            report.note(
+                "work_has_charge",
+                charge.is_none().then(|| format!("{} has work and no charge", name())),
+            );
+        }
+    }
 }
 
 /// Claims whose charge is not there at all.

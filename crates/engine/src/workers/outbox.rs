@@ -38,9 +38,9 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
                 false
             }
         };
-        if !full {
-            inner.world.sleep(Duration::from_millis(inner.policy.poll.ms())).await;
-        }
+        // A backlog is worked off without pauses worth the name, but never in a spin.
+        let pause = if full { inner.policy.poll.part(1, 20) } else { inner.policy.poll };
+        inner.world.sleep(Duration::from_millis(pause.ms().max(1))).await;
     }
 }
 
@@ -67,13 +67,11 @@ async fn resume_in_background<S: Store, G: Gateway, W: World>(
     places: &Arc<Semaphore>,
     outbox: Outbox,
 ) {
+    // The semaphore is never closed; without a place the row simply stays due.
+    let Ok(place) = Arc::clone(places).acquire_owned().await else { return };
     if inner.is_draining() {
         return;
     }
-    // The semaphore is never closed; without a place the row simply stays due.
-    let Ok(place) = Arc::clone(places).acquire_owned().await else {
-        return;
-    };
     let (task, active) = (Arc::clone(inner), inner.enter());
     inner.world.spawn(async move {
         match task.take_over(outbox).await {

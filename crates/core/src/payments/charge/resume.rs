@@ -1,7 +1,7 @@
 //! Going on with a charge somebody else began, or that was put off. Resume is the same path as start.
 
 use crate::audit::{Kind, Record, record_id};
-use crate::idempotency::claim::{Claim, Event, Hold, IllegalMove, LeasePolicy, State};
+use crate::idempotency::claim::{Claim, Event, IllegalMove, LeasePolicy};
 use crate::outbox::Outbox;
 use crate::types::id::Holder;
 use crate::types::time::Time;
@@ -30,17 +30,11 @@ pub fn take_over(
     let resumed = claim.on(Event::TakenOver(lease))?;
     let mut outbox =
         Outbox { due_at: lease.until, revision: outbox.revision.saturating_add(1), ..outbox.clone() };
-    let abandoned = match claim.state {
-        State::InFlight(old) | State::Uncertain(Hold::Held(old)) => Some(old),
-        State::FailedRetry { .. }
-        | State::Uncertain(Hold::Waiting { .. })
-        | State::Completed(_)
-        | State::FailedTerminal(_)
-        | State::Expired { .. } => None,
-    };
-    if let Some(old) = abandoned {
+    let abandoned = claim.state.lease().is_some();
+    if abandoned {
+        // The lease bounds when a call begins, not when its bytes leave: a holder that slept may be sending now.
         outbox.history.unknown = true;
-        outbox.history.last_sent_at = old.until.min(now);
+        outbox.history.last_sent_at = now;
     }
     let audit = Record {
         id: record_id(now, resumed.revision, chance),

@@ -3,7 +3,7 @@
 //! The answer's bytes are rendered by the caller between [`judge_outcome`] and [`settled`]; everything else is
 //! decided here. An outcome that may have charged never becomes terminal by counting.
 
-use super::next::quiescent_at;
+use super::next::{quiescent_at, recognised};
 use super::{Charge, Failure, FailureCode, Status};
 use crate::outbox::{Outbox, Park};
 use crate::payments::provider::{Approval, Cause, Fault, Found, Outcome, Rules};
@@ -98,6 +98,12 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &Found) -> Verdic
             outbox.history.last_sent_at = attempt.now;
             outbox.history.unknown = false;
             Verdict::Doubt { not_before: attempt.now, outbox }
+        }
+        // It is there, has been for longer than the provider remembers keys, and still has no end.
+        Found::Payment(
+            Outcome::Rejected(_) | Outcome::Busy { .. } | Outcome::NotSent | Outcome::Unknown(_),
+        ) if rules.dedup_window.is_some() && !recognised(rules, &attempt.outbox.history, attempt.now) => {
+            park(attempt, Park::NoEvidence)
         }
         // It is there but not at its end, or it is not visible yet, or the question was not answered.
         Found::Payment(
