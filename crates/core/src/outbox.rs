@@ -46,7 +46,7 @@ pub struct History {
     pub idle_calls: u32,
     /// Some call may have had an effect.
     pub unknown: bool,
-    /// Calls under the current key that the provider answered with a server error.
+    /// Calls under the current key that the provider answered with a server error, or with nothing we understand.
     pub server_errors: u32,
     /// Before this instant nothing was sent under the current key.
     pub first_sent_at: Time,

@@ -210,7 +210,7 @@ fn a_rejection_fails_only_when_nothing_is_unknown() {
     ] {
         assert_eq!(judged(&work(false, 0), &rejection(fault)), failed(code));
         let unknown = work(true, 0);
-        assert_eq!(judged(&unknown, &rejection(fault)), doubted(&unknown, 0));
+        assert_eq!(judged(&unknown, &rejection(fault)), doubted(&unknown, 1));
     }
 }
 
@@ -248,7 +248,7 @@ fn what_may_have_charged_never_fails_by_counting() {
             assert_eq!(judged(&work, &outcome), expected, "{} after {before}", outcome.name());
         }
         for cause in CAUSES {
-            let errors = u32::from(cause == Cause::ServerError);
+            let errors = u32::from(matches!(cause, Cause::ServerError | Cause::Unreadable));
             let verdict = judged(&work, &Outcome::Unknown(cause));
             assert_eq!(verdict, doubted(&work, errors), "{} after {before}", cause.name());
         }
@@ -260,7 +260,7 @@ fn an_unknown_outcome_is_doubted_from_the_first_call_on() {
     for cause in CAUSES {
         let mut work = work(false, 1);
         work.history.server_errors = 4;
-        let errors = 4 + u32::from(cause == Cause::ServerError);
+        let errors = 4 + u32::from(matches!(cause, Cause::ServerError | Cause::Unreadable));
         let verdict = judged(&work, &Outcome::Unknown(cause));
         assert_eq!(verdict, doubted(&work, errors), "{}", cause.name());
     }

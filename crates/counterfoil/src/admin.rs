@@ -57,6 +57,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Performs an act on the store at `path`: directly, or through the server that holds it.
 pub(crate) async fn perform(path: &Path, act: Act) -> Result<Told, Exit> {
+    if !path.exists() && !matches!(act, Act::CreateTenant { .. }) {
+        return Err(Exit::refused(format!("there is no store at {}; check --store", path.display())));
+    }
     let told = match EmbeddedStore::open(path, counterfoil_store_embedded::Options::default()) {
         Ok(store) => {
             let ids = Ids::claim(&store).await.map_err(Exit::refused)?;

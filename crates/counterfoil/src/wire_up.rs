@@ -125,7 +125,8 @@ async fn run<S: Store>(
     if let Some(greet) = greeting {
         greet();
     }
-    tracing::info!(address = ?listener.local_addr().ok(), "ready");
+    let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    tracing::info!(address, "ready");
     let drain = Duration::from_millis(settings.server.drain_ms);
     let draining = engine.clone();
     let asked_at = Arc::new(OnceLock::new());

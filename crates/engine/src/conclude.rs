@@ -13,6 +13,7 @@ use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::settle::Verdict;
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::id::SetId;
+use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, RowKey, Store};
@@ -109,7 +110,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let not_before = (*not_before).max(now.plus(wait));
                 draft.put_off(outbox, Event::Doubted { not_before }, not_before)
             }
-            Verdict::Park { charge, outbox } => draft.park(charge, outbox),
+            Verdict::Park { charge, outbox } => {
+                let charge_reference = self.references.seal(ReferenceKind::Charge, charge.id.to_i64());
+                let reason = outbox.parked.map_or("unknown", Park::name);
+                tracing::error!(charge = %charge_reference, reason, "a payment is parked and needs a human");
+                draft.park(charge, outbox)
+            }
         }
     }
 }
@@ -147,7 +153,6 @@ impl Draft<'_> {
 
     fn park(self, charge: &Charge, outbox: &Outbox) -> Result<(ChangeSet, News), IllegalMove> {
         let reason = outbox.parked.map_or("unknown", Park::name);
-        tracing::error!(reason, "a payment is parked and needs a human");
         let set = self
             .with_claim(Event::Doubted { not_before: Time::MAX })?
             .replace(charge.clone(), self.work.charge.revision)

@@ -200,6 +200,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
+    /// A closed breaker is worth a number too: rules about it need the zero.
+    pub(crate) fn note_breaker(&self) {
+        let provider = profile_name(&self.gateway.pinned().profile);
+        self.watch.saw(Signal::Breaker { provider, state: 0 });
+    }
+
     fn count(&self, work: &Work, step: &'static str, outcome: &'static str, begun: Duration) {
         let took = self.world.elapsed().saturating_sub(begun);
         let provider = profile_name(&work.outbox.provider.profile);

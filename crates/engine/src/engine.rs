@@ -100,6 +100,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
             present: parts.present,
             watch: parts.watch,
         });
+        inner.note_breaker();
         inner.world.spawn(mint::keep_slot(Arc::clone(&inner)));
         inner.world.spawn(workers::outbox::run(Arc::clone(&inner)));
         inner.world.spawn(workers::sweeper::run(Arc::clone(&inner)));

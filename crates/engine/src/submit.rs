@@ -161,7 +161,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let opening = decide(command.clone(), self.gateway.pinned(), self.policy.lease, &minted, expired);
         let set = claim_set(SetId::from_i64(set), &opening, expired);
-        let (sender, answer) = oneshot::channel();
+        let (sender, mut answer) = oneshot::channel();
+        // The task tells its waiters at once when an outcome cannot be stored yet.
+        let mut waiting = self.waiters.queue(command.claim);
+        let charge = opening.charge.id;
         let (inner, active) = (Arc::clone(self), self.enter());
         self.world.spawn(async move {
             let opened = match inner.commit(set).await {
@@ -196,8 +199,26 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let _ = sender.send(opened);
             drop(active);
         });
-        // A task that ends without a word has panicked; the recovery worker goes on from what was committed.
-        answer.await.unwrap_or(Opened::Lost)
+        loop {
+            let news = async {
+                match &mut waiting {
+                    Some(waiting) => waiting.news().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                // A task that ends without a word has panicked; the recovery worker goes on from what was committed.
+                opened = &mut answer => return opened.unwrap_or(Opened::Lost),
+                news = news => match news {
+                    Some(News::Pending { charge: told, retry_after }) if told == charge => {
+                        return Opened::News(News::Pending { charge, retry_after });
+                    }
+                    // Of an earlier request under this key, or what the answer itself will say.
+                    Some(News::Pending { .. } | News::Settled(_)) | None => waiting = None,
+                },
+            }
+        }
     }
 
     /// Ids for a charge and its set. A slot that lapsed while the store was away is claimed anew.

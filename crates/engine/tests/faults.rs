@@ -109,7 +109,10 @@ async fn an_outcome_the_store_cannot_take_yet_is_pending_and_not_lost() {
         seconds(5).await;
         store.0.set_down(false);
     });
-    assert!(matches!(first, Submitted::Pending { .. } | Submitted::Answer { .. }), "{first:?}");
+    assert!(
+        matches!(first, Submitted::Pending { .. }),
+        "told at once, not when the store is back: {first:?}"
+    );
     seconds(5).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
     assert_eq!(provider.effects(), 1);
@@ -201,6 +204,24 @@ async fn stored_errors_are_resolved_by_asking() {
     seconds(600).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
     assert_eq!(provider.lookups(), 2);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_say_nothing_are_resolved_by_asking() {
+    let script = vec![Script::Answer(Outcome::Unknown(Cause::Unreadable)); 30];
+    let (store, provider) = (SharedStore::new(), Provider::new(&script));
+    let engine = engine(&store, &provider).await;
+    let Submitted::Pending { charge: id, .. } = charge(&engine, "k", 1250).await else {
+        panic!("not pending")
+    };
+    let reference = counterfoil_engine::service::Service::references(&engine)
+        .seal(counterfoil_core::types::reference::Kind::Charge, id.to_i64())
+        .to_string();
+    let provider = provider.finds(&[Found::Payment(approval(1250, &reference))]);
+    seconds(600).await;
+    assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+    assert_eq!(provider.lookups(), 1);
     verified(&store).await;
 }
 

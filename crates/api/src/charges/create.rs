@@ -109,7 +109,7 @@ where
         order,
     });
     match timeout_at(deadline, submitted).await {
-        Ok(submitted) => conclude(app, submitted),
+        Ok(submitted) => conclude(app, submitted).map_err(|problem| advise(problem, &head.headers)),
         // The work goes on without this request; a retry finds it under the same key.
         Err(_) => Err(in_use()),
     }
@@ -171,6 +171,17 @@ fn conclude(app: &App, submitted: Submitted) -> Result<Answer, Problem> {
         Submitted::StoreUnavailable => Err(store_unavailable()),
         Submitted::Draining => Err(Problem::new(Code::ShuttingDown).retry_after(1)),
     }
+}
+
+/// A request without a key must not be told to repeat it: that would be a new charge.
+fn advise(problem: Problem, headers: &HeaderMap) -> Problem {
+    if problem.code() == Code::OutcomePending && !headers.contains_key("idempotency-key") {
+        return problem.detail(
+            "The outcome is not known yet. Do not send the request again: without a key that would be a new charge. \
+             Read GET /v1/charges/{charge} until its status is final.",
+        );
+    }
+    problem
 }
 
 fn in_use() -> Problem {

@@ -45,8 +45,11 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
     let before = match &page.starting_after {
         None => None,
         Some(text) => {
-            let id = references.open(Kind::Charge, text).ok_or_else(Page::bad_cursor)?;
-            Some(ChargeId::from_i64(id))
+            let id =
+                references.open(Kind::Charge, text).map(ChargeId::from_i64).ok_or_else(Page::bad_cursor)?;
+            // Another tenant's charge is no more a place to start from than an absent one.
+            let own = app.service.charge(principal.tenant, id).await.map_err(|_| store_unavailable())?;
+            Some(own.map(|charge| charge.id).ok_or_else(Page::bad_cursor)?)
         }
     };
     // One more than asked for says whether there are more.

@@ -92,10 +92,24 @@ fn no_runtime(error: &std::io::Error) -> Exit {
     Exit::failed(format!("the operating system gives no threads or timers: {error}"))
 }
 
+/// A killed process gives its port back only when the kernel is done with it: a restart waits so many pauses.
+const PATIENCE: u32 = 20;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(25);
+
 async fn listen(address: &str, flag: &str) -> Result<tokio::net::TcpListener, Exit> {
-    tokio::net::TcpListener::bind(address).await.map_err(|error| {
-        Exit::refused(format!(
-            "{flag} {address} cannot be listened on ({error}); stop what holds it or choose another address"
-        ))
-    })
+    let mut patience = PATIENCE;
+    loop {
+        match tokio::net::TcpListener::bind(address).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && patience > 0 => {
+                patience -= 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => {
+                return Err(Exit::refused(format!(
+                    "{flag} {address} cannot be listened on ({error}); stop what holds it or choose another address"
+                )));
+            }
+        }
+    }
 }

@@ -59,7 +59,8 @@ settings! {
         replay_window_ms: u64 = Whole::new(DAY_MS, 1, 366 * DAY_MS);
         /// How long after the replay window a key is answered 410 before it may be reused, in milliseconds.
         tombstone_ms: u64 = Whole::new(DAY_MS, 0, 366 * DAY_MS);
-        /// How often one request may be taken over and tried again before it is parked for an operator.
+        /// How many calls that certainly had no effect (refused connections, 429) are made before a charge fails. An
+        /// outcome that may have charged is never counted.
         attempts_max: u32 = Whole::new(8, 1, 100);
         /// Whether a writing request without an idempotency key is refused or accepted.
         key_policy: KeyPolicy = OneOf::new(KeyPolicy::Required);

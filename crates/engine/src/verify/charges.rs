@@ -163,7 +163,8 @@ fn damage(view: &View, settled: &Settled) -> Option<String> {
         Some(Json::Number(amount)) => amount.to_i64(),
         Some(_) | None => None,
     };
-    let whole = own("id") && amount == Some(view.charge.order.amount.minor());
+    let currency = matches!(body.get("currency"), Some(Json::String(code)) if code == view.charge.order.amount.asset().code());
+    let whole = own("id") && currency && amount == Some(view.charge.order.amount.minor());
     (!whole).then(|| format!("{}: the stored answer names another charge or amount", view.reference))
 }
 

@@ -214,7 +214,7 @@ impl Present for Plain {
     fn charge(&self, charge: &Charge) -> Reply {
         let id = self.0.seal(Kind::Charge, charge.id.to_i64());
         let body = format!(
-            r#"{{"id":"{id}","amount":{},"status":"{}"}}"#,
+            r#"{{"id":"{id}","amount":{},"currency":"USD","status":"{}"}}"#,
             charge.order.amount.minor(),
             charge.status.name()
         );

@@ -178,8 +178,9 @@ fn doubt(attempt: Attempt<'_>, cause: Cause) -> Verdict {
     outbox.history.unknown = true;
     outbox.history.last_sent_at = attempt.now;
     outbox.history.server_errors = match cause {
-        Cause::ServerError => outbox.history.server_errors.saturating_add(1),
-        Cause::Timeout | Cause::Cut | Cause::InProgress | Cause::Unreadable => outbox.history.server_errors,
+        // An answer that says nothing may be stored and said again, as an error may.
+        Cause::ServerError | Cause::Unreadable => outbox.history.server_errors.saturating_add(1),
+        Cause::Timeout | Cause::Cut | Cause::InProgress => outbox.history.server_errors,
     };
     Verdict::Doubt { not_before: attempt.now, outbox }
 }
