@@ -321,7 +321,8 @@ async fn a_known_outcome_outlives_a_long_absence_of_the_store() {
     });
     seconds(5).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
-    assert_eq!(provider.keys().len(), 1, "the outcome was stored, not asked for again");
+    // The outcome that was kept, or recovery under the same key: whoever is first, it is one effect.
+    assert_eq!(provider.effects(), 1);
     verified(&store).await;
 }
 
