@@ -98,6 +98,15 @@ fn tenants_are_made_listed_and_refused_twice() {
 }
 
 #[test]
+fn a_mistyped_store_is_not_made_by_looking_at_it() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let store = directory.path().join("typo");
+    refused(&["tenant", "list", "--store", store.to_str().unwrap()], &["no store"]);
+    refused(&["tenant", "key", "revoke", "key_x", "--store", store.to_str().unwrap()], &["no store"]);
+    assert!(!store.exists());
+}
+
+#[test]
 fn two_servers_cannot_write_one_directory() {
     let bench = Bench::new(&[]);
     let _server = bench.serve();

@@ -108,6 +108,47 @@ fn a_revoked_key_is_refused_within_a_second() {
 }
 
 #[test]
+fn another_tenants_charge_looks_absent_everywhere() {
+    let bench = Bench::new(&[]);
+    let _server = bench.serve();
+    let id = field(&bench.charge("k").body, "id");
+    let made = run(&["tenant", "create", "other", "--json", "--store", bench.store().to_str().unwrap()]);
+    let other = format!("Authorization: Bearer {}\r\n", field(&text(&made.stdout), "secret"));
+    let get = |path: &str| exchange(bench.port, "GET", path, &other, "").unwrap();
+    for path in ["/v1/charges/ID", "/v1/charges/ID/timeline", "/v1/charges?starting_after=ID"] {
+        let absent = get(&path.replace("ID", "ch_00000000000000000000000000"));
+        let foreign = get(&path.replace("ID", &id));
+        assert_eq!((foreign.status, foreign.error()), (absent.status, absent.error()), "{path}");
+        assert!(matches!(foreign.status, 400 | 404), "{path}");
+    }
+    assert_eq!(get("/v1/idempotency-keys/k").status, 404);
+}
+
+#[test]
+fn a_request_without_a_key_is_not_told_to_repeat_itself() {
+    let bench = Bench::new(&[("COUNTERFOIL_IDEMPOTENCY__KEY_POLICY", "optional")]);
+    let _server = bench.serve();
+    bench.provider.set_faults(Faults { drop_after: 1.0, ..Faults::default() }).unwrap();
+    let headers = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", bench.api_key);
+    let body = r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#;
+    let told = exchange(bench.port, "POST", "/v1/charges", &headers, body).unwrap();
+    assert_eq!((told.status, told.error()), (503, "outcome_pending".into()));
+    assert!(field(&told.body, "detail").contains("Do not send the request again"), "{}", told.body);
+    let with_key = bench.charge("k");
+    assert!(field(&with_key.body, "detail").contains("same key"), "{}", with_key.body);
+}
+
+#[test]
+fn a_restart_does_not_trip_over_its_own_dying_predecessor() {
+    let bench = Bench::new(&[]);
+    let mut server = bench.serve();
+    // Not waited for: the kernel may still be closing its port and its lock.
+    server.process.kill().unwrap();
+    let _next = bench.serve();
+    assert_eq!(bench.charge("k").status, 201);
+}
+
+#[test]
 fn short_windows_replay_then_expire_then_free_the_key() {
     let bench = Bench::new(&[
         ("COUNTERFOIL_IDEMPOTENCY__REPLAY_WINDOW_MS", "1500"),

@@ -123,19 +123,12 @@ async fn an_outcome_the_store_cannot_take_yet_is_pending_and_not_lost() {
 async fn another_process_finishes_what_a_dead_one_began() {
     let store = SharedStore::new();
     let provider = Provider::new(&[Script::Hang]);
-    let dead = tokio::task::LocalSet::new();
     // The first engine hangs in its call; it never renews, as if its process were stopped.
-    let stopped = {
-        let mut policy = policy();
-        policy.heartbeat = counterfoil_core::types::time::Span::from_ms(3_600_000);
-        policy
-    };
-    let first = engine_with(&store, &provider, stopped).await;
+    let first = engine_with(&store, &provider, never_renewing()).await;
     let client = tokio::spawn({
         let first = first.clone();
         async move { charge(&first, "k", 1250).await }
     });
-    drop(dead);
     seconds(1).await;
     assert_eq!(claim(&store, "k").await.fence, 1);
     let second = engine(&store, &provider).await;
@@ -154,12 +147,7 @@ async fn a_late_writer_changes_nothing() {
     let store = SharedStore::new();
     // The first attempt answers after its lease was taken over and settled by a decline.
     let provider = Provider::new(&[Script::Slow(Duration::from_secs(50)), Script::Decline]);
-    let stopped = {
-        let mut policy = policy();
-        policy.heartbeat = counterfoil_core::types::time::Span::from_ms(3_600_000);
-        policy
-    };
-    let first = engine_with(&store, &provider, stopped).await;
+    let first = engine_with(&store, &provider, never_renewing()).await;
     let late = tokio::spawn({
         let first = first.clone();
         async move { charge(&first, "k", 1250).await }
@@ -193,12 +181,7 @@ async fn stored_errors_are_resolved_by_asking() {
     let script = vec![Script::Answer(Outcome::Unknown(Cause::ServerError)); 30];
     let (store, provider) = (SharedStore::new(), Provider::new(&script));
     let engine = engine(&store, &provider).await;
-    let Submitted::Pending { charge: id, .. } = charge(&engine, "k", 1250).await else {
-        panic!("not pending")
-    };
-    let reference = counterfoil_engine::service::Service::references(&engine)
-        .seal(counterfoil_core::types::reference::Kind::Charge, id.to_i64())
-        .to_string();
+    let reference = pending(&engine, "k").await;
     let provider =
         provider.finds(&[Found::Unclear(Cause::Timeout), Found::Payment(approval(1250, &reference))]);
     seconds(600).await;
@@ -212,12 +195,7 @@ async fn answers_that_say_nothing_are_resolved_by_asking() {
     let script = vec![Script::Answer(Outcome::Unknown(Cause::Unreadable)); 30];
     let (store, provider) = (SharedStore::new(), Provider::new(&script));
     let engine = engine(&store, &provider).await;
-    let Submitted::Pending { charge: id, .. } = charge(&engine, "k", 1250).await else {
-        panic!("not pending")
-    };
-    let reference = counterfoil_engine::service::Service::references(&engine)
-        .seal(counterfoil_core::types::reference::Kind::Charge, id.to_i64())
-        .to_string();
+    let reference = pending(&engine, "k").await;
     let provider = provider.finds(&[Found::Payment(approval(1250, &reference))]);
     seconds(600).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);

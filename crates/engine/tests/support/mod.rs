@@ -254,6 +254,11 @@ pub fn policy() -> Policy {
     }
 }
 
+/// A process whose heartbeat never comes, as if it were stopped in the middle of its call.
+pub fn never_renewing() -> Policy {
+    Policy { heartbeat: Span::from_ms(3_600_000), ..policy() }
+}
+
 pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: Policy) -> TestEngine {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let parts = Parts {
@@ -300,6 +305,16 @@ pub fn answer(submitted: &Submitted) -> (u16, String, bool) {
             (settled.reply.status, String::from_utf8(settled.reply.body.to_vec()).unwrap(), *replayed)
         }
         other => panic!("no answer but {other:?}"),
+    }
+}
+
+/// Charges 1250, which must stay pending, and gives the charge's public reference.
+pub async fn pending(engine: &TestEngine, key: &str) -> String {
+    match charge(engine, key, 1250).await {
+        Submitted::Pending { charge, .. } => {
+            engine.references().seal(Kind::Charge, charge.to_i64()).to_string()
+        }
+        other => panic!("not pending but {other:?}"),
     }
 }
 
