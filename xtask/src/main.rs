@@ -1,7 +1,8 @@
 //! Development commands: the tests, the benchmark, the crash campaign. Nothing of this is shipped.
 //!
-//! Owns starting and killing real processes and judging them from outside; it shares no code with the server it
-//! judges, only the load generator with `counterfoil bench`.
+//! Owns starting and killing real processes and judging them from outside. It shares no code with the server it judges,
+//! only the load generator with `counterfoil bench`; the one exception measures the engine from inside and judges
+//! nothing.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,6 +17,7 @@ mod failure;
 mod http;
 mod process;
 mod progress;
+mod servers;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -39,13 +41,16 @@ struct Arguments {
 enum Command {
     /// Everything that must hold before a commit: format, lints, all tests, documentation tests.
     Test(test::Test),
-    /// Measures the product against the raw limits of this machine, in one run.
+    /// Measures the product against the raw limits of this machine, in one run; with --ledger, its transfers.
     Bench(bench::Bench),
     /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
     Crash(crash::Crash),
     /// Load in a process of its own; `bench` starts it.
     #[command(hide = true)]
     Load(bench::child::Load),
+    /// The engine without HTTP; `bench --ledger` starts it.
+    #[command(hide = true)]
+    Engine(bench::ledger::engine::Engine),
     /// A server that only echoes; `bench` starts it.
     #[command(hide = true)]
     Echo(bench::child::Echo),
@@ -56,10 +61,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Test(test) => test.run(),
+        Command::Test(test) => Ok(test.run()),
         Command::Bench(bench) => attended(bench.run()),
         Command::Crash(crash) => attended(crash.run()),
         Command::Load(load) => attended(load.run()),
+        Command::Engine(engine) => engine.run(),
         Command::Echo(echo) => echo.run(),
         Command::Proxy(proxy) => proxy.run(),
     };

@@ -2,6 +2,7 @@
 
 use crate::compile::{cargo, root};
 use crate::failure::{Failure, Result};
+use crate::servers::Servers;
 use clap::Args;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -18,11 +19,18 @@ pub(crate) struct Test {
 struct Step {
     name: &'static str,
     arguments: Vec<String>,
+    needs_servers: bool,
 }
 
 impl Step {
     fn new(name: &'static str, arguments: &str) -> Step {
-        Step { name, arguments: arguments.split(' ').map(str::to_owned).collect() }
+        let arguments = arguments.split(' ').map(str::to_owned).collect();
+        Step { name, arguments, needs_servers: false }
+    }
+
+    /// With the servers that tests talk to beside it.
+    fn served(self) -> Step {
+        Step { needs_servers: true, ..self }
     }
 
     fn with(mut self, more: &[String]) -> Step {
@@ -31,9 +39,12 @@ impl Step {
     }
 
     fn run(&self) -> Result<bool> {
+        // What the tests talk to lives as long as the step.
+        let servers = if self.needs_servers { Some(Servers::start()?) } else { None };
         eprintln!("\n$ cargo {}", self.arguments.join(" "));
         let status = Command::new(cargo())
             .args(&self.arguments)
+            .envs(servers.iter().flat_map(Servers::variables))
             .current_dir(root())
             .status()
             .map_err(Failure::while_("starting cargo"))?;
@@ -42,24 +53,27 @@ impl Step {
 }
 
 impl Test {
-    pub(crate) fn run(self) -> Result<ExitCode> {
+    pub(crate) fn run(self) -> ExitCode {
         let begun = Instant::now();
         let steps = steps(has_nextest(), &self.runner);
         let mut failed = Vec::new();
         for step in &steps {
-            if !step.run()? {
+            let passed = step.run().unwrap_or_else(|failure| {
+                eprintln!("xtask: {failure}");
+                false
+            });
+            if !passed {
                 failed.push(step.name);
             }
         }
         let seconds = begun.elapsed().as_secs();
         let (code, line) = summary(&steps, &failed, seconds);
         eprintln!("\n{line}");
-        Ok(code)
+        code
     }
 }
 
-/// The steps, in order of how soon they answer. Servers that tests talk to (a database, a cache) are started before
-/// the step `tests` and belong into this list.
+/// The steps, in order of how soon they answer.
 fn steps(nextest: bool, runner: &[String]) -> Vec<Step> {
     let tests = if nextest {
         Step::new("tests", "nextest run --workspace").with(runner)
@@ -71,7 +85,7 @@ fn steps(nextest: bool, runner: &[String]) -> Vec<Step> {
         Step::new("format", "fmt --all --check"),
         Step::new("lints", "clippy --workspace --all-targets -- -D warnings"),
         Step::new("documentation tests", "test --workspace --doc --quiet"),
-        tests,
+        tests.served(),
     ]
 }
 

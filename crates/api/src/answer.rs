@@ -1,9 +1,11 @@
 //! Answers: the headers and bytes of each kind. `Request-Id` is added to all of them in one place, by the face.
 
+use crate::query::Page;
 use bytes::Bytes;
 use counterfoil_core::idempotency::claim::Settled;
 use counterfoil_core::idempotency::reply::Media;
 use counterfoil_core::types::ulid::Ulid;
+use counterfoil_wire::list;
 use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::time::Stamp;
 use http::header::{
@@ -26,6 +28,11 @@ pub(crate) fn ok(content_type: &'static str, body: impl Into<Bytes>) -> Answer {
 /// 200 with JSON.
 pub(crate) fn json(body: impl Into<Bytes>) -> Answer {
     ok(Media::Json.content_type(), body)
+}
+
+/// 200 with one page of a list. One more than asked for was looked up, and says whether there are more.
+pub(crate) fn list<'a, T>(page: &Page, found: &'a [T], write: impl FnMut(&mut Vec<u8>, &'a T)) -> Answer {
+    json(list::write(found.iter().take(page.limit), found.len() > page.limit, write))
 }
 
 /// Any status with a body of that type.

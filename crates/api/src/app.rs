@@ -64,6 +64,7 @@ pub struct App {
 impl App {
     /// A face for `service`.
     pub fn new(service: Arc<dyn Service>, metrics: Arc<Metrics>, settings: ApiSettings) -> Arc<App> {
+        metrics.name_accounts_by(service.references());
         let rate = Rate::new(settings.tenant_requests_per_second, settings.tenant_burst);
         Arc::new(App {
             service,

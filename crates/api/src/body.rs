@@ -94,7 +94,7 @@ where
 
 fn too_large(limit: usize) -> Problem {
     Problem::new(Code::BodyTooLarge).detail(format!(
-        "The body is larger than {limit} bytes. Send a smaller one; a charge needs less than a kilobyte."
+        "The body is larger than {limit} bytes. Send a smaller one, or several: a charge needs less than a kilobyte."
     ))
 }
 

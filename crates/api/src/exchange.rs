@@ -3,9 +3,11 @@
 use crate::answer::{self, Answer};
 use crate::app::App;
 use axum::body::Body;
+use axum::extract::Request;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Principal;
 use counterfoil_wire::problem::Problem;
+use http::request::Parts;
 use http::{Extensions, Response};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -39,4 +41,28 @@ impl Exchange {
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// The exchange of a route that writes.
+pub(crate) async fn write(
+    app: &App,
+    request: Request,
+    work: impl AsyncFnOnce(&App, &Parts, Body, &mut Exchange) -> Result<Answer, Problem>,
+) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let mut exchange = Exchange::of(app, &head.extensions);
+    let worked = work(app, &head, body, &mut exchange).await;
+    exchange.finish(worked)
+}
+
+/// The exchange of a route that reads.
+pub(crate) async fn read(
+    app: &App,
+    request: Request,
+    work: impl AsyncFnOnce(&App, &Parts, &mut Exchange) -> Result<Answer, Problem>,
+) -> Response<Body> {
+    let (head, _) = request.into_parts();
+    let mut exchange = Exchange::of(app, &head.extensions);
+    let worked = work(app, &head, &mut exchange).await;
+    exchange.finish(worked)
 }

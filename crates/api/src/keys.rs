@@ -3,7 +3,8 @@
 use crate::answer::{self, Answer, store_unavailable};
 use crate::app::App;
 use crate::auth;
-use crate::exchange::Exchange;
+use crate::describe::Problems;
+use crate::exchange::{self, Exchange};
 use crate::query;
 use crate::route::Route;
 use axum::extract::{Request, State};
@@ -27,22 +28,16 @@ use std::sync::Arc;
     responses(
         (status = 200, description = "Where it stands.", body = key::Record),
         (status = 404, description = "`not_found`: never used, or free again", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
-        (status = "default", description = "Any other error: `unauthorized`, `forbidden`, `rate_limited`, … as `error` says", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {
-    let (head, _) = request.into_parts();
-    let mut exchange = Exchange::of(&app, &head.extensions);
-    let worked = run(&app, &head, &mut exchange).await;
-    exchange.finish(worked)
+    exchange::read(&app, request, run).await
 }
 
 async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer, Problem> {
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
-    let errors = query::none(head.uri.query());
-    if !errors.is_empty() {
-        return Err(query::invalid(errors));
-    }
+    query::must_be_empty(head)?;
     let (_, segment) = Route::of(head.uri.path());
     let invalid = |why: &str| {
         Problem::new(Code::IdempotencyKeyInvalid)

@@ -4,21 +4,30 @@
 //! reaches a log or a metric, and every dimension of a request is bounded before it is read. Leaves out: what
 //! anything means. The engine is reached through [`counterfoil_engine::service::Service`] alone.
 
+mod accounts;
 mod answer;
 mod app;
+mod assets;
 mod auth;
 mod body;
 mod charges;
+mod conversions;
+mod describe;
 mod exchange;
 mod health;
+mod intake;
 mod keys;
 mod limits;
 mod metrics;
 mod pages;
+mod path;
 mod query;
 mod route;
 mod routes;
 mod serve;
+mod timeline;
+mod transactions;
+mod transfers;
 
 pub use app::{ApiSettings, App, RequestLog};
 pub use metrics::Metrics;

@@ -21,6 +21,22 @@ routes! {
     Charges = "/v1/charges",
     Charge = "/v1/charges/{id}",
     Timeline = "/v1/charges/{id}/timeline",
+    Accounts = "/v1/accounts",
+    Account = "/v1/accounts/{id}",
+    Balance = "/v1/accounts/{id}/balance",
+    Entries = "/v1/accounts/{id}/entries",
+    AccountShards = "/v1/accounts/{id}/shards",
+    Transfers = "/v1/transfers",
+    Transfer = "/v1/transfers/{id}",
+    TransferPost = "/v1/transfers/{id}/post",
+    TransferVoid = "/v1/transfers/{id}/void",
+    TransferTimeline = "/v1/transfers/{id}/timeline",
+    Transactions = "/v1/transactions",
+    Bulk = "/v1/transactions/bulk",
+    Transaction = "/v1/transactions/{id}",
+    Reverse = "/v1/transactions/{id}/reverse",
+    Conversions = "/v1/conversions",
+    Assets = "/v1/assets",
     IdempotencyKey = "/v1/idempotency-keys/{key}",
     Healthz = "/healthz",
     Readyz = "/readyz",
@@ -35,35 +51,63 @@ routes! {
 impl Route {
     /// The route of a path, and its parameter as it stands there.
     pub(crate) fn of(path: &str) -> (Route, &str) {
-        let under = |prefix: &str| {
-            let rest = path.strip_prefix(prefix)?;
-            (!rest.is_empty() && !rest.contains('/')).then_some(rest)
-        };
-        match path {
-            "/v1/charges" => (Route::Charges, ""),
-            "/healthz" => (Route::Healthz, ""),
-            "/readyz" => (Route::Readyz, ""),
-            "/metrics" => (Route::Metrics, ""),
-            "/openapi.json" => (Route::OpenApi, ""),
-            "/docs" => (Route::Docs, ""),
-            "/errors" => (Route::Errors, ""),
-            _ => {
-                if let Some(id) = under("/v1/charges/") {
-                    (Route::Charge, id)
-                } else if let Some(key) = under("/v1/idempotency-keys/") {
-                    (Route::IdempotencyKey, key)
-                } else if let Some(code) = under("/errors/") {
-                    (Route::ErrorPage, code)
-                } else if let Some((id, "timeline")) =
-                    path.strip_prefix("/v1/charges/").and_then(|rest| rest.split_once('/'))
-                    && !id.is_empty()
-                {
-                    (Route::Timeline, id)
-                } else {
-                    (Route::Unmatched, "")
-                }
-            }
+        match path.strip_prefix("/v1/") {
+            Some(rest) => Route::of_version(rest),
+            None => Route::beside(path),
         }
+    }
+
+    fn of_version(rest: &str) -> (Route, &str) {
+        let (collection, rest) = rest.split_once('/').map_or((rest, None), |(name, rest)| (name, Some(rest)));
+        let (parameter, part) = match rest.map(|rest| rest.split_once('/').unwrap_or((rest, ""))) {
+            None => ("", None),
+            // A path that ends with a slash is no route, nor is one with an empty parameter.
+            Some((parameter, _)) if parameter.is_empty() || rest.is_some_and(|rest| rest.ends_with('/')) => {
+                return (Route::Unmatched, "");
+            }
+            Some((parameter, part)) => (parameter, Some(part)),
+        };
+        let route = match (collection, part) {
+            ("charges", None) => Route::Charges,
+            ("charges", Some("")) => Route::Charge,
+            ("charges", Some("timeline")) => Route::Timeline,
+            ("transfers", None) => Route::Transfers,
+            ("transfers", Some("")) => Route::Transfer,
+            ("transfers", Some("post")) => Route::TransferPost,
+            ("transfers", Some("void")) => Route::TransferVoid,
+            ("transfers", Some("timeline")) => Route::TransferTimeline,
+            ("transactions", None) => Route::Transactions,
+            ("transactions", Some("")) if parameter == "bulk" => return (Route::Bulk, ""),
+            ("transactions", Some("")) => Route::Transaction,
+            ("transactions", Some("reverse")) => Route::Reverse,
+            ("accounts", None) => Route::Accounts,
+            ("accounts", Some("")) => Route::Account,
+            ("accounts", Some("balance")) => Route::Balance,
+            ("accounts", Some("entries")) => Route::Entries,
+            ("accounts", Some("shards")) => Route::AccountShards,
+            ("conversions", None) => Route::Conversions,
+            ("assets", None) => Route::Assets,
+            ("idempotency-keys", Some("")) => Route::IdempotencyKey,
+            _ => return (Route::Unmatched, ""),
+        };
+        (route, parameter)
+    }
+
+    fn beside(path: &str) -> (Route, &str) {
+        let route = match path {
+            "/healthz" => Route::Healthz,
+            "/readyz" => Route::Readyz,
+            "/metrics" => Route::Metrics,
+            "/openapi.json" => Route::OpenApi,
+            "/docs" => Route::Docs,
+            "/errors" => Route::Errors,
+            _ => {
+                let code =
+                    path.strip_prefix("/errors/").filter(|code| !code.is_empty() && !code.contains('/'));
+                return code.map_or((Route::Unmatched, ""), |code| (Route::ErrorPage, code));
+            }
+        };
+        (route, "")
     }
 }
 
@@ -92,6 +136,21 @@ mod tests {
             "/v1/charges//timeline",
             "/v1/charges/a/b",
             "/v1/charges/a/timeline/",
+            "/v1",
+            "/v1/",
+            "/v1/charges/a/",
+            "/v1/charges/a//",
+            "/v1/charges/a/timeline/b",
+            "/v1/accounts/",
+            "/v1/accounts//balance",
+            "/v1/accounts/a/balance/",
+            "/v1/accounts/a/b/balance",
+            "/v1/transfers/a/reverse",
+            "/v1/transactions/",
+            "/v1/transactions/bulk/",
+            "/v1/conversions/a",
+            "/v1/assets/a",
+            "/v1/idempotency-keys",
             "/v1/idempotency-keys/",
             "/v1/idempotency-keys/a/b",
             "/errors/",

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::exchange::Exchange;
-use crate::{charges, health, keys, metrics, pages};
+use crate::{accounts, assets, charges, conversions, health, keys, metrics, pages, transactions, transfers};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -20,6 +20,22 @@ pub fn router(app: Arc<App>) -> (Router, OpenApi) {
         .routes(routes!(charges::create::create, charges::list::list))
         .routes(routes!(charges::get::get))
         .routes(routes!(charges::timeline::timeline))
+        .routes(routes!(accounts::create::create, accounts::list::list))
+        .routes(routes!(accounts::get::get))
+        .routes(routes!(accounts::balance::balance))
+        .routes(routes!(accounts::entries::entries))
+        .routes(routes!(accounts::shards::spread))
+        .routes(routes!(transfers::create::create))
+        .routes(routes!(transfers::get::get))
+        .routes(routes!(transfers::end::post))
+        .routes(routes!(transfers::end::void))
+        .routes(routes!(transfers::timeline::timeline))
+        .routes(routes!(transactions::create::create, transactions::list::list))
+        .routes(routes!(transactions::bulk::bulk))
+        .routes(routes!(transactions::get::get))
+        .routes(routes!(transactions::reverse::reverse))
+        .routes(routes!(conversions::create))
+        .routes(routes!(assets::create, assets::list))
         .routes(routes!(keys::get))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

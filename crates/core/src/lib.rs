@@ -21,6 +21,7 @@
 
 pub mod audit;
 pub mod idempotency;
+pub mod ledger;
 pub mod outbox;
 pub mod payments;
 pub mod saga;

@@ -6,7 +6,7 @@ use crate::types::id::{ChargeId, TenantId};
 use crate::types::time::Time;
 
 /// Work to be done for one charge.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outbox {
     /// The charge it is for.
     pub charge: ChargeId,
@@ -29,7 +29,7 @@ pub struct Outbox {
 }
 
 /// The provider a payment is bound to: some do not deduplicate across their endpoints.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pinned {
     /// The profile's name.
     pub profile: String,
@@ -38,7 +38,7 @@ pub struct Pinned {
 }
 
 /// What is known of the calls made so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct History {
     /// Which derived key is in use; it changes only after proof that the one before it had no effect.
     pub generation: u16,
@@ -55,7 +55,7 @@ pub struct History {
 }
 
 /// Why a payment needs a human.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Park {
     /// The provider's answer names another amount, currency or payment than ours.
     AnswerDiffers,

@@ -1,7 +1,7 @@
 //! Tenants and their API keys. A key's secret is never kept, only its digest.
 
 use crate::types::digest::Digest;
-use crate::types::id::{AccountId, TenantId};
+use crate::types::id::TenantId;
 use crate::types::limits::TENANT_NAME_BYTES_MAX;
 use crate::types::mask::Masked;
 use crate::types::time::Time;
@@ -14,8 +14,6 @@ pub struct Tenant {
     pub id: TenantId,
     /// What operators call it.
     pub name: TenantName,
-    /// The ledger account its charges are credited to unless they say otherwise.
-    pub main_account: AccountId,
     /// Whether writes must carry a key; absent means the server's own policy.
     pub key_policy: Option<KeyPolicy>,
     /// When it was made.

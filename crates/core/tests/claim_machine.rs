@@ -2,9 +2,14 @@
 
 mod given;
 
-use counterfoil_core::idempotency::claim::{Claim, Event, Hold, IllegalMove, Lease, State};
-use counterfoil_core::types::id::{ChargeId, Holder, TenantId};
+use counterfoil_core::idempotency::claim::{
+    Claim, ClaimId, Event, Hold, IllegalMove, Lease, Resource, State,
+};
+use counterfoil_core::idempotency::request::{Outcome, Request};
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{ChargeId, Holder, SubjectId, TenantId};
 use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
 use given::{at, claim_in, fingerprint, lease_until, settled, states};
 use proptest::prelude::*;
 
@@ -112,6 +117,7 @@ fn a_claim_keeps_what_it_was_made_with() {
         Claim { created_at: at(1), ..after.clone() },
         Claim { fingerprint: fingerprint(2), ..after.clone() },
         Claim { tenant: TenantId::from_i64(2), ..after.clone() },
+        Claim { makes: Resource::Transfer, ..after.clone() },
     ] {
         assert!(!before.may_become(&forged), "{forged:?}");
     }
@@ -122,7 +128,7 @@ fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
     for (name, state) in states() {
         let before = claim_in(state);
         let anew = |fence| Claim {
-            subject: ChargeId::from_i64(8),
+            subject: ChargeId::from_i64(8).into(),
             fingerprint: fingerprint(2),
             created_at: at(9_000),
             fence,
@@ -134,6 +140,88 @@ fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
         assert_eq!(before.may_become(&anew(before.fence + 1)), over, "{name}");
         assert!(!before.may_become(&anew(before.fence)), "{name} without a higher fence");
     }
+}
+
+/// A record that was removed and made again counts its revisions from 1: somebody who decided on the old one may expect
+/// the very revision the young one has. What tells them apart is that the young one is still good.
+#[test]
+fn a_record_that_is_still_good_is_never_claimed_over() {
+    for (name, state) in states() {
+        let before = claim_in(state);
+        let anew = |created_at| Claim {
+            subject: SubjectId::from_i64(8),
+            created_at,
+            fence: before.fence + 1,
+            state: State::InFlight(TAKEN),
+            ..before.clone()
+        };
+        let ends = matches!(name, "completed" | "failed_terminal" | "expired");
+        assert!(!before.may_become(&anew(at(1_999))), "{name}");
+        assert_eq!(before.may_become(&anew(at(2_000))), ends, "{name}");
+    }
+}
+
+#[test]
+fn a_key_begins_anew_at_work_or_answered_and_in_no_other_state() {
+    let before = claim_in(State::Expired { tombstone_until: at(2_000) });
+    for (name, state) in states() {
+        let anew = Claim {
+            subject: SubjectId::from_i64(8),
+            makes: Resource::Transfer,
+            created_at: at(2_000),
+            fence: before.fence + 1,
+            state,
+            ..before.clone()
+        };
+        let begins = matches!(name, "in_flight" | "completed" | "failed_terminal");
+        assert_eq!(before.may_become(&anew), begins, "{name}");
+    }
+}
+
+#[test]
+fn a_request_claims_its_key_for_what_it_makes() {
+    let request = Request {
+        tenant: TenantId::from_i64(1),
+        claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
+        fingerprint: fingerprint(2),
+        id: Ulid::new(at(0), 5),
+    };
+    let subject = SubjectId::from_i64(8);
+    let outcomes = [
+        (Outcome::Done(settled(b"yes")), State::Completed(settled(b"yes"))),
+        (Outcome::Refused(settled(b"no")), State::FailedTerminal(settled(b"no"))),
+    ];
+    for (outcome, state) in outcomes {
+        let first = request.settled(subject, Resource::Transfer, outcome.clone(), at(7), None);
+        let expected = Claim {
+            fingerprint: fingerprint(2),
+            subject,
+            makes: Resource::Transfer,
+            request: request.id,
+            created_at: at(7),
+            fence: 1,
+            revision: 1,
+            attempts: 1,
+            state: state.clone(),
+            ..claim_in(state)
+        };
+        assert_eq!(first, expected);
+        // A free key is claimed anew above everything its record has seen.
+        let old = claim_in(State::Expired { tombstone_until: at(2_000) });
+        let anew = request.settled(subject, Resource::Transfer, outcome, at(2_000), Some(&old));
+        let created_at = at(2_000);
+        assert_eq!(anew, Claim { created_at, fence: old.fence + 1, revision: old.revision + 1, ..expected });
+        assert!(old.may_become(&anew));
+    }
+}
+
+#[test]
+fn what_a_key_makes_has_a_word() {
+    let words = ["charge", "account", "asset", "transfer", "transaction", "bulk", "shards"];
+    for word in words {
+        assert_eq!(Resource::parse(word).map(Resource::name), Some(word));
+    }
+    assert_eq!(Resource::parse("refund"), None);
 }
 
 #[test]

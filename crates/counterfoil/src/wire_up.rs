@@ -23,7 +23,7 @@ use counterfoil_gateway_stripe::StripeGateway;
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_store_embedded::EmbeddedStore;
-use counterfoil_wire::charge::write::Presenter;
+use counterfoil_wire::present::Presenter;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -4,7 +4,7 @@
 use crate::mint::Ids;
 use crate::service::{AdminError, NewKey, NewTenant};
 use counterfoil_core::tenancy::{ApiKey, Tenant, TenantName};
-use counterfoil_core::types::id::{AccountId, SetId, TenantId};
+use counterfoil_core::types::id::{SetId, TenantId};
 use counterfoil_store::{ChangeSet, CommitError, ReadError, Row, RowKey, Scan, Store};
 
 /// The register of tenants in one store.
@@ -23,7 +23,6 @@ impl<S: Store> Register<'_, S> {
         let tenant = Tenant {
             id: TenantId::from_i64(self.mint()?),
             name: name.clone(),
-            main_account: AccountId::from_i64(self.mint()?),
             key_policy: new.key_policy,
             created_at: now,
             revision: 1,

@@ -1,6 +1,8 @@
 //! Concluding an attempt: what the core decided becomes one change set, and the set is offered to the store until it
 //! is taken, refused, or somebody else's to write.
 
+use crate::books::charges::Credit;
+use crate::books::spread::Blocked;
 use crate::commit::NotCommitted;
 use crate::drive::{Lesson, Work};
 use crate::engine::Inner;
@@ -57,14 +59,36 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         None
     }
 
+    /// Offers what follows to the store. Money the provider has taken is posted in the same set; if the account it is
+    /// meant for cannot take it, to suspense.
     async fn offer(&self, work: &Work, lesson: &Lesson, now: Time) -> Result<News, NotCommitted> {
+        let unavailable = NotCommitted::Unavailable;
         let Some(id) = self.next_id(now).await else {
-            return Err(NotCommitted::Unavailable("no id can be minted".into()));
+            return Err(unavailable("no id can be minted".into()));
         };
         let (set, news) = self
             .conclusion(SetId::from_i64(id), work, lesson, now)
-            .map_err(|illegal| NotCommitted::Unavailable(format!("{illegal:?} is a defect to report")))?;
-        self.commit(set).await.map(|_| news)
+            .map_err(|illegal| unavailable(format!("{illegal:?} is a defect to report")))?;
+        let Verdict::Complete(charge) = &lesson.verdict else {
+            return self.commit(set).await.map(|_| news);
+        };
+        for credit in [Credit::Destination, Credit::Suspense] {
+            let Some((transaction, deltas)) = self.posting(charge, credit, now).await.map_err(unavailable)?
+            else {
+                return self.commit(set).await.map(|_| news);
+            };
+            let set = set.clone().insert(transaction);
+            match self.commit_moving(&set, &deltas, self.world.chance()).await {
+                Ok(_) => return Ok(news),
+                Err(Blocked::Unfit(unfit)) => {
+                    let charge = self.references.seal(ReferenceKind::Charge, charge.id.to_i64());
+                    tracing::error!(%charge, ?unfit, "a captured charge does not fit its account and goes to suspense");
+                }
+                Err(Blocked::Refused(refusal)) => return Err(NotCommitted::Refused(refusal)),
+                Err(Blocked::Failed(error)) => return Err(error),
+            }
+        }
+        Err(unavailable("the suspense account does not take the charge, which is a defect to report".into()))
     }
 
     fn conclusion(

@@ -3,21 +3,28 @@
 use crate::admin::Register;
 use crate::engine::Engine;
 use crate::service::{
-    AdminError, Answer, KeyView, NewKey, NewTenant, Principal, Service, Submitted, TenantView,
+    AdminError, Answer, BalanceView, KeyView, NewKey, NewTenant, Principal, Service, Submitted, TenantView,
+    TransactionView, TransferView,
 };
 use crate::world::World;
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::ledger::account::Account;
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ReadError, Row, RowKey, Scan, Store, Tally};
+use counterfoil_store::{EntryPage, ReadError, Row, RowKey, Scan, Store, Tally, Upto};
 use std::sync::Arc;
 
 impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
@@ -59,20 +66,107 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
     fn timeline(
         &self,
         tenant: TenantId,
-        id: ChargeId,
+        subject: SubjectId,
         after: Option<Ulid>,
         limit: usize,
     ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>> {
         Box::pin(async move {
-            if self.charge(tenant, id).await?.is_none() {
+            // Whatever has a history has its first record: it says whose it is.
+            let first = self.inner.store.scan(Scan::Timeline { subject, after: None, limit: 1 }).await?;
+            let own = first.iter().any(|row| matches!(row, Row::Audit(record) if record.tenant == tenant));
+            if !own {
                 return Ok(None);
             }
-            let rows = self.inner.store.scan(Scan::Timeline { charge: id, after, limit }).await?;
+            let rows = self.inner.store.scan(Scan::Timeline { subject, after, limit }).await?;
             Ok(Some(
                 rows.into_iter()
                     .filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None })
                     .collect(),
             ))
+        })
+    }
+
+    fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted> {
+        Box::pin(async move { self.inner.keep(request, act).await })
+    }
+
+    fn bulk(&self, request: Request, items: Vec<Item>) -> Answer<'_, Submitted> {
+        Box::pin(async move { self.inner.bulk(request, items).await })
+    }
+
+    fn account(&self, tenant: TenantId, named: Named) -> Answer<'_, Result<Option<Arc<Account>>, ReadError>> {
+        // Not from memory: another process may have spread it anew.
+        Box::pin(async move { self.inner.fresh_account(tenant, &named).await })
+    }
+
+    fn accounts(
+        &self,
+        tenant: TenantId,
+        before: Option<AccountId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Account>, ReadError>> {
+        Box::pin(async move {
+            let rows = self.inner.store.scan(Scan::AccountsOf { tenant, before, limit }).await?;
+            Ok(rows
+                .into_iter()
+                .filter_map(|row| if let Row::Account(account) = row { Some(account) } else { None })
+                .collect())
+        })
+    }
+
+    fn balance(&self, account: Arc<Account>, upto: Upto) -> Answer<'_, Result<BalanceView, ReadError>> {
+        Box::pin(async move { self.inner.balance(&account, upto).await })
+    }
+
+    fn entries(
+        &self,
+        account: AccountId,
+        before: Option<(TransactionId, u16)>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Entry>, ReadError>> {
+        Box::pin(self.inner.store.entries(account, EntryPage::Before(before), limit))
+    }
+
+    fn transfer(
+        &self,
+        tenant: TenantId,
+        id: TransactionId,
+    ) -> Answer<'_, Result<Option<TransferView>, ReadError>> {
+        Box::pin(self.inner.transfer(tenant, id))
+    }
+
+    fn transaction(
+        &self,
+        tenant: TenantId,
+        id: TransactionId,
+    ) -> Answer<'_, Result<Option<TransactionView>, ReadError>> {
+        Box::pin(self.inner.transaction(tenant, id))
+    }
+
+    fn transactions(
+        &self,
+        tenant: TenantId,
+        before: Option<TransactionId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Transaction>, ReadError>> {
+        Box::pin(async move {
+            let rows = self.inner.store.scan(Scan::TransactionsOf { tenant, before, limit }).await?;
+            Ok(rows
+                .into_iter()
+                .filter_map(
+                    |row| if let Row::Transaction(transaction) = row { Some(transaction) } else { None },
+                )
+                .collect())
+        })
+    }
+
+    fn assets(&self, tenant: TenantId) -> Answer<'_, Result<Vec<Definition>, ReadError>> {
+        Box::pin(async move {
+            let rows = self.inner.store.scan(Scan::AssetsOf { tenant }).await?;
+            Ok(rows
+                .into_iter()
+                .filter_map(|row| if let Row::Asset(definition) = row { Some(definition) } else { None })
+                .collect())
         })
     }
 
@@ -82,7 +176,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else {
                 return Ok(None);
             };
-            let rows = self.inner.store.read(vec![RowKey::Outbox(claim.subject)]).await?;
+            let rows = self.inner.store.read(vec![RowKey::Outbox(claim.subject.into())]).await?;
             let parked = rows
                 .into_iter()
                 .flatten()

@@ -1,5 +1,7 @@
 //! The engine: what its loops share, how it starts and how it ends.
 
+use crate::books::accounts::Accounts;
+use crate::books::heat::Heat;
 use crate::cache::Cache;
 use crate::mint::{self, Ids};
 use crate::policy::Policy;
@@ -60,6 +62,8 @@ pub(crate) struct Inner<S, G, W> {
     pub(crate) cache: Cache,
     pub(crate) breaker: Mutex<Breaker>,
     pub(crate) principals: Principals,
+    pub(crate) accounts: Accounts,
+    pub(crate) heat: Heat,
     draining: AtomicBool,
     stopped: AtomicBool,
     active: AtomicUsize,
@@ -90,6 +94,8 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
             cache: Cache::default(),
             breaker: Mutex::new(Breaker::new(parts.policy.breaker)),
             principals: Principals::default(),
+            accounts: Accounts::default(),
+            heat: Heat::default(),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             active: AtomicUsize::new(0),
@@ -104,6 +110,8 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
         inner.world.spawn(mint::keep_slot(Arc::clone(&inner)));
         inner.world.spawn(workers::outbox::run(Arc::clone(&inner)));
         inner.world.spawn(workers::sweeper::run(Arc::clone(&inner)));
+        inner.world.spawn(workers::holds::run(Arc::clone(&inner)));
+        inner.world.spawn(workers::projection::run(Arc::clone(&inner)));
         Ok(Engine { inner })
     }
 

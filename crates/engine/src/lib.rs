@@ -6,6 +6,7 @@
 #![deny(clippy::disallowed_methods)]
 
 mod admin;
+mod books;
 mod cache;
 mod commit;
 mod conclude;

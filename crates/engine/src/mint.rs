@@ -31,6 +31,11 @@ impl Ids {
         self.with(|held| held.mint.next(now))
     }
 
+    /// The first of `count` ids that follow each other.
+    pub(crate) fn block(&self, now: Time, count: usize) -> Result<i64, MintError> {
+        self.with(|held| held.mint.block(now, count))
+    }
+
     pub(crate) fn holder(&self) -> Holder {
         self.with(|held| held.mint.slot().holder())
     }

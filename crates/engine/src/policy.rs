@@ -41,5 +41,9 @@ pub(crate) const PRINCIPAL_TTL: Span = Span::from_ms(500);
 pub(crate) const WAIT_JITTER_MS: u64 = 100;
 /// How often the sweeper looks for claims that outlived their windows.
 pub(crate) const SWEEP_INTERVAL: Span = Span::from_ms(5_000);
+/// How often holds are looked through for passed deadlines.
+pub(crate) const HOLDS_INTERVAL: Span = Span::from_ms(500);
+/// How often the projection looks for new commits once it has seen all.
+pub(crate) const PROJECTION_INTERVAL: Span = Span::from_ms(250);
 /// Attempts of recovery that may run at once in one process.
 pub(crate) const RECOVERIES_MAX: usize = 256;

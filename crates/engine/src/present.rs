@@ -2,7 +2,14 @@
 //! same change set as the effect.
 
 use counterfoil_core::idempotency::reply::Reply;
+use counterfoil_core::ledger::account::Account;
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::hold::Hold;
+use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::payments::books::Refusal;
 use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::ulid::Ulid;
 
 /// Renders answers.
@@ -12,4 +19,46 @@ pub trait Present: Send + Sync + 'static {
 
     /// The answer to a charge that failed; `request` is the request that made the claim.
     fn failure(&self, charge: &Charge, request: Ulid) -> Reply;
+
+    /// The answer to a request about the books; `request` is the request that made the claim.
+    fn books(&self, shown: Shown<'_>, request: Ulid) -> Reply;
+}
+
+/// What came of a request about the books.
+#[derive(Clone, Copy, Debug)]
+pub enum Shown<'a> {
+    /// An account was opened: 201.
+    Opened(&'a Account),
+    /// An account has another spread: 200.
+    Resharded(&'a Account),
+    /// An asset was defined: 201.
+    Defined(&'a Definition),
+    /// A transfer was posted: 201.
+    Transferred(&'a Transaction),
+    /// A transfer is held: 201.
+    Held(&'a Hold),
+    /// A held transfer has ended: 200.
+    Ended(&'a Hold),
+    /// A transaction, a conversion or a reversal was posted: 201.
+    Posted(&'a Transaction),
+    /// Many transactions, each with its result: 200.
+    Bulk {
+        /// The number of the request's own reference.
+        id: SubjectId,
+        /// In the order of the request.
+        results: &'a [ItemResult],
+    },
+    /// Refused for good.
+    Refused(Refusal),
+}
+
+/// What came of one of many transactions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemResult {
+    /// It was posted.
+    Posted(Box<Transaction>),
+    /// It was refused.
+    Refused(Refusal),
+    /// It does not fit what it is about; pointers start at the item.
+    Invalid(Vec<Flaw>),
 }

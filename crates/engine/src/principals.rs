@@ -59,7 +59,6 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(Some(Principal {
             tenant: tenant.id,
             name: tenant.name.to_string(),
-            main_account: tenant.main_account,
             scopes: key.scopes,
             key_policy: tenant.key_policy,
         }))

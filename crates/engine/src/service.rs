@@ -2,16 +2,25 @@
 
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Settled};
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::ledger::account::Account;
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::hold::Hold;
+use counterfoil_core::ledger::totals::{Entry, View};
+use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::Park;
+use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::id::{AccountId, ChargeId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::position::Position;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_store::{ReadError, Tally};
+use counterfoil_store::{ReadError, Tally, Upto};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,11 +53,65 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> Answer<'_, Result<Vec<Charge>, ReadError>>;
 
-    /// The audited steps of a charge, if the tenant has it, in order, after `after`.
+    /// Runs a request about the books to its answer.
+    fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted>;
+
+    /// Runs many transactions under one key, each with its own result.
+    fn bulk(&self, request: Request, items: Vec<Item>) -> Answer<'_, Submitted>;
+
+    /// One account, if the tenant has it.
+    fn account(&self, tenant: TenantId, named: Named) -> Answer<'_, Result<Option<Arc<Account>>, ReadError>>;
+
+    /// A tenant's accounts, newest first, older than `before`.
+    fn accounts(
+        &self,
+        tenant: TenantId,
+        before: Option<AccountId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Account>, ReadError>>;
+
+    /// The balance of an account the caller has been given, up to a point.
+    fn balance(&self, account: Arc<Account>, upto: Upto) -> Answer<'_, Result<BalanceView, ReadError>>;
+
+    /// Entries of an account the caller has been given, newest first, older than `before`. A place that is not there
+    /// gives nothing.
+    fn entries(
+        &self,
+        account: AccountId,
+        before: Option<(TransactionId, u16)>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Entry>, ReadError>>;
+
+    /// One transfer, if the tenant has it.
+    fn transfer(
+        &self,
+        tenant: TenantId,
+        id: TransactionId,
+    ) -> Answer<'_, Result<Option<TransferView>, ReadError>>;
+
+    /// One transaction, if the tenant has it, and what undid it.
+    fn transaction(
+        &self,
+        tenant: TenantId,
+        id: TransactionId,
+    ) -> Answer<'_, Result<Option<TransactionView>, ReadError>>;
+
+    /// A tenant's transactions, newest first, older than `before`.
+    fn transactions(
+        &self,
+        tenant: TenantId,
+        before: Option<TransactionId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Transaction>, ReadError>>;
+
+    /// A tenant's own assets, by code.
+    fn assets(&self, tenant: TenantId) -> Answer<'_, Result<Vec<Definition>, ReadError>>;
+
+    /// The audited steps of something the tenant has, in order, after `after`. Nothing if it has no such thing.
     fn timeline(
         &self,
         tenant: TenantId,
-        id: ChargeId,
+        subject: SubjectId,
         after: Option<Ulid>,
         limit: usize,
     ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>>;
@@ -81,6 +144,27 @@ pub trait Service: Send + Sync + 'static {
 /// The record of a key, and why its work is parked if it is.
 pub type KeyView = (Claim, Option<Park>);
 
+/// A transaction and what undid it, if anything did.
+pub type TransactionView = (Transaction, Option<Reversal>);
+
+/// A transfer, done or held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransferView {
+    /// Posted at once.
+    Done(Transaction),
+    /// Held, or ended after it was.
+    Held(Hold),
+}
+
+/// An account's balance and the last commit it includes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BalanceView {
+    /// The balance.
+    pub view: View,
+    /// The last commit with an entry of the account that is included; the start if there is none.
+    pub position: Position,
+}
+
 /// A tenant and its keys.
 pub type TenantView = (Tenant, Vec<ApiKey>);
 
@@ -94,6 +178,10 @@ pub enum Submitted {
         /// Whether an earlier request made it.
         replayed: bool,
     },
+    /// The request names something that is not there or does not fit. Nothing was stored.
+    Invalid(Vec<Flaw>),
+    /// What the request is about is not there. Nothing was stored.
+    NotFound,
     /// The key belongs to another request.
     Mismatch,
     /// Still running after the wait.
@@ -123,8 +211,6 @@ pub struct Principal {
     pub tenant: TenantId,
     /// Its name, for metrics.
     pub name: String,
-    /// Its main account.
-    pub main_account: AccountId,
     /// What the key may do.
     pub scopes: Scopes,
     /// The tenant's own key policy.

@@ -1,6 +1,6 @@
 //! What the engine tells the outside about its work: numbers, never secrets. Metrics are made of these.
 
-use counterfoil_core::types::id::TenantId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use std::time::Duration;
 
 /// Something worth counting.
@@ -44,6 +44,15 @@ pub enum Signal {
     Conflict,
     /// A request was refused because the store could not be written.
     FailClosed,
+    /// How far the projection is behind the store.
+    ProjectionLag(Duration),
+    /// A guarded account is written so often that it should have more shards.
+    HotAccount {
+        /// Which.
+        account: AccountId,
+        /// Writes in the last whole second.
+        writes: u64,
+    },
 }
 
 /// What came of a request at the idempotency layer.

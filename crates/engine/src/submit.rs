@@ -11,9 +11,10 @@ use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::waiters::News;
 use crate::world::World;
-use counterfoil_core::idempotency::claim::{Claim, Meeting};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Meeting};
+use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Opening, decide};
-use counterfoil_core::types::id::{ChargeId, MintError, SetId, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, MintError, SetId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, Reason, Row, RowKey, Store};
@@ -38,7 +39,7 @@ enum Opened {
 }
 
 /// What a request that finds a record may do.
-enum Met {
+pub(crate) enum Met {
     /// Go: this is its answer.
     Answered(Submitted),
     /// Wait for whoever works on it.
@@ -53,32 +54,37 @@ const POLL: Duration = Duration::from_millis(50);
 const PENDING_RETRY_MAX: Span = Span::from_ms(60_000);
 
 /// Rounds of "the key is free" and "no, taken again" before the client is told to come back.
-const ROUNDS_MAX: u32 = 4;
+pub(crate) const ROUNDS_MAX: u32 = 4;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn submit(self: &Arc<Self>, command: CreateCharge) -> Submitted {
-        if let Some(submitted) = self.remembered(&command) {
+        let request = command.request;
+        if let Some(submitted) = self.remembered(&request) {
             return submitted;
         }
         if self.is_draining() {
-            return self.only_replay(&command).await;
+            return self.only_replay(&request).await;
         }
+        let destination = match self.destination(&command).await {
+            Ok(destination) => destination,
+            Err(submitted) => return submitted,
+        };
         let mut found: Option<Claim> = None;
         for _ in 0..ROUNDS_MAX {
             if let Some(claim) = &found {
-                match self.settled(claim, &command) {
+                match self.settled(claim, &request) {
                     Met::Answered(submitted) => return submitted,
-                    Met::Unsettled => return self.wait(&command).await,
+                    Met::Unsettled => return self.wait(&request).await,
                     Met::Free => {}
                 }
             }
-            match self.open(&command, found.as_ref()).await {
+            match self.open(&command, destination, found.as_ref()).await {
                 Opened::News(News::Settled(claim)) => {
-                    return self.told(command.tenant, ClaimOutcome::Won, answer(&claim, false));
+                    return self.told(request.tenant, ClaimOutcome::Won, answer(&claim, false));
                 }
                 Opened::News(News::Pending { charge, retry_after }) => {
                     return self.told(
-                        command.tenant,
+                        request.tenant,
                         ClaimOutcome::Won,
                         Submitted::Pending { charge, retry_after },
                     );
@@ -87,7 +93,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Opened::Doubtful(charge) => {
                     let retry_after = Span::from_ms(1_000);
                     return self.told(
-                        command.tenant,
+                        request.tenant,
                         ClaimOutcome::Won,
                         Submitted::Pending { charge, retry_after },
                     );
@@ -97,17 +103,17 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     self.watch.saw(Signal::FailClosed);
                     return Submitted::StoreUnavailable;
                 }
-                Opened::Lost => return self.wait(&command).await,
+                Opened::Lost => return self.wait(&request).await,
             }
         }
-        self.told(command.tenant, ClaimOutcome::InUse, Submitted::InUse)
+        self.told(request.tenant, ClaimOutcome::InUse, Submitted::InUse)
     }
 
     /// The answer, if this process stored it itself and still has it at hand.
-    fn remembered(&self, command: &CreateCharge) -> Option<Submitted> {
-        let claim = self.cache.find(command.claim);
+    pub(crate) fn remembered(&self, request: &Request) -> Option<Submitted> {
+        let claim = self.cache.find(request.claim);
         self.watch.saw(Signal::Cache { hit: claim.is_some() });
-        match self.settled(&*claim?, command) {
+        match self.settled(&*claim?, request) {
             Met::Answered(submitted) => Some(submitted),
             // The key is free again, or was: the store knows what it means now.
             Met::Free | Met::Unsettled => None,
@@ -115,9 +121,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// A server that is shutting down gives stored answers and takes nothing new.
-    async fn only_replay(&self, command: &CreateCharge) -> Submitted {
-        match self.store.read(vec![RowKey::Claim(command.claim)]).await.as_deref() {
-            Ok([Some(Row::Claim(claim))]) => match self.settled(claim, command) {
+    pub(crate) async fn only_replay(&self, request: &Request) -> Submitted {
+        match self.store.read(vec![RowKey::Claim(request.claim)]).await.as_deref() {
+            Ok([Some(Row::Claim(claim))]) => match self.settled(claim, request) {
                 Met::Answered(submitted) => submitted,
                 Met::Unsettled | Met::Free => Submitted::Draining,
             },
@@ -127,8 +133,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// What the record says to this request.
-    fn settled(&self, claim: &Claim, command: &CreateCharge) -> Met {
-        let (outcome, submitted) = match claim.meet(command.fingerprint, self.store.now()) {
+    pub(crate) fn settled(&self, claim: &Claim, request: &Request) -> Met {
+        let (outcome, submitted) = match claim.meet(request.fingerprint, self.store.now()) {
             Meeting::Free => return Met::Free,
             Meeting::InFlight | Meeting::Pending { .. } => return Met::Unsettled,
             Meeting::Mismatch => (ClaimOutcome::Mismatch, Submitted::Mismatch),
@@ -139,16 +145,21 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 (ClaimOutcome::Expired, Submitted::Expired { original_request_at })
             }
         };
-        Met::Answered(self.told(command.tenant, outcome, submitted))
+        Met::Answered(self.told(request.tenant, outcome, submitted))
     }
 
-    fn told(&self, tenant: TenantId, outcome: ClaimOutcome, submitted: Submitted) -> Submitted {
+    pub(crate) fn told(&self, tenant: TenantId, outcome: ClaimOutcome, submitted: Submitted) -> Submitted {
         self.watch.saw(Signal::Claim { tenant, outcome });
         submitted
     }
 
     /// Commits the claim and drives it, in a task of its own.
-    async fn open(self: &Arc<Self>, command: &CreateCharge, expired: Option<&Claim>) -> Opened {
+    async fn open(
+        self: &Arc<Self>,
+        command: &CreateCharge,
+        destination: AccountId,
+        expired: Option<&Claim>,
+    ) -> Opened {
         let Ok((now, charge, set)) = self.mint_pair().await else {
             tracing::error!("failed closed: no ids can be minted, the provider was not called");
             return Opened::Failed;
@@ -158,12 +169,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             now,
             chance: self.world.chance(),
             holder: self.ids.holder(),
+            destination,
         };
         let opening = decide(command.clone(), self.gateway.pinned(), self.policy.lease, &minted, expired);
         let set = claim_set(SetId::from_i64(set), &opening, expired);
         let (sender, mut answer) = oneshot::channel();
         // The task tells its waiters at once when an outcome cannot be stored yet.
-        let mut waiting = self.waiters.queue(command.claim);
+        let mut waiting = self.waiters.queue(command.request.claim);
         let charge = opening.charge.id;
         let (inner, active) = (Arc::clone(self), self.enter());
         self.world.spawn(async move {
@@ -192,7 +204,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 }
                 Err(NotCommitted::InDoubt) => {
                     tracing::warn!("a claim's commit is in doubt; the provider was not called");
-                    Opened::Doubtful(opening.charge.id)
+                    inner.after_doubt(opening.claim.id, opening.charge.id).await
                 }
             };
             // A receiver that is gone belongs to a client that hung up; the work is done all the same.
@@ -221,8 +233,17 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
+    /// What is there after a commit nobody can be sure of. A record is the answer, whoever made it: if it is ours, the
+    /// recovery worker goes on with it. None may still appear.
+    async fn after_doubt(&self, claim: ClaimId, charge: ChargeId) -> Opened {
+        match self.store.read(vec![RowKey::Claim(claim)]).await.as_deref() {
+            Ok([Some(Row::Claim(found))]) => Opened::Found(Box::new(found.clone())),
+            Ok(_) | Err(_) => Opened::Doubtful(charge),
+        }
+    }
+
     /// Ids for a charge and its set. A slot that lapsed while the store was away is claimed anew.
-    async fn mint_pair(&self) -> Result<(Time, i64, i64), MintError> {
+    pub(crate) async fn mint_pair(&self) -> Result<(Time, i64, i64), MintError> {
         let pair = |now| Ok((now, self.ids.next(now)?, self.ids.next(now)?));
         match pair(self.store.now()) {
             Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => pair(self.store.now()),
@@ -231,35 +252,37 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Waits for whoever works on the key, woken by their commit.
-    async fn wait(self: &Arc<Self>, command: &CreateCharge) -> Submitted {
+    pub(crate) async fn wait(self: &Arc<Self>, request: &Request) -> Submitted {
         let begun = self.world.elapsed();
-        let submitted = self.wait_for_news(command).await;
+        let submitted = self.wait_for_news(request).await;
         self.watch.saw(Signal::Waited(self.world.elapsed().saturating_sub(begun)));
         let outcome = match &submitted {
             Submitted::Answer { .. } => ClaimOutcome::Waited,
             Submitted::Mismatch => ClaimOutcome::Mismatch,
             Submitted::Expired { .. } => ClaimOutcome::Expired,
             Submitted::InUse
+            | Submitted::Invalid(_)
+            | Submitted::NotFound
             | Submitted::Pending { .. }
             | Submitted::StoreUnavailable
             | Submitted::Draining => ClaimOutcome::InUse,
         };
-        self.told(command.tenant, outcome, submitted)
+        self.told(request.tenant, outcome, submitted)
     }
 
-    async fn wait_for_news(self: &Arc<Self>, command: &CreateCharge) -> Submitted {
+    async fn wait_for_news(self: &Arc<Self>, request: &Request) -> Submitted {
         let jitter = self.dice().checked_rem(WAIT_JITTER_MS).unwrap_or(0);
         let patience = Duration::from_millis(self.policy.wait.ms().saturating_add(jitter));
         let begun = self.world.elapsed();
         loop {
             // Queue first, then look: news that comes in between is not missed.
-            let Some(mut waiting) = self.waiters.queue(command.claim) else { return Submitted::InUse };
-            let Ok(rows) = self.store.read(vec![RowKey::Claim(command.claim)]).await else {
+            let Some(mut waiting) = self.waiters.queue(request.claim) else { return Submitted::InUse };
+            let Ok(rows) = self.store.read(vec![RowKey::Claim(request.claim)]).await else {
                 return Submitted::StoreUnavailable;
             };
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else { return Submitted::InUse };
             let now = self.store.now();
-            let (idle, in_vain) = match claim.meet(command.fingerprint, now) {
+            let (idle, in_vain) = match claim.meet(request.fingerprint, now) {
                 Meeting::Mismatch => return Submitted::Mismatch,
                 Meeting::Replay(settled) => {
                     return Submitted::Answer { settled: settled.clone(), replayed: true };
@@ -272,7 +295,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Meeting::Pending { not_before } => {
                     let idle = not_before.since(now);
                     let retry_after = idle.max(Span::from_ms(1_000)).min(PENDING_RETRY_MAX);
-                    (idle, Submitted::Pending { charge: claim.subject, retry_after })
+                    (idle, Submitted::Pending { charge: claim.subject.into(), retry_after })
                 }
             };
             let left = patience.saturating_sub(self.world.elapsed().saturating_sub(begun));

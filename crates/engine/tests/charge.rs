@@ -85,14 +85,14 @@ async fn a_decline_is_stored_and_replayed() {
 #[tokio::test(start_paused = true)]
 async fn windows_replay_then_tombstone_then_free() {
     let (store, provider) = (SharedStore::new(), Provider::default());
-    let engine = engine(&store, &provider).await;
+    let engine = engine_with(&store, &provider, short_windows()).await;
     let first = answer(&charge(&engine, "k", 1250).await);
-    seconds(86_300).await;
+    seconds(590).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).1, first.1);
-    seconds(2_000).await;
+    seconds(20).await;
     assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Expired { .. }));
     assert_eq!(charge(&engine, "k", 7).await, Submitted::Mismatch);
-    seconds(86_400).await;
+    seconds(600).await;
     let anew = answer(&charge(&engine, "k", 7).await);
     assert_eq!((anew.0, anew.2, provider.effects()), (201, false, 2));
     assert_ne!(anew.1, first.1);

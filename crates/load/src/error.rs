@@ -45,8 +45,8 @@ pub enum LoadError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The first charge was refused in a way that every further one would be.
-    #[error("the first charge was refused with status {status}: {body}; check the URL and the API key")]
+    /// The first request was refused in a way that every further one would be.
+    #[error("the first request was refused with status {status}: {body}; check the URL and the API key")]
     Refused {
         /// HTTP status.
         status: u16,
@@ -56,7 +56,7 @@ pub enum LoadError {
     /// The server's bytes are not an answer this client reads.
     #[error("cannot read the server's answer: {0}")]
     Malformed(#[from] Malformed),
-    /// A charge that should be new was answered as a replay.
+    /// A request that should be new was answered as a replay.
     #[error(
         "the key {key} was used before this run; choose another key prefix, or the figures count replays"
     )]
@@ -64,8 +64,8 @@ pub enum LoadError {
         /// The idempotency key.
         key: String,
     },
-    /// Replays were asked for and no charge succeeded that could be replayed.
-    #[error("no charge succeeded that could be replayed (last status {status}); look at the server's log")]
+    /// Replays were asked for and no request succeeded that could be replayed.
+    #[error("no request succeeded that could be replayed (last status {status}); look at the server's log")]
     NothingToReplay {
         /// Status of the last attempt.
         status: u16,

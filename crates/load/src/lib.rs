@@ -1,6 +1,6 @@
-//! Closed-loop load on the charge route, and the raw limits of the machine it is compared with.
+//! Closed-loop load on the routes for charges and transfers, and the raw limits of the machine it is compared with.
 //!
-//! Owns the load generator ([`charge::run`]), what it reports ([`Report`]), and the three yardsticks of
+//! Owns the load generator ([`charge::run`], [`transfer::run`]), what it reports ([`Report`]), and the three yardsticks of
 //! [`limits`]: an echo server, a bare proxy, and an append + fsync loop. The generator shares the machine with
 //! the server under test, so it is built to cost little: its own small HTTP/1.1 client, one prepared request
 //! per connection, no allocation per request. It runs cheapest on a current-thread tokio runtime.
@@ -12,15 +12,19 @@
 
 pub mod charge;
 mod client;
+mod closed_loop;
 mod error;
 pub mod histogram;
 pub mod limits;
 pub mod plan;
 mod report;
+mod request;
 pub mod target;
+pub mod transfer;
 
 pub use client::Malformed;
 pub use error::LoadError;
 pub use plan::Plan;
 pub use report::{Progress, Report};
 pub use target::Target;
+pub use transfer::Transfers;

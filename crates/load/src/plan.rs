@@ -9,7 +9,7 @@ use crate::LoadError;
 pub const CONNECTIONS_MAX: usize = 4096;
 /// A day: longer runs are soak tests with tools of their own.
 const DURATION_MAX: Duration = Duration::from_hours(24);
-/// Leaves room for the connection and the charge number below the 255 bytes of an idempotency key.
+/// Leaves room for the numbers of the connection and the request below the 255 bytes of an idempotency key.
 const KEY_PREFIX_BYTES_MAX: usize = 64;
 /// Far above any API key, far below what a server accepts as a header.
 const HEADER_VALUE_BYTES_MAX: usize = 512;
@@ -32,7 +32,7 @@ pub struct Plan {
     pub replay_percent: u8,
     /// Time under load that is not measured.
     pub warmup: Duration,
-    /// Begins every idempotency key. Must differ from run to run, or charges turn into replays.
+    /// Begins every idempotency key. Must differ from run to run, or requests turn into replays.
     pub key_prefix: String,
 }
 

@@ -10,7 +10,8 @@ use crate::LoadError;
 use crate::histogram::Histogram;
 
 /// The figures of one run. Every request started after the warm-up is in exactly one of `ok`,
-/// `errors_by_status`, `transport_errors` and `differing_replays`; latencies are those of the `ok` ones.
+/// `errors_by_status`, `transport_errors` and `differing_replays`; latencies are those of the `ok` ones. A request
+/// for many transfers counts as so many requests, each `ok` or not by itself, with one latency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Connections used.
@@ -21,7 +22,7 @@ pub struct Report {
     pub ok: u64,
     /// How many of the `ok` ones were replays.
     pub ok_replays: u64,
-    /// Refused, by status.
+    /// Refused, by the status of the answer.
     pub errors_by_status: BTreeMap<u16, u64>,
     /// Connections refused, cut or silent.
     pub transport_errors: u64,
@@ -61,7 +62,11 @@ pub struct Progress {
 /// How one request ended.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Charged,
+    /// Executed now: so much of what it asked for.
+    New {
+        count: u64,
+        status: u16,
+    },
     Replayed,
     Refused(u16),
     Lost(std::io::Error),
@@ -69,9 +74,11 @@ pub(crate) enum Outcome {
 }
 
 /// The counts of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tally {
-    charged: u64,
+    /// What one request counts as.
+    per_request: u64,
+    new: u64,
     replayed: u64,
     refused: BTreeMap<u16, u64>,
     lost: u64,
@@ -81,32 +88,62 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn count(&mut self, outcome: &Outcome, latency: Duration) {
+    pub(crate) fn new(per_request: u64) -> Self {
+        Self {
+            per_request,
+            new: 0,
+            replayed: 0,
+            refused: BTreeMap::new(),
+            lost: 0,
+            first_lost: None,
+            differing: 0,
+            latencies: Histogram::default(),
+        }
+    }
+
+    /// How much of a request was done as it should be.
+    pub(crate) fn done(&self, outcome: &Outcome) -> u64 {
         match outcome {
-            Outcome::Charged => {
-                self.charged += 1;
-                self.latencies.record(latency);
+            Outcome::New { count, .. } => *count.min(&self.per_request),
+            Outcome::Replayed => self.per_request,
+            Outcome::Refused(_) | Outcome::Lost(_) | Outcome::Differs => 0,
+        }
+    }
+
+    pub(crate) fn count(&mut self, outcome: &Outcome, latency: Duration) {
+        let done = self.done(outcome);
+        if done > 0 {
+            self.latencies.record(latency);
+        }
+        let rest = self.per_request - done;
+        match outcome {
+            Outcome::New { status, .. } => {
+                self.new += done;
+                self.refuse(*status, rest);
             }
-            Outcome::Replayed => {
-                self.replayed += 1;
-                self.latencies.record(latency);
-            }
-            Outcome::Refused(status) => *self.refused.entry(*status).or_default() += 1,
+            Outcome::Replayed => self.replayed += done,
+            Outcome::Refused(status) => self.refuse(*status, rest),
             Outcome::Lost(error) => {
-                self.lost += 1;
+                self.lost += rest;
                 self.first_lost.get_or_insert_with(|| error.to_string());
             }
-            Outcome::Differs => self.differing += 1,
+            Outcome::Differs => self.differing += rest,
+        }
+    }
+
+    fn refuse(&mut self, status: u16, count: u64) {
+        if count > 0 {
+            *self.refused.entry(status).or_default() += count;
         }
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
-        self.charged += other.charged;
+        self.new += other.new;
         self.replayed += other.replayed;
         self.lost += other.lost;
         self.differing += other.differing;
         for (status, count) in other.refused {
-            *self.refused.entry(status).or_default() += count;
+            self.refuse(status, count);
         }
         if self.first_lost.is_none() {
             self.first_lost = other.first_lost;
@@ -115,7 +152,7 @@ impl Tally {
     }
 
     pub(crate) fn ok(&self) -> u64 {
-        self.charged + self.replayed
+        self.new + self.replayed
     }
 
     pub(crate) fn failed(&self) -> u64 {
@@ -170,15 +207,15 @@ mod tests {
 
     #[test]
     fn every_request_is_in_one_figure() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(1);
+        let new = || Outcome::New { count: 1, status: 201 };
         let lost = || Outcome::Lost(std::io::ErrorKind::ConnectionReset.into());
-        for outcome in [Outcome::Charged, Outcome::Replayed, Outcome::Refused(503), lost(), Outcome::Differs]
-        {
+        for outcome in [new(), Outcome::Replayed, Outcome::Refused(503), lost(), Outcome::Differs] {
             tally.count(&outcome, Duration::from_micros(100));
         }
-        let mut other = Tally::default();
+        let mut other = Tally::new(1);
         other.count(&Outcome::Refused(503), Duration::ZERO);
-        other.count(&Outcome::Charged, Duration::from_micros(300));
+        other.count(&new(), Duration::from_micros(300));
         tally.merge(other);
         let report = tally.report(2, Duration::from_millis(1500)).unwrap();
         assert_eq!((report.requests, report.ok, report.ok_replays), (7, 3, 1));
@@ -192,8 +229,21 @@ mod tests {
     }
 
     #[test]
+    fn many_in_one_request_are_counted_one_by_one() {
+        let mut tally = Tally::new(10);
+        tally.count(&Outcome::New { count: 7, status: 200 }, Duration::from_micros(100));
+        tally.count(&Outcome::New { count: 10, status: 200 }, Duration::from_micros(200));
+        tally.count(&Outcome::Refused(400), Duration::from_micros(900));
+        tally.count(&Outcome::Lost(std::io::ErrorKind::ConnectionReset.into()), Duration::from_micros(900));
+        let report = tally.report(1, Duration::from_secs(1)).unwrap();
+        assert_eq!((report.requests, report.ok, report.transport_errors), (40, 17, 10));
+        assert_eq!(report.errors_by_status, BTreeMap::from([(200, 3), (400, 10)]));
+        assert_eq!(report.max_us, 200, "an answer that did nothing has no latency");
+    }
+
+    #[test]
     fn nothing_succeeded_is_an_error_that_tells_what_happened() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(1);
         tally.count(&Outcome::Refused(429), Duration::ZERO);
         let message = tally.report(1, Duration::from_secs(1)).unwrap_err().to_string();
         assert!(message.contains("none of 1 requests") && message.contains("1 with status 429"), "{message}");

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Only another program can hold the write lock, and only for a moment, or it is an operator who forgot it.
 const BUSY: Duration = Duration::from_secs(2);
 /// More statements than there are.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 128;
 /// What the log is cut back to if it ever grew beyond its bound.
 const LOG_KEPT_BYTES: u32 = 64 << 20;
 /// Pages the writer keeps in memory, in KiB: the upper levels and the right edges of every tree. More costs more

@@ -1,5 +1,6 @@
 //! Opens a store: directory, lock, file, format, clock, threads, in this order. Nothing here looks at more than a
-//! handful of pages, so opening takes as long with a million charges as with none.
+//! handful of pages, so opening takes as long with a million charges as with none; only a file of an older format is
+//! read through, once.
 
 use crate::checkpoint::{self, Wal};
 use crate::clock::{Anchor, Clock};

@@ -6,11 +6,13 @@ use crate::lock::Lock;
 use crate::readers::Readers;
 use crate::tables;
 use crate::writer::{Health, Queue};
-use counterfoil_core::types::id::SetId;
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, Position, ReadError, Receipt, Row, RowKey, Scan, Store, Tally,
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
+    Scan, Store, Tally, Upto,
 };
 use rusqlite::config::DbConfig;
 use std::fs::File;
@@ -92,6 +94,19 @@ impl Store for EmbeddedStore {
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
         self.readers.with(|db| tables::commits::after(db, after, tables::bound(limit)))
+    }
+
+    async fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.readers.with(|db| tables::entries::page(db, account, page, tables::bound(limit)))
+    }
+
+    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+        self.readers.with(|db| tables::entries::fold(db, account, after, upto))
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {

@@ -6,7 +6,11 @@ mod support;
 
 use counterfoil_core::types::id::{SetId, TenantId};
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{CommitError, Due, Position, Row, RowKey, Scan, Store};
+use counterfoil_store::conformance::fixtures::ledger::{
+    FLOOR, account, account_id, cursor, definition, hold, moving, name, posted, reversal, snapshot, transfer,
+};
+use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::{ChangeSet, CommitError, Due, EntryPage, Position, Row, RowKey, Scan, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, OpenError, Options};
 use std::fs;
 use std::path::Path;
@@ -24,8 +28,24 @@ async fn filled(dir: &Path) -> (Vec<u8>, Vec<Work>) {
         store.commit(work.opening(number)).await.unwrap();
         all.push(work);
     }
+    store.commit(ledger().into_iter().fold(set(121), ChangeSet::insert)).await.unwrap();
+    store.commit(set(122).shift(moving(1, FLOOR, posted(5)))).await.unwrap();
     drop(store);
     (fs::read(dir.join("counterfoil.db")).unwrap(), all)
+}
+
+/// A row of the ledger of every kind.
+fn ledger() -> [Row; 8] {
+    [
+        account(1).into(),
+        name(1).into(),
+        definition("POINTS").into(),
+        transfer(1, 1, 2, 5).into(),
+        reversal(1).into(),
+        hold(1).into(),
+        snapshot(1, 1).into(),
+        cursor(1).into(),
+    ]
 }
 
 fn try_open(dir: &Path, bytes: &[u8]) -> Result<EmbeddedStore, OpenError> {
@@ -61,18 +81,14 @@ async fn a_lost_page_is_an_error_and_never_a_wrong_row() {
             continue;
         };
         let mut hurt = everything_else(&store).await;
-        for work in &all {
-            let rows: [Row; 4] = [
-                work.claim.clone().into(),
-                work.charge.clone().into(),
-                work.outbox.clone().into(),
-                work.audit.clone().into(),
-            ];
-            for row in rows {
-                match store.read(vec![row.key()]).await {
-                    Ok(found) => assert_eq!(found, [Some(row)], "page {page}"),
-                    Err(_) => hurt = true,
-                }
+        let charges = all.iter().flat_map(|work| -> [Row; 4] {
+            let work = work.clone();
+            [work.claim.into(), work.charge.into(), work.outbox.into(), work.audit.into()]
+        });
+        for row in charges.chain(ledger()) {
+            match store.read(vec![row.key()]).await {
+                Ok(found) => assert_eq!(found, [Some(row)], "page {page}"),
+                Err(_) => hurt = true,
             }
         }
         let answer = store.commit(one_charge(&store, 1_000)).await;
@@ -89,16 +105,24 @@ async fn a_lost_page_is_an_error_and_never_a_wrong_row() {
 /// Whether any of the wider reads fails.
 async fn everything_else(store: &EmbeddedStore) -> bool {
     let mut hurt = store.feed(Position(0), 1_000).await.is_err() || store.tally(Time::MAX).await.is_err();
-    for what in [Due::Outbox, Due::Claims] {
+    for what in [Due::Outbox, Due::Claims, Due::Holds] {
         hurt |= store.due(what, Time::MAX, 1_000).await.is_err();
     }
     for tenant in (1..=4).map(TenantId::from_i64) {
-        hurt |= store.scan(Scan::ChargesOf { tenant, before: None, limit: 1_000 }).await.is_err();
+        for scan in [
+            Scan::ChargesOf { tenant, before: None, limit: 1_000 },
+            Scan::AccountsOf { tenant, before: None, limit: 1_000 },
+            Scan::TransactionsOf { tenant, before: None, limit: 1_000 },
+        ] {
+            hurt |= store.scan(scan).await.is_err();
+        }
     }
-    for scan in [Scan::Tenants, Scan::ApiKeys, Scan::Slots] {
+    hurt |= store.entries(account_id(1), EntryPage::Before(None), 1_000).await.is_err();
+    hurt |= store.fold(account_id(1), Position(0), Upto::Now).await.is_err();
+    for scan in [Scan::Tenants, Scan::ApiKeys, Scan::Slots, Scan::Balances { after: None, limit: 9 }] {
         hurt |= store.scan(scan).await.is_err();
     }
-    for set in (1..=120).map(SetId::from_i64) {
+    for set in (1..=122).map(SetId::from_i64) {
         hurt |= store.committed(set).await.is_err();
     }
     hurt

@@ -6,7 +6,9 @@ mod support;
 
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
-use counterfoil_store::{ChangeSet, CommitError, Position, Reason, Store};
+use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted, transfer};
+use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Reason, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
 use std::sync::{Arc, Mutex};
 use support::rows::work;
@@ -212,4 +214,141 @@ async fn a_row_another_program_wrote_is_seen_by_the_next_group() {
     let answer = store.commit(work.settling(2, store.now(), bytes::Bytes::new())).await;
     let Err(CommitError::Refused(refusal)) = answer else { panic!("{answer:?}") };
     assert_eq!((refusal.change, refusal.reason), (2, Reason::Stale));
+}
+
+/// What account 1 is said to have, and how often it was moved.
+async fn told(store: &EmbeddedStore) -> Option<(i64, u64)> {
+    match store.read(vec![RowKey::Balance(account_id(1), 0)]).await.unwrap().remove(0) {
+        Some(Row::Balance(balance)) => Some((balance.posted, balance.revision)),
+        _ => None,
+    }
+}
+
+/// A set that moves account 1 and enters the transfer from it.
+fn moved(number: i64, amount: i64) -> ChangeSet {
+    set(number).insert(transfer(number, 1, 2, amount.abs().max(1))).shift(moving(1, FLOOR, posted(amount)))
+}
+
+#[tokio::test]
+async fn moves_of_one_group_see_each_other_and_a_refused_one_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (gate, hook) = gate();
+    let store = open_with_fault(dir.path(), hook);
+    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(moved(100, 50)))];
+    enqueue(&mut commits).await;
+    gate.reached.recv().unwrap();
+    // All of these wait while the writer is at its first group, so they make the second.
+    for (number, amount) in (101..).zip([-30, -30, 15, -30, 5, -11]) {
+        commits.push(Box::pin(store.commit(moved(number, amount))));
+    }
+    enqueue(&mut commits[1..]).await;
+    gate.go_on.send(()).unwrap();
+    let mut found = Vec::new();
+    for commit in commits {
+        found.push(match commit.await {
+            Ok(_) => None,
+            Err(CommitError::Refused(refusal)) => {
+                assert_eq!((refusal.change, refusal.reason), (1, Reason::Insufficient));
+                Some(refusal.found.map(|row| row.revision()))
+            }
+            Err(other) => panic!("{other:?}"),
+        });
+    }
+    // 50, 20, refused at 20, 35, 5, 10, refused at 10.
+    assert_eq!(found, [None, None, Some(Some(2)), None, None, None, Some(Some(5))]);
+    assert_eq!(told(&store).await, Some((10, 5)));
+    let entered = store.entries(account_id(1), EntryPage::After(Position(0)), 99).await.unwrap();
+    let entered: Vec<i64> = entered.iter().map(|entry| entry.transaction.to_i64()).collect();
+    assert_eq!(entered, [100, 101, 103, 104, 105]);
+    drop(store);
+    assert_eq!(told(&open(dir.path())).await, Some((10, 5)), "as the last set left it");
+}
+
+#[tokio::test]
+async fn what_a_failed_group_moved_is_not_moved() {
+    let dir = tempfile::tempdir().unwrap();
+    let full = Some(Fault::DiskFull);
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [None, full, full]));
+    store.commit(moved(1, 50)).await.unwrap();
+    for number in [2, 3] {
+        let doubt = Err(CommitError::InDoubt(SetId::from_i64(number)));
+        assert_eq!(store.commit(moved(number, -40)).await, doubt);
+        assert_eq!(told(&store).await, Some((50, 1)));
+    }
+    store.commit(moved(4, -40)).await.unwrap();
+    assert_eq!(told(&store).await, Some((10, 2)));
+}
+
+#[tokio::test]
+async fn a_move_in_a_set_the_tables_refuse_is_undone_and_its_neighbours_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let (gate, hook) = gate();
+    let store = open_with_fault(dir.path(), hook);
+    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(moved(100, 50)))];
+    enqueue(&mut commits).await;
+    gate.reached.recv().unwrap();
+    commits.push(Box::pin(store.commit(moved(101, 5))));
+    // The transaction of another set: its table finds out, and then the judge.
+    commits.push(Box::pin(
+        store.commit(set(102).shift(moving(1, FLOOR, posted(7))).insert(transfer(100, 2, 1, 9))),
+    ));
+    commits.push(Box::pin(store.commit(moved(103, -55))));
+    enqueue(&mut commits[1..]).await;
+    gate.go_on.send(()).unwrap();
+    let mut answers = Vec::new();
+    for commit in commits {
+        answers.push(commit.await);
+    }
+    let Err(CommitError::Refused(refusal)) = answers.remove(2) else { panic!("{answers:?}") };
+    assert_eq!((refusal.change, refusal.reason), (1, Reason::Present));
+    assert_eq!(refusal.found, Some(transfer(100, 1, 2, 50).into()));
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(told(&store).await, Some((0, 3)));
+}
+
+#[tokio::test]
+async fn a_balance_another_program_wrote_is_the_one_that_moves() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.commit(moved(1, 50)).await.unwrap();
+    let taken = "UPDATE balances SET posted = 20, revision = revision + 1";
+    assert_eq!(support::raw(dir.path()).execute(taken, []).unwrap(), 1);
+    let answer = store.commit(moved(2, -30)).await;
+    assert!(matches!(answer, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Insufficient));
+    store.commit(moved(3, -20)).await.unwrap();
+    assert_eq!(told(&store).await, Some((0, 3)));
+}
+
+#[tokio::test]
+async fn bulk_sets_make_groups_of_a_bounded_size_and_hot_balances_stay_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let (gate, hook) = gate();
+    let sizes = Arc::new(Mutex::new(Vec::new()));
+    let told_of = Arc::clone(&sizes);
+    let options = Options {
+        fault: Some(hook),
+        observe: Some(Arc::new(move |sets, _| told_of.lock().unwrap().push(sets))),
+        ..Options::default()
+    };
+    let store = EmbeddedStore::open(dir.path(), options).unwrap();
+    let bulk = |number: i64| {
+        let first = number * 1_000;
+        let transfers = (first + 1..first + 99).map(|id| transfer(id, 1, 2, 1));
+        transfers.fold(set(first).shift(moving(1, FLOOR, posted(98))), ChangeSet::insert)
+    };
+    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(bulk(1)))];
+    enqueue(&mut commits).await;
+    gate.reached.recv().unwrap();
+    // More rows than the writer remembers.
+    commits.extend((2..=200).map(|number| -> Commit { Box::pin(store.commit(bulk(number))) }));
+    enqueue(&mut commits[1..]).await;
+    gate.go_on.send(()).unwrap();
+    for commit in commits {
+        commit.await.unwrap();
+    }
+    // 42 sets of 99 changes are the first to pass 4,096.
+    assert_eq!(*sizes.lock().unwrap(), [1, 42, 42, 42, 42, 31]);
+    assert_eq!(told(&store).await, Some((200 * 98, 200)));
+    let folded = store.fold(account_id(1), Position(0), Upto::Now).await.unwrap();
+    assert_eq!((folded.totals.debits, folded.totals.entries), (200 * 98, 200 * 98));
 }

@@ -13,7 +13,7 @@ use counterfoil_store_embedded::{EmbeddedStore, FORMAT, OpenError, Options};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use support::rows::work;
+use support::rows::{Work, work};
 use support::{charge_is_there, claim_of, one_charge, open, raw};
 
 fn refused(dir: &Path) -> OpenError {
@@ -157,12 +157,20 @@ async fn a_file_of_format_1_is_opened_and_goes_on() {
     let keys = vec![RowKey::Outbox(ChargeId::from_i64(1)), RowKey::Outbox(ChargeId::from_i64(2))];
     assert_eq!(store.read(keys).await.unwrap(), [None, Some(Row::Outbox(second.outbox.clone()))]);
     let feed = store.feed(Position(0), 10).await.unwrap();
-    assert_eq!(feed.iter().map(|entry| entry.set).collect::<Vec<_>>(), [1, 2, 3, 4].map(SetId::from_i64));
+    let sets: Vec<SetId> = feed.iter().map(|entry| entry.set).take(4).collect();
+    assert_eq!(sets, [1, 2, 3, 4].map(SetId::from_i64));
     assert_eq!(feed[1].touched.len(), 5);
     let tenant = TenantName::parse("acme").unwrap();
     let keys = vec![RowKey::Tenant(tenant), RowKey::ApiKey(Digest::from_bytes([0xcc; 32])), RowKey::Slot(5)];
     assert!(store.read(keys).await.unwrap().iter().all(Option::is_some));
     assert!(store.now() >= at);
+    // The ledger came with format 2, and with it the account the charge credits.
+    let Some(Row::Charge(charge)) =
+        store.read(vec![RowKey::Charge(second.charge.id)]).await.unwrap().remove(0)
+    else {
+        panic!("the charge is gone")
+    };
+    let second = Work { charge, ..second };
     store.commit(second.settling(5, store.now(), bytes::Bytes::new())).await.unwrap();
     drop(store);
     let version: u32 = raw(dir.path()).query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
@@ -175,8 +183,17 @@ fn a_released_format_is_never_edited() {
         let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
         db.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
     };
-    let (fresh, golden) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let made_by = |sql: &str| {
+        let db = rusqlite::Connection::open_in_memory().unwrap();
+        db.execute_batch(sql).unwrap();
+        schema(&db)
+    };
+    assert_eq!(made_by(include_str!("../src/schema/v1.sql")), made_by(GOLDEN));
+    let (fresh, old) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     drop(open(fresh.path()));
-    raw(golden.path()).execute_batch(GOLDEN).unwrap();
-    assert_eq!(schema(&raw(fresh.path())), schema(&raw(golden.path())));
+    raw(old.path()).execute_batch(GOLDEN).unwrap();
+    drop(open(old.path()));
+    let now = schema(&raw(fresh.path()));
+    assert_eq!(now, schema(&raw(old.path())), "an old file becomes what a fresh one is");
+    assert_eq!(now, made_by(include_str!("golden/v2.sql")));
 }

@@ -1,12 +1,19 @@
-//! `kill -9`: what was acknowledged is there afterwards.
+//! `kill -9`: what was acknowledged is there afterwards, and balances are what the journal adds up to.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
 mod support;
 
 use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::ledger::account::Side;
+use counterfoil_core::ledger::balance::Guarded;
+use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::types::id::ChargeId;
-use counterfoil_store::{Row, RowKey, Store};
+use counterfoil_store::conformance::fixtures::ledger::{
+    account_id, moving, posted, transaction_id, transfer,
+};
+use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::{ChangeSet, Position, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::EmbeddedStore;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +26,26 @@ use tokio::task::JoinSet;
 
 const VICTIM: &str = "COUNTERFOIL_TEST_VICTIM";
 const PRODUCERS: usize = 16;
+/// Accounts money moves between; their balances are written by most groups.
+const ACCOUNTS: i64 = 8;
+const UNBOUNDED: Guarded = Guarded { floor: false, cap: false };
+
+/// What a victim says it was told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Opened,
+    Settled,
+    Moved,
+}
+
+impl Said {
+    const ALL: [(Said, &str); 3] =
+        [(Said::Opened, "opened"), (Said::Settled, "settled"), (Said::Moved, "moved")];
+
+    fn parse(word: &str) -> Option<Said> {
+        Said::ALL.into_iter().find(|(_, name)| *name == word).map(|(said, _)| said)
+    }
+}
 
 /// The test starts itself again as the process that is killed.
 #[test]
@@ -50,7 +77,7 @@ fn a_killed_store_can_be_read_before_it_is_opened() {
 }
 
 /// Lets a victim commit until it has acknowledged so many, kills it, and returns all that it acknowledged.
-fn kill_after(dir: &Path, acknowledgements: usize) -> Vec<(i64, bool)> {
+fn kill_after(dir: &Path, acknowledgements: usize) -> Vec<(i64, Said)> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["acknowledged_commits_survive_kill_9", "--exact", "--nocapture"])
         .env(VICTIM, dir)
@@ -64,8 +91,8 @@ fn kill_after(dir: &Path, acknowledgements: usize) -> Vec<(i64, bool)> {
     // What the victim had said before it died is still in the pipe: read to the end.
     while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
         let mut words = line.split_whitespace();
-        if let (Some(kind @ ("opened" | "settled")), Some(number)) = (words.next(), words.next()) {
-            acknowledged.push((number.parse().unwrap(), kind == "settled"));
+        if let (Some(said), Some(number)) = (words.next().and_then(Said::parse), words.next()) {
+            acknowledged.push((number.parse().unwrap(), said));
         }
         if acknowledged.len() >= acknowledgements && !killed {
             victim.kill().unwrap();
@@ -78,19 +105,46 @@ fn kill_after(dir: &Path, acknowledgements: usize) -> Vec<(i64, bool)> {
     acknowledged
 }
 
-async fn check(store: &EmbeddedStore, acknowledged: &[(i64, bool)]) {
-    for (number, settled) in acknowledged {
+async fn check(store: &EmbeddedStore, acknowledged: &[(i64, Said)]) {
+    for (number, said) in acknowledged {
+        let there = store.read(vec![RowKey::Transaction(transaction_id(*number))]).await.unwrap().remove(0);
+        if let Some(Row::Transaction(transaction)) = &there {
+            assert_eq!(transaction.legs, movement(*number).0.legs);
+        }
+        assert!(there.is_some() || *said != Said::Moved, "transaction {number} is gone");
         let id = ChargeId::from_i64(*number);
         let rows = store.read(vec![RowKey::Charge(id), RowKey::Outbox(id)]).await.unwrap();
         let [Some(Row::Charge(charge)), outbox] = rows.as_slice() else { panic!("charge {number} is gone") };
         let claim =
             claim_of(store, work(*number, charge.created_at).claim.id).await.expect("the claim is there");
         let done = matches!(claim.state, State::Completed(_));
-        assert!(done || !settled, "charge {number} was settled");
+        assert!(done || *said == Said::Opened, "charge {number} was settled");
         // Whether the second set was written or not, all of it was or nothing.
         assert_eq!(outbox.is_none(), done, "charge {number}");
         assert_eq!(charge.revision, claim.revision, "charge {number}");
     }
+    let mut all = 0;
+    for account in (1..=ACCOUNTS).map(account_id) {
+        let rows = store.read(vec![RowKey::Balance(account, 0)]).await.unwrap();
+        let [Some(Row::Balance(balance))] = rows.as_slice() else { panic!("{rows:?}") };
+        let totals = store.fold(account, Position::START, Upto::Now).await.unwrap().totals;
+        assert_eq!(i128::from(balance.posted), totals.seen_from(Side::Credit).posted, "{account:?}");
+        assert_eq!(balance.revision, totals.entries, "each transaction moved it once");
+        all += balance.posted;
+    }
+    assert_eq!(all, 0, "money is neither made nor lost");
+}
+
+/// A transfer that follows from its number, and the set that commits it.
+fn movement(number: i64) -> (Transaction, ChangeSet) {
+    let (from, to) = (1 + number / 4 % ACCOUNTS, 1 + (number / 4 + 3) % ACCOUNTS);
+    let amount = 1 + number % 7;
+    let transaction = transfer(number, from, to, amount);
+    let set = set(number + 3)
+        .insert(transaction.clone())
+        .shift(moving(from, UNBOUNDED, posted(-amount)))
+        .shift(moving(to, UNBOUNDED, posted(amount)));
+    (transaction, set)
 }
 
 fn commit_until_killed(dir: &Path) -> ! {
@@ -115,6 +169,8 @@ async fn produce(store: Arc<EmbeddedStore>, next: Arc<AtomicI64>) {
         let body = bytes::Bytes::from(vec![b'x'; 700]);
         store.commit(work.settling(number + 2, store.now(), body)).await.unwrap();
         say("settled", number);
+        store.commit(movement(number).1).await.unwrap();
+        say("moved", number);
     }
 }
 

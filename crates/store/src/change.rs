@@ -1,7 +1,8 @@
 //! A change of state as a value: what is to be written, and what must be true for it.
 
 use crate::row::{Row, RowKey};
-use counterfoil_core::types::id::SetId;
+use counterfoil_core::ledger::balance::{Delta, Guarded};
+use counterfoil_core::types::id::{AccountId, SetId};
 use std::sync::Arc;
 
 /// One write with its precondition. Rows are shared, not copied: a set may be offered more than once, and a store may
@@ -24,6 +25,21 @@ pub enum Change {
         /// The revision that is removed.
         expect: u64,
     },
+    /// The balance moves by a delta and must stay within its bounds. A shard that was never written starts empty.
+    Move(Move),
+}
+
+/// A guarded change of a balance: never an image of one, so two of them do not stand in each other's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Whose balance.
+    pub account: AccountId,
+    /// Which shard of it.
+    pub shard: u8,
+    /// Which bounds the account has.
+    pub guarded: Guarded,
+    /// By how much.
+    pub delta: Delta,
 }
 
 impl Change {
@@ -32,6 +48,7 @@ impl Change {
         match self {
             Change::Insert(row) | Change::Replace { row, .. } => row.key(),
             Change::Remove { key, .. } => key.clone(),
+            Change::Move(motion) => RowKey::Balance(motion.account, motion.shard),
         }
     }
 }
@@ -64,6 +81,18 @@ impl ChangeSet {
     /// Adds a removal.
     pub fn remove(mut self, key: RowKey, expect: u64) -> ChangeSet {
         self.changes.push(Change::Remove { key, expect });
+        self
+    }
+
+    /// Adds a change.
+    pub fn with(mut self, change: Change) -> ChangeSet {
+        self.changes.push(change);
+        self
+    }
+
+    /// Adds a guarded change of a balance.
+    pub fn shift(mut self, motion: Move) -> ChangeSet {
+        self.changes.push(Change::Move(motion));
         self
     }
 

@@ -3,9 +3,10 @@
 //! It is pure. The in-memory, embedded and PostgreSQL stores call it under their own lock, so their meaning
 //! cannot drift; a store that expresses preconditions natively is held to it by the conformance suite.
 
-use crate::change::{Change, ChangeSet};
+use crate::change::{Change, ChangeSet, Move};
 use crate::port::{Reason, Refusal};
 use crate::row::{Row, RowKey};
+use counterfoil_core::ledger::balance::{Balance, Unfit};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,10 +40,30 @@ impl Image {
             let row = match change {
                 Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
                 Change::Remove { .. } => None,
+                // It was judged a moment ago against the same row.
+                Change::Move(motion) => {
+                    self.after(motion).ok().map(|balance| Arc::new(Row::Balance(balance)))
+                }
             };
             self.rows.insert(change.key(), row);
         }
         Ok(())
+    }
+
+    /// The balance after `motion`, as the next set will find it.
+    fn after(&self, motion: &Move) -> Result<Balance, Unfit> {
+        let key = RowKey::Balance(motion.account, motion.shard);
+        let found = match self.get(&key) {
+            Some(Row::Balance(balance)) => *balance,
+            Some(_) | None => Balance::empty(motion.account, motion.shard, motion.guarded),
+        };
+        found.moved(motion.delta)
+    }
+
+    /// Forgets all rows but those `keep` names, and tells how many are left.
+    pub fn keep(&mut self, keep: impl Fn(&RowKey) -> bool) -> usize {
+        self.rows.retain(|key, _| keep(key));
+        self.rows.len()
     }
 
     /// Forgets everything; the memory is kept for the next group.
@@ -59,7 +80,15 @@ pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<Refusal>> {
     }
     for (index, change) in changes.iter().enumerate() {
         let found = image.get(&change.key());
-        if let Some(reason) = refuse(change, found) {
+        let reason = match change {
+            Change::Move(motion) => image.after(motion).err().map(|unfit| match unfit {
+                Unfit::Insufficient => Reason::Insufficient,
+                Unfit::CapExceeded => Reason::CapExceeded,
+                Unfit::NotHeld => Reason::NotHeld,
+            }),
+            Change::Insert(_) | Change::Replace { .. } | Change::Remove { .. } => refuse(change, found),
+        };
+        if let Some(reason) = reason {
             return Err(Box::new(Refusal { change: index, reason, found: found.cloned() }));
         }
     }
@@ -76,7 +105,9 @@ fn malformed(changes: &[Change]) -> Option<usize> {
 
 fn refuse(change: &Change, found: Option<&Row>) -> Option<Reason> {
     match (change, found) {
-        (Change::Insert(_), None) => None,
+        // Money enters a balance only by moving.
+        (Change::Insert(row), None) => (!row.may_begin()).then_some(Reason::IllegalMove),
+        (Change::Move(_), _) => None,
         (Change::Insert(_), Some(_)) => Some(Reason::Present),
         (Change::Replace { .. } | Change::Remove { .. }, None) => Some(Reason::Absent),
         (Change::Replace { expect, .. } | Change::Remove { expect, .. }, Some(row))

@@ -13,8 +13,9 @@ pub mod memory;
 pub mod port;
 pub mod row;
 
-pub use change::{Change, ChangeSet};
+pub use change::{Change, ChangeSet, Move};
 pub use port::{
-    CommitError, Committed, Due, Position, ReadError, Reason, Receipt, Refusal, Scan, Store, Tally,
+    CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Reason, Receipt, Refusal, Scan,
+    Store, Tally, Upto,
 };
 pub use row::{Row, RowKey};

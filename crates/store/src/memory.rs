@@ -3,9 +3,12 @@
 
 use crate::change::{Change, ChangeSet};
 use crate::judge::Image;
-use crate::port::{CommitError, Committed, Due, Position, ReadError, Receipt, Scan, Store, Tally};
+use crate::port::{
+    CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Scan, Store, Tally, Upto,
+};
 use crate::row::{Row, RowKey};
-use counterfoil_core::types::id::SetId;
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
@@ -25,6 +28,8 @@ pub struct MemoryStore {
 struct Shared {
     rows: BTreeMap<RowKey, Row>,
     log: Vec<Committed>,
+    /// Entries in the order of their commits.
+    journal: Vec<Entry>,
     sets: HashMap<SetId, Receipt>,
     faults: VecDeque<Fault>,
     down: bool,
@@ -87,16 +92,15 @@ impl Shared {
             image.bring(key, row);
         }
         image.admit(set).map_err(CommitError::Refused)?;
-        for change in set.changes() {
-            match change {
-                Change::Insert(row) | Change::Replace { row, .. } => {
-                    self.rows.insert(row.key(), Row::clone(row))
-                }
-                Change::Remove { key, .. } => self.rows.remove(key),
-            };
-        }
         let position = Position(u64::try_from(self.log.len()).unwrap_or(u64::MAX).saturating_add(1));
         let receipt = Receipt { position, at };
+        for key in set.changes().iter().map(Change::key) {
+            match image.get(&key) {
+                Some(row) => self.rows.insert(key, row.clone()),
+                None => self.rows.remove(&key),
+            };
+        }
+        self.journal.extend(entries(set, receipt));
         let touched = set.changes().iter().map(Change::key).collect();
         self.log.push(Committed { receipt, set: set.id(), touched });
         self.sets.insert(set.id(), receipt);
@@ -127,42 +131,67 @@ impl Store for MemoryStore {
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
         let shared = self.readable()?;
-        let rows = shared.rows.values();
-        Ok(match scan {
-            Scan::ChargesOf { tenant, before, limit } => rows
-                .rev()
-                .filter(|row| matches!(row, Row::Charge(charge) if charge.tenant == tenant && before.is_none_or(|b| charge.id < b)))
-                .take(limit.min(SCAN_MAX))
-                .cloned()
-                .collect(),
-            Scan::Timeline { charge, after, limit } => rows
-                .filter(|row| matches!(row, Row::Audit(r) if r.subject == charge && after.is_none_or(|a| r.id > a)))
-                .take(limit.min(SCAN_MAX))
-                .cloned()
-                .collect(),
-            Scan::Claims { after, limit } => {
-                let mut claims: Vec<Row> = rows
-                    .filter(|row| matches!(row, Row::Claim(c) if after.is_none_or(|a| c.subject > a)))
-                    .cloned()
-                    .collect();
-                claims.sort_by_key(|row| if let Row::Claim(claim) = row { Some(claim.subject) } else { None });
-                claims.truncate(limit.min(SCAN_MAX));
-                claims
+        let mut rows: Vec<&Row> = shared.rows.values().filter(|row| is_in(&scan, row)).collect();
+        let limit = match scan {
+            Scan::Claims { limit, .. } => {
+                rows.sort_by_key(|row| if let Row::Claim(claim) = row { Some(claim.subject) } else { None });
+                limit.min(SCAN_MAX)
             }
-            Scan::Charges { after, limit } => rows
-                .filter(|row| matches!(row, Row::Charge(c) if after.is_none_or(|a| c.id > a)))
-                .take(limit.min(SCAN_MAX))
-                .cloned()
+            Scan::ChargesOf { limit, .. }
+            | Scan::AccountsOf { limit, .. }
+            | Scan::TransactionsOf { limit, .. }
+            | Scan::Snapshots { limit, .. } => {
+                rows.reverse();
+                limit.min(SCAN_MAX)
+            }
+            Scan::Timeline { limit, .. }
+            | Scan::Charges { limit, .. }
+            | Scan::Outbox { limit, .. }
+            | Scan::Accounts { limit, .. }
+            | Scan::Transactions { limit, .. }
+            | Scan::Balances { limit, .. }
+            | Scan::Holds { limit, .. } => limit.min(SCAN_MAX),
+            Scan::AssetsOf { .. } | Scan::Tenants | Scan::ApiKeys | Scan::Slots => usize::MAX,
+        };
+        Ok(rows.into_iter().take(limit).cloned().collect())
+    }
+
+    async fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
+        let shared = self.readable()?;
+        let own = shared.journal.iter().filter(|entry| entry.account == account);
+        let limit = limit.min(SCAN_MAX);
+        Ok(match page {
+            EntryPage::After(position) => {
+                own.filter(|entry| entry.position > position).take(limit).copied().collect()
+            }
+            EntryPage::Before(None) => own.rev().take(limit).copied().collect(),
+            EntryPage::Before(Some(mark)) => own
+                .rev()
+                .skip_while(|entry| (entry.transaction, entry.leg) != mark)
+                .skip(1)
+                .take(limit)
+                .copied()
                 .collect(),
-            Scan::Outbox { after, limit } => rows
-                .filter(|row| matches!(row, Row::Outbox(o) if after.is_none_or(|a| o.charge > a)))
-                .take(limit.min(SCAN_MAX))
-                .cloned()
-                .collect(),
-            Scan::Tenants => rows.filter(|row| matches!(row, Row::Tenant(_))).cloned().collect(),
-            Scan::ApiKeys => rows.filter(|row| matches!(row, Row::ApiKey(_))).cloned().collect(),
-            Scan::Slots => rows.filter(|row| matches!(row, Row::Slot(_))).cloned().collect(),
         })
+    }
+
+    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+        let shared = self.readable()?;
+        let mut folded = Folded::default();
+        for entry in shared.journal.iter().filter(|entry| entry.account == account && entry.position > after)
+        {
+            let receipt = Receipt { position: entry.position, at: entry.at };
+            if upto.includes(receipt) {
+                folded.totals = folded.totals.plus(entry.side, entry.layer, entry.amount);
+                folded.last = Some(receipt);
+            }
+        }
+        Ok(folded)
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
@@ -170,6 +199,7 @@ impl Store for MemoryStore {
         let when = |row: &Row| match (due, row) {
             (Due::Outbox, Row::Outbox(outbox)) if outbox.parked.is_none() => Some(outbox.due_at),
             (Due::Claims, Row::Claim(claim)) => claim.sweep_at(),
+            (Due::Holds, Row::Hold(hold)) => hold.lapses_at(),
             _ => None,
         };
         let mut rows: Vec<(Time, Row)> = shared
@@ -235,5 +265,56 @@ impl Store for MemoryStore {
             tally.lag_ms = tally.lag_ms.max(late.ms());
         }
         Ok(tally)
+    }
+}
+
+/// The entries of a set's transactions: within one commit they stand by transaction and leg.
+fn entries(set: &ChangeSet, receipt: Receipt) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for change in set.changes() {
+        if let Change::Insert(row) = change
+            && let Row::Transaction(transaction) = &**row
+        {
+            entries.extend(transaction.entries(receipt.position, receipt.at));
+        }
+    }
+    entries.sort_unstable_by_key(|entry| (entry.transaction, entry.leg));
+    entries
+}
+
+fn is_in(scan: &Scan, row: &Row) -> bool {
+    match (scan, row) {
+        (Scan::ChargesOf { tenant, before, .. }, Row::Charge(charge)) => {
+            charge.tenant == *tenant && before.is_none_or(|before| charge.id < before)
+        }
+        (Scan::Timeline { subject, after, .. }, Row::Audit(record)) => {
+            record.subject == *subject && after.is_none_or(|after| record.id > after)
+        }
+        (Scan::Claims { after, .. }, Row::Claim(claim)) => after.is_none_or(|after| claim.subject > after),
+        (Scan::Charges { after, .. }, Row::Charge(charge)) => after.is_none_or(|after| charge.id > after),
+        (Scan::Outbox { after, .. }, Row::Outbox(outbox)) => after.is_none_or(|after| outbox.charge > after),
+        (Scan::AccountsOf { tenant, before, .. }, Row::Account(account)) => {
+            account.tenant == *tenant && before.is_none_or(|before| account.id < before)
+        }
+        (Scan::AssetsOf { tenant }, Row::Asset(definition)) => definition.tenant == *tenant,
+        (Scan::TransactionsOf { tenant, before, .. }, Row::Transaction(transaction)) => {
+            transaction.tenant == *tenant && before.is_none_or(|before| transaction.id < before)
+        }
+        (Scan::Snapshots { account, upto, .. }, Row::Snapshot(snapshot)) => {
+            let receipt = Receipt { position: snapshot.position, at: snapshot.at };
+            snapshot.account == *account && upto.includes(receipt)
+        }
+        (Scan::Accounts { after, .. }, Row::Account(account)) => after.is_none_or(|after| account.id > after),
+        (Scan::Transactions { after, .. }, Row::Transaction(transaction)) => {
+            after.is_none_or(|after| transaction.id > after)
+        }
+        (Scan::Balances { after, .. }, Row::Balance(balance)) => {
+            after.is_none_or(|after| (balance.account, balance.shard) > after)
+        }
+        (Scan::Holds { after, .. }, Row::Hold(hold)) => after.is_none_or(|after| hold.id > after),
+        (Scan::Tenants, Row::Tenant(_)) | (Scan::ApiKeys, Row::ApiKey(_)) | (Scan::Slots, Row::Slot(_)) => {
+            true
+        }
+        _ => false,
     }
 }

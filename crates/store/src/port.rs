@@ -2,8 +2,10 @@
 
 use crate::change::ChangeSet;
 use crate::row::{Row, RowKey};
-use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
+use counterfoil_core::ledger::totals::{Entry, Totals};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SetId, SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::mask::Masked;
+pub use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use std::future::Future;
@@ -48,13 +50,25 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Committed>, ReadError>> + Send;
 
+    /// Entries of one account, at most `limit`. They are written with their transactions and never change.
+    fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Entry>, ReadError>> + Send;
+
+    /// What an account's entries after `after` and up to `upto` add up to.
+    fn fold(
+        &self,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> impl Future<Output = Result<Folded, ReadError>> + Send;
+
     /// Counts of the work at hand.
     fn tally(&self, now: Time) -> impl Future<Output = Result<Tally, ReadError>> + Send;
 }
-
-/// A place in the order of commits; the first is 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub u64);
 
 /// A commit that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,10 +102,10 @@ pub enum Scan {
         /// At most so many.
         limit: usize,
     },
-    /// The audit records of one charge, in order.
+    /// The audit records of one subject, in order.
     Timeline {
-        /// Of which charge.
-        charge: ChargeId,
+        /// Of what.
+        subject: SubjectId,
         /// Younger than this one.
         after: Option<Ulid>,
         /// At most so many.
@@ -100,7 +114,7 @@ pub enum Scan {
     /// Claims by the id of what they made.
     Claims {
         /// Younger than this one.
-        after: Option<ChargeId>,
+        after: Option<SubjectId>,
         /// At most so many.
         limit: usize,
     },
@@ -115,6 +129,66 @@ pub enum Scan {
     Outbox {
         /// Younger than this one.
         after: Option<ChargeId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// A tenant's accounts, newest first.
+    AccountsOf {
+        /// Whose.
+        tenant: TenantId,
+        /// Older than this one.
+        before: Option<AccountId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// A tenant's own assets, by code.
+    AssetsOf {
+        /// Whose.
+        tenant: TenantId,
+    },
+    /// A tenant's transactions, newest first.
+    TransactionsOf {
+        /// Whose.
+        tenant: TenantId,
+        /// Older than this one.
+        before: Option<TransactionId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// Snapshots of one account up to a point, newest first.
+    Snapshots {
+        /// Whose.
+        account: AccountId,
+        /// Only those that include nothing after this point.
+        upto: Upto,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All accounts by id.
+    Accounts {
+        /// Younger than this one.
+        after: Option<AccountId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All transactions by id.
+    Transactions {
+        /// Younger than this one.
+        after: Option<TransactionId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All balances by account and shard.
+    Balances {
+        /// After this one.
+        after: Option<(AccountId, u8)>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All holds by id.
+    Holds {
+        /// Younger than this one.
+        after: Option<HoldId>,
         /// At most so many.
         limit: usize,
     },
@@ -133,6 +207,49 @@ pub enum Due {
     Outbox,
     /// Claims whose answer or tombstone has outlived its window, by `sweep_at`.
     Claims,
+    /// Holds whose deadline has passed, by `expires_at`.
+    Holds,
+}
+
+/// Which entries of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryPage {
+    /// Newest first, older than this leg of a transaction of the account; absent means from the newest. A leg that is
+    /// not there gives nothing.
+    Before(Option<(TransactionId, u16)>),
+    /// Oldest first, committed after this position.
+    After(Position),
+}
+
+/// A point in an account's history; what happened at it is included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upto {
+    /// Everything committed so far.
+    Now,
+    /// Everything up to this commit.
+    Position(Position),
+    /// Everything committed up to this store time.
+    Time(Time),
+}
+
+impl Upto {
+    /// Whether a commit is within.
+    pub fn includes(self, receipt: Receipt) -> bool {
+        match self {
+            Upto::Now => true,
+            Upto::Position(position) => receipt.position <= position,
+            Upto::Time(time) => receipt.at <= time,
+        }
+    }
+}
+
+/// A sum of entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// What they add up to.
+    pub totals: Totals,
+    /// The commit of the last of them, if there was any.
+    pub last: Option<Receipt>,
 }
 
 /// Counts of the work at hand.
@@ -187,6 +304,12 @@ pub enum Reason {
     Stale,
     /// The row may never become that, or may never be removed.
     IllegalMove,
+    /// The balance would fall below its floor.
+    Insufficient,
+    /// The balance would rise above its cap.
+    CapExceeded,
+    /// Less is held in the balance than the change would release.
+    NotHeld,
 }
 
 /// A read that could not be answered.

@@ -2,11 +2,19 @@
 
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
+use counterfoil_core::ledger::account::{Account, Code, Name};
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::balance::Balance;
+use counterfoil_core::ledger::hold::Hold;
+use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
+use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::tenancy::{ApiKey, Tenant, TenantName};
+use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{ChargeId, Slot};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, Slot, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::position::Position;
 use counterfoil_core::types::ulid::Ulid;
 
 /// Anything a store keeps.
@@ -26,6 +34,24 @@ pub enum Row {
     ApiKey(ApiKey),
     /// A worker slot.
     Slot(Slot),
+    /// A ledger account.
+    Account(Account),
+    /// An account's code; never changed, never removed.
+    Name(Name),
+    /// A tenant's own asset; never changed, never removed.
+    Asset(Definition),
+    /// A shard of a guarded balance. It is changed by [`crate::Change::Move`] only.
+    Balance(Balance),
+    /// A transaction with its entries; never changed, never removed.
+    Transaction(Transaction),
+    /// That a transaction was undone; never changed, never removed.
+    Reversal(Reversal),
+    /// A held transfer.
+    Hold(Hold),
+    /// An account's sums at a position; never changed.
+    Snapshot(Snapshot),
+    /// How far a reader of the feed has come.
+    Cursor(Cursor),
 }
 
 /// Identifies a row.
@@ -37,14 +63,32 @@ pub enum RowKey {
     Charge(ChargeId),
     /// By the charge it is for.
     Outbox(ChargeId),
-    /// By charge and record.
-    Audit(ChargeId, Ulid),
+    /// By subject and record.
+    Audit(SubjectId, Ulid),
     /// By name.
     Tenant(TenantName),
     /// By the secret's digest.
     ApiKey(Digest),
     /// By number.
     Slot(u16),
+    /// By id.
+    Account(AccountId),
+    /// By tenant and code.
+    Name(TenantId, Code),
+    /// By tenant and code.
+    Asset(TenantId, Asset),
+    /// By account and shard.
+    Balance(AccountId, u8),
+    /// By id.
+    Transaction(TransactionId),
+    /// By the transaction that was undone.
+    Reversal(TransactionId),
+    /// By id.
+    Hold(HoldId),
+    /// By account and position.
+    Snapshot(AccountId, Position),
+    /// By reader.
+    Cursor(Reader),
 }
 
 impl Row {
@@ -58,19 +102,45 @@ impl Row {
             Row::Tenant(tenant) => RowKey::Tenant(tenant.name.clone()),
             Row::ApiKey(key) => RowKey::ApiKey(key.digest),
             Row::Slot(slot) => RowKey::Slot(slot.number),
+            Row::Account(account) => RowKey::Account(account.id),
+            Row::Name(name) => RowKey::Name(name.tenant, name.code.clone()),
+            Row::Asset(definition) => RowKey::Asset(definition.tenant, definition.asset),
+            Row::Balance(balance) => RowKey::Balance(balance.account, balance.shard),
+            Row::Transaction(transaction) => RowKey::Transaction(transaction.id),
+            Row::Reversal(reversal) => RowKey::Reversal(reversal.original),
+            Row::Hold(hold) => RowKey::Hold(hold.id),
+            Row::Snapshot(snapshot) => RowKey::Snapshot(snapshot.account, snapshot.position),
+            Row::Cursor(cursor) => RowKey::Cursor(cursor.reader),
         }
     }
 
-    /// The row's revision; an audit record has only its first.
+    /// The row's revision; what is never changed has only its first.
     pub fn revision(&self) -> u64 {
         match self {
             Row::Claim(claim) => claim.revision,
             Row::Charge(charge) => charge.revision,
             Row::Outbox(outbox) => outbox.revision,
-            Row::Audit(_) => 1,
+            Row::Audit(_)
+            | Row::Name(_)
+            | Row::Asset(_)
+            | Row::Transaction(_)
+            | Row::Reversal(_)
+            | Row::Snapshot(_) => 1,
             Row::Tenant(tenant) => tenant.revision,
             Row::ApiKey(key) => key.revision,
             Row::Slot(slot) => slot.revision,
+            Row::Account(account) => account.revision,
+            Row::Balance(balance) => balance.revision,
+            Row::Hold(hold) => hold.revision,
+            Row::Cursor(cursor) => cursor.revision,
+        }
+    }
+
+    /// Whether a row may come to be like this: a balance begins with its bounds and nothing else.
+    pub fn may_begin(&self) -> bool {
+        match self {
+            Row::Balance(balance) => balance.posted == 0 && balance.outgoing == 0 && balance.incoming == 0,
+            _ => true,
         }
     }
 
@@ -91,6 +161,9 @@ impl Row {
                     old.tenant == new.tenant && (old.revoked_at.is_none() || old.revoked_at == new.revoked_at)
                 }
                 (Row::Slot(old), Row::Slot(new)) => old.epoch <= new.epoch,
+                (Row::Account(old), Row::Account(new)) => old.may_become(new),
+                (Row::Hold(old), Row::Hold(new)) => old.may_become(new),
+                (Row::Cursor(old), Row::Cursor(new)) => old.position <= new.position,
                 (
                     Row::Claim(_)
                     | Row::Charge(_)
@@ -98,7 +171,16 @@ impl Row {
                     | Row::Audit(_)
                     | Row::Tenant(_)
                     | Row::ApiKey(_)
-                    | Row::Slot(_),
+                    | Row::Slot(_)
+                    | Row::Account(_)
+                    | Row::Name(_)
+                    | Row::Asset(_)
+                    | Row::Balance(_)
+                    | Row::Transaction(_)
+                    | Row::Reversal(_)
+                    | Row::Hold(_)
+                    | Row::Snapshot(_)
+                    | Row::Cursor(_),
                     _,
                 ) => false,
             }
@@ -107,9 +189,21 @@ impl Row {
     /// Whether rows of this kind may be removed at all: history may not.
     pub fn may_be_removed(&self) -> bool {
         match self {
-            Row::Outbox(_) => true,
+            Row::Outbox(_) | Row::Snapshot(_) => true,
             Row::Claim(claim) => claim.sweep_at().is_some(),
-            Row::Charge(_) | Row::Audit(_) | Row::Tenant(_) | Row::ApiKey(_) | Row::Slot(_) => false,
+            Row::Charge(_)
+            | Row::Audit(_)
+            | Row::Tenant(_)
+            | Row::ApiKey(_)
+            | Row::Slot(_)
+            | Row::Account(_)
+            | Row::Name(_)
+            | Row::Asset(_)
+            | Row::Balance(_)
+            | Row::Transaction(_)
+            | Row::Reversal(_)
+            | Row::Hold(_)
+            | Row::Cursor(_) => false,
         }
     }
 }
@@ -131,5 +225,14 @@ from_row!(
     Audit(Record),
     Tenant(Tenant),
     ApiKey(ApiKey),
-    Slot(Slot)
+    Slot(Slot),
+    Account(Account),
+    Name(Name),
+    Asset(Definition),
+    Balance(Balance),
+    Transaction(Transaction),
+    Reversal(Reversal),
+    Hold(Hold),
+    Snapshot(Snapshot),
+    Cursor(Cursor)
 );

@@ -1,7 +1,11 @@
 //! The judge alone: its reasons in their order of precedence, and the image a group is judged against.
 
 use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
 use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_store::conformance::fixtures::ledger::{
+    BOTH, FLOOR, account_id, moving, opened, outgoing, posted,
+};
 use counterfoil_store::conformance::fixtures::{
     at, charge, charge_id, claim, claim_in, outbox, set, settled,
 };
@@ -110,4 +114,59 @@ fn neighbours_see_what_was_admitted_and_not_what_was_refused() {
     image.admit(&set(4).insert(outbox(1))).unwrap();
     image.clear();
     assert!(!image.knows(&RowKey::Outbox(charge_id(1))));
+}
+
+#[test]
+fn malformed_comes_before_a_balance_that_cannot_move() {
+    let image = image(&[opened(1, Some(0), None).into()]);
+    let debit = || moving(1, FLOOR, posted(-1));
+    let twice = set(1).shift(debit()).insert(charge(1)).shift(debit());
+    assert_eq!(reason(&image, &twice), Some((2, Reason::Malformed)));
+    assert_eq!(reason(&image, &set(1).shift(debit())), Some((0, Reason::Insufficient)));
+}
+
+#[test]
+fn a_balance_that_is_there_is_present_before_its_money_is_looked_at() {
+    let rich = Balance { posted: 1, ..opened(1, None, None) };
+    assert_eq!(reason(&image(&[]), &set(1).insert(rich)), Some((0, Reason::IllegalMove)));
+    let there = image(&[opened(1, Some(0), None).into()]);
+    assert_eq!(reason(&there, &set(1).insert(rich)), Some((0, Reason::Present)));
+    let replaced = set(1).replace(Balance { revision: 2, ..opened(1, Some(0), None) }, 7);
+    assert_eq!(reason(&there, &replaced), Some((0, Reason::Stale)));
+}
+
+#[test]
+fn more_than_is_held_comes_before_both_bounds() {
+    let beyond = Balance { posted: -5, ..opened(1, Some(0), Some(-9)) };
+    let image = image(&[beyond.into()]);
+    let release = |posted| Delta { posted, ..outgoing(-1) };
+    for posted in [-1, 0, 1] {
+        let set = set(1).shift(moving(1, BOTH, release(posted)));
+        assert_eq!(reason(&image, &set), Some((0, Reason::NotHeld)), "{posted}");
+    }
+}
+
+#[test]
+fn a_move_is_judged_by_the_bounds_that_are_there_and_not_by_those_it_names() {
+    let unbound = image(&[opened(1, None, None).into()]);
+    assert_eq!(reason(&unbound, &set(1).shift(moving(1, BOTH, posted(-9)))), None);
+    let bound = image(&[opened(1, Some(0), None).into()]);
+    let none = Guarded { floor: false, cap: false };
+    assert_eq!(reason(&bound, &set(1).shift(moving(1, none, posted(-9)))), Some((0, Reason::Insufficient)));
+}
+
+#[test]
+fn neighbours_see_moves_that_were_admitted_and_not_those_refused() {
+    let mut image = image(&[opened(1, Some(0), None).into()]);
+    let key = RowKey::Balance(account_id(1), 0);
+    let at = |posted, revision| Row::from(Balance { posted, revision, ..opened(1, Some(0), None) });
+    image.admit(&set(1).shift(moving(1, FLOOR, posted(10)))).unwrap();
+    image.admit(&set(2).shift(moving(1, FLOOR, posted(-7)))).unwrap();
+    assert_eq!(image.get(&key), Some(&at(3, 3)));
+    let refused = image.admit(&set(3).insert(claim(1)).shift(moving(1, FLOOR, posted(-4)))).unwrap_err();
+    let expected = Refusal { change: 1, reason: Reason::Insufficient, found: Some(at(3, 3)) };
+    assert_eq!(*refused, expected);
+    assert_eq!(image.get(&RowKey::Claim(claim(1).id)), None);
+    image.admit(&set(4).shift(moving(1, FLOOR, posted(-3)))).unwrap();
+    assert_eq!(image.get(&key), Some(&at(0, 4)));
 }

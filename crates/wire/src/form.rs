@@ -1,57 +1,48 @@
 //! `application/x-www-form-urlencoded` bodies, with Stripe's brackets: `metadata[order]=42`.
 //!
-//! Promises: the form and the JSON of one request become equal values, and so equal fingerprints: the route says
-//! which fields are numbers and truth values. Decoding is strict: bad escapes, bytes that are not UTF-8, names
-//! that stand twice and malformed brackets are errors, never guesses.
+//! Promises: the form and the JSON of one request become equal values, and so equal fingerprints: the request's
+//! layout says which fields are numbers, truth values and arrays (`entries[0][amount]=5`). Decoding is strict: bad
+//! escapes, bytes that are not UTF-8, names that stand twice, malformed brackets and gaps in an array are errors,
+//! never guesses.
 
+use crate::layout::{Layout, Shape};
 use crate::names::shown;
 use crate::pointer;
-use crate::problem::FieldError;
 use counterfoil_core::types::decimal::Decimal;
+use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::{ITEMS_MAX, Json, Object};
 use std::collections::BTreeMap;
 
-/// How deep brackets may nest; no field needs more than two.
-const DEPTH_MAX: usize = 4;
-
-/// What the text of a field stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Itself.
-    Text,
-    /// A JSON number, where it is one.
-    Number,
-    /// `true` or `false`, where it is one of them.
-    Truth,
-}
+/// How deep brackets may nest: `transactions[0][entries][0][account]`.
+const DEPTH_MAX: usize = 5;
 
 enum Node {
     Leaf(String),
     Branch(BTreeMap<String, Node>),
 }
 
-/// Reads a form body; `shape` says what the field at a path stands for. A text that does not fit its shape stays
-/// a text, so that the reader of the request can say what is wrong with it.
-pub fn parse(input: &[u8], shape: fn(&[&str]) -> Shape) -> Result<Json, FieldError> {
+/// Reads a form body laid out as `layout`. A text that does not fit its shape stays a text, so that the reader of
+/// the request can say what is wrong with it.
+pub fn parse(input: &[u8], layout: &Layout) -> Result<Json, Flaw> {
     let mut root = BTreeMap::new();
     for (name, value) in pairs(input)? {
         let path = segments(&name)?;
         place(&mut root, &path, value)?;
     }
-    Ok(json(Node::Branch(root), shape, &mut Vec::new()))
+    object(root, "", |name| layout.shape(name))
 }
 
 /// The decoded pairs of a form body or a query string, in order; names may repeat.
-pub fn pairs(input: &[u8]) -> Result<Vec<(String, String)>, FieldError> {
+pub fn pairs(input: &[u8]) -> Result<Vec<(String, String)>, Flaw> {
     let mut pairs = Vec::new();
     for pair in input.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
         if pairs.len() >= ITEMS_MAX {
-            return Err(FieldError::new("", format!("too many fields; send at most {ITEMS_MAX}")));
+            return Err(Flaw::new("", format!("too many fields; send at most {ITEMS_MAX}")));
         }
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let name = decode(halves.next().unwrap_or_default(), Plus::Space)?;
         let value = decode(halves.next().unwrap_or_default(), Plus::Space)
-            .map_err(|error| FieldError::new(pointer::child("", &name), error.message))?;
+            .map_err(|error| Flaw::new(pointer::child("", &name), error.message))?;
         pairs.push((name, value));
     }
     Ok(pairs)
@@ -67,7 +58,7 @@ pub enum Plus {
 }
 
 /// Resolves percent-escapes, strictly.
-pub fn decode(input: &[u8], plus: Plus) -> Result<String, FieldError> {
+pub fn decode(input: &[u8], plus: Plus) -> Result<String, Flaw> {
     let mut bytes = Vec::with_capacity(input.len());
     let mut rest = input;
     while let [byte, after @ ..] = rest {
@@ -76,7 +67,7 @@ pub fn decode(input: &[u8], plus: Plus) -> Result<String, FieldError> {
             (b'%', _) => {
                 let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
                 let (Some(high), Some(low)) = (digit(0), digit(1)) else {
-                    return Err(FieldError::new(
+                    return Err(Flaw::new(
                         "",
                         "a % that is not followed by two hexadecimal digits; write a percent sign as %25",
                     ));
@@ -89,14 +80,13 @@ pub fn decode(input: &[u8], plus: Plus) -> Result<String, FieldError> {
         }
     }
     String::from_utf8(bytes)
-        .map_err(|_| FieldError::new("", "the decoded bytes are not UTF-8; encode the text as UTF-8 first"))
+        .map_err(|_| Flaw::new("", "the decoded bytes are not UTF-8; encode the text as UTF-8 first"))
 }
 
 /// `a[b][c]` as its three names.
-fn segments(name: &str) -> Result<Vec<String>, FieldError> {
-    let malformed = || {
-        FieldError::new("", format!("`{}` is not a field name; write it like metadata[order]", shown(name)))
-    };
+fn segments(name: &str) -> Result<Vec<String>, Flaw> {
+    let malformed =
+        || Flaw::new("", format!("`{}` is not a field name; write it like metadata[order]", shown(name)));
     let (base, mut rest) = match name.find('[') {
         Some(at) => name.split_at(at),
         None => (name, ""),
@@ -119,16 +109,13 @@ fn segments(name: &str) -> Result<Vec<String>, FieldError> {
     Ok(path)
 }
 
-fn place(root: &mut BTreeMap<String, Node>, path: &[String], value: String) -> Result<(), FieldError> {
+fn place(root: &mut BTreeMap<String, Node>, path: &[String], value: String) -> Result<(), Flaw> {
     let Some((last, parents)) = path.split_last() else {
         return Ok(());
     };
     let refuse = || {
         let at = path.iter().fold(String::new(), |at, name| pointer::child(&at, name));
-        FieldError::new(
-            at,
-            "the field stands twice, or once as a text and once with brackets; send each name once",
-        )
+        Flaw::new(at, "the field stands twice, or once as a text and once with brackets; send each name once")
     };
     let mut branch = root;
     for name in parents {
@@ -145,32 +132,55 @@ fn place(root: &mut BTreeMap<String, Node>, path: &[String], value: String) -> R
     Ok(())
 }
 
-fn json(node: Node, shape: fn(&[&str]) -> Shape, path: &mut Vec<String>) -> Json {
-    match node {
-        Node::Leaf(text) => {
-            let names: Vec<&str> = path.iter().map(String::as_str).collect();
-            match shape(&names) {
-                Shape::Text => Json::String(text),
-                Shape::Number => Decimal::parse(&text).map_or(Json::String(text), Json::Number),
-                Shape::Truth => match text.as_str() {
-                    "true" => Json::Bool(true),
-                    "false" => Json::Bool(false),
-                    _ => Json::String(text),
-                },
-            }
+fn json(node: Node, shape: Shape, at: &str) -> Result<Json, Flaw> {
+    Ok(match (node, shape) {
+        (Node::Leaf(text), Shape::Number) => Decimal::parse(&text).map_or(Json::String(text), Json::Number),
+        (Node::Leaf(text), Shape::Truth) => match text.as_str() {
+            "true" => Json::Bool(true),
+            "false" => Json::Bool(false),
+            _ => Json::String(text),
+        },
+        (Node::Leaf(text), Shape::Text | Shape::List(_)) => Json::String(text),
+        (Node::Branch(members), Shape::List(layout)) => array(members, layout, at)?,
+        (Node::Branch(members), Shape::Text | Shape::Number | Shape::Truth) => {
+            object(members, at, |_| Shape::Text)?
         }
-        Node::Branch(members) => {
-            let mut object = Object::new();
-            for (name, member) in members {
-                path.push(name.clone());
-                let value = json(member, shape, path);
-                path.pop();
-                // A map has no name twice.
-                let _ = object.insert(name, value);
-            }
-            Json::Object(object)
-        }
+    })
+}
+
+fn object(members: BTreeMap<String, Node>, at: &str, shape: impl Fn(&str) -> Shape) -> Result<Json, Flaw> {
+    let mut object = Object::new();
+    for (name, member) in members {
+        let value = json(member, shape(&name), &pointer::child(at, &name))?;
+        // A map has no name twice.
+        let _ = object.insert(name, value);
     }
+    Ok(Json::Object(object))
+}
+
+fn array(members: BTreeMap<String, Node>, layout: &Layout, at: &str) -> Result<Json, Flaw> {
+    let mut elements: Vec<Option<Json>> = Vec::new();
+    elements.resize_with(members.len(), || None);
+    for (name, member) in members {
+        let place = index(&name).and_then(|index| elements.get_mut(index));
+        let Some(place) = place else {
+            let message = "the numbers in brackets must count up from 0 without a gap, like [0], [1], [2]";
+            return Err(Flaw::new(at, message));
+        };
+        let at = pointer::child(at, &name);
+        *place = Some(match member {
+            Node::Branch(members) => object(members, &at, |name| layout.shape(name))?,
+            leaf @ Node::Leaf(_) => json(leaf, Shape::Text, &at)?,
+        });
+    }
+    // As many different numbers below the length as there are places fill every place.
+    Ok(Json::Array(elements.into_iter().flatten().collect()))
+}
+
+/// A number as it is written, without zeros before it: each has one name.
+fn index(name: &str) -> Option<usize> {
+    let plain = name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
+    if plain { name.parse().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -178,16 +188,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn shape(path: &[&str]) -> Shape {
-        match path {
-            ["amount"] => Shape::Number,
-            ["capture"] => Shape::Truth,
-            _ => Shape::Text,
-        }
+    const ITEM: Layout =
+        Layout { of: "an item", like: "{}", fields: &[("amount", Shape::Number), ("name", Shape::Text)] };
+    const LAYOUT: Layout = Layout {
+        of: "a test",
+        like: "{}",
+        fields: &[
+            ("amount", Shape::Number),
+            ("capture", Shape::Truth),
+            ("metadata", Shape::Text),
+            ("items", Shape::List(&ITEM)),
+        ],
+    };
+
+    fn read(form: &[u8]) -> Result<Json, Flaw> {
+        parse(form, &LAYOUT)
     }
 
     fn same(form: &str, json: &str) {
-        assert_eq!(parse(form.as_bytes(), shape).unwrap(), Json::parse(json.as_bytes()).unwrap(), "{form}");
+        assert_eq!(read(form.as_bytes()).unwrap(), Json::parse(json.as_bytes()).unwrap(), "{form}");
     }
 
     #[test]
@@ -203,6 +222,15 @@ mod tests {
             r#"{"metadata":{"a":"1","b":"x"},"description":"5"}"#,
         );
         same("&&a=1&", r#"{"a":"1"}"#);
+        same(
+            "items[1][amount]=2&items[0][amount]=1&items[0][name]=3&items[1][other]=4",
+            r#"{"items":[{"amount":1,"name":"3"},{"amount":2,"other":"4"}]}"#,
+        );
+        same("items=x&capture[a]=true", r#"{"items":"x","capture":{"a":"true"}}"#);
+        same("items[0]=x", r#"{"items":["x"]}"#);
+        let many: Vec<String> = (0..12).map(|n| format!("items[{n}][amount]={n}")).collect();
+        let expected: Vec<String> = (0..12).map(|n| format!("{{\"amount\":{n}}}")).collect();
+        same(&many.join("&"), &format!("{{\"items\":[{}]}}", expected.join(",")));
     }
 
     #[test]
@@ -221,29 +249,37 @@ mod tests {
             "a[b=1",
             "a[]=1",
             "a[b]c=1",
-            "a[b][c][d][e]=1",
+            "a[b][c][d][e][f]=1",
+            "items[1]=x",
+            "items[0]=x&items[2]=y",
+            "items[00]=x",
+            "items[-1]=x",
+            "items[+0]=x",
+            "items[a]=x",
+            "items[99999999999999999999]=x",
             "a=1&a=2",
             "m[a]=1&m[a]=2",
             "m=1&m[a]=2",
             "m[a]=2&m=1",
             "a[[b]]=1",
         ] {
-            assert!(parse(form.as_bytes(), shape).is_err(), "{form}");
+            assert!(read(form.as_bytes()).is_err(), "{form}");
         }
-        assert!(parse(b"a=\xff", shape).is_err());
-        assert!(parse("a&".repeat(ITEMS_MAX + 1).as_bytes(), shape).is_err());
+        assert!(read(b"a=\xff").is_err());
+        assert!(read("a&".repeat(ITEMS_MAX + 1).as_bytes()).is_err());
     }
 
     #[test]
     fn an_error_points_to_its_field() {
-        assert_eq!(parse(b"m[a/b]=1&m[a/b]=2", shape).unwrap_err().pointer, "/m/a~1b");
-        assert_eq!(parse(b"amount=%zz", shape).unwrap_err().pointer, "/amount");
+        assert_eq!(read(b"m[a/b]=1&m[a/b]=2").unwrap_err().pointer, "/m/a~1b");
+        assert_eq!(read(b"amount=%zz").unwrap_err().pointer, "/amount");
+        assert_eq!(read(b"items[1][amount]=1").unwrap_err().pointer, "/items");
     }
 
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = parse(&bytes, shape);
+            let _ = read(&bytes);
         }
     }
 }

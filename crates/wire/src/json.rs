@@ -43,6 +43,21 @@ impl Object<'_> {
         self
     }
 
+    /// A signed integer, or `null`.
+    pub fn integer_or_null(&mut self, name: &str, value: Option<i64>) -> &mut Self {
+        match value {
+            Some(value) => self.integer(name, value),
+            None => self.null(name),
+        }
+    }
+
+    /// A signed integer of any size a sum may have.
+    pub fn wide(&mut self, name: &str, value: i128) -> &mut Self {
+        self.name(name);
+        self.out.extend_from_slice(value.to_string().as_bytes());
+        self
+    }
+
     /// A count.
     pub fn count(&mut self, name: &str, value: u64) -> &mut Self {
         self.name(name);
@@ -153,6 +168,9 @@ mod tests {
                 .count("n", u64::MAX)
                 .boolean("t", true)
                 .null("z")
+                .wide("w", i128::MIN)
+                .integer_or_null("p", Some(7))
+                .integer_or_null("q", None)
                 .object("o", |_| {})
                 .array("l", [1, 2], |out, n| {
                     object(out, |o| {
@@ -162,7 +180,7 @@ mod tests {
         });
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            r#"{"b":"x\"\\\n\u0001é","a":-9223372036854775808,"n":18446744073709551615,"t":true,"z":null,"o":{},"l":[{"n":1},{"n":2}]}"#
+            r#"{"b":"x\"\\\n\u0001é","a":-9223372036854775808,"n":18446744073709551615,"t":true,"z":null,"w":-170141183460469231731687303715884105728,"p":7,"q":null,"o":{},"l":[{"n":1},{"n":2}]}"#
         );
     }
 

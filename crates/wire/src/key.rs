@@ -2,7 +2,7 @@
 
 use crate::json;
 use crate::time::Stamp;
-use counterfoil_core::idempotency::claim::{Claim, Meeting};
+use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource as Makes, State};
 use counterfoil_core::outbox::Park;
 use counterfoil_core::types::reference::{Kind, References};
 use counterfoil_core::types::time::Time;
@@ -21,23 +21,41 @@ pub fn write(claim: &Claim, parked: Option<Park>, references: &References, now: 
         }
     };
     let expires_at = claim.state.settled().map(|settled| Stamp::of(settled.windows.replay_until));
-    let charge = references.seal(Kind::Charge, claim.subject.to_i64());
+    let made = made(claim).map(|kind| references.seal(kind, claim.subject.to_i64()));
     let mut out = Vec::with_capacity(320);
     json::object(&mut out, |record| {
         record
             .string("object", "idempotency_key")
             .string("state", state)
             .string("created_at", Stamp::of(claim.created_at).as_str())
-            .string_or_null("expires_at", expires_at.as_ref().map(Stamp::as_str))
-            .object("resource", |resource| {
-                resource.string("type", "charge").string("id", charge.as_str());
-            })
+            .string_or_null("expires_at", expires_at.as_ref().map(Stamp::as_str));
+        match &made {
+            Some(id) => record.object("resource", |resource| {
+                resource.string("type", claim.makes.name()).string("id", id.as_str());
+            }),
+            None => record.null("resource"),
+        };
+        record
             .count("attempts", u64::from(claim.attempts))
             .count("fence", claim.fence)
             .boolean("safe_new_key", claim.safe_new_key())
             .string_or_null("parked", parked.map(Park::name));
     });
     Some(out)
+}
+
+/// What kind of reference the key's resource has, if the key made or moved anything that has one.
+const fn made(claim: &Claim) -> Option<Kind> {
+    match claim.makes {
+        // A declined charge is a charge; a refusal of the books is nothing.
+        Makes::Charge => Some(Kind::Charge),
+        _ if matches!(claim.state, State::FailedTerminal(_)) => None,
+        Makes::Account => Some(Kind::Account),
+        Makes::Transfer => Some(Kind::Transfer),
+        Makes::Transaction => Some(Kind::Transaction),
+        Makes::Bulk => Some(Kind::Bulk),
+        Makes::Asset | Makes::Shards => None,
+    }
 }
 
 /// The record of an idempotency key.
@@ -54,13 +72,13 @@ pub struct Record {
     /// Until when the stored answer is replayed; null while there is none, and again once it was dropped.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
-    /// What the key made.
-    pub resource: Resource,
+    /// What the key made; null where that has no id, and where nothing was made.
+    pub resource: Option<Resource>,
     /// How often somebody set out to execute the request.
     pub attempts: u32,
     /// Grows with every change of hands.
     pub fence: u64,
-    /// Whether the same payment may be tried under a new key without a risk of charging twice.
+    /// Whether the same request may be tried under a new key without a risk of doing it twice.
     pub safe_new_key: bool,
     /// Why a human is needed, if one is: `answer_differs`, `no_evidence` or `contradiction`.
     pub parked: Option<String>,
@@ -70,7 +88,7 @@ pub struct Record {
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = IdempotencyKeyResource)]
 pub struct Resource {
-    /// `charge`
+    /// `charge`, `account`, `transfer`, `transaction` or `bulk`.
     pub r#type: String,
     /// Its id.
     pub id: String,
@@ -85,7 +103,7 @@ mod tests {
     use counterfoil_core::idempotency::reply::{Media, Reply};
     use counterfoil_core::idempotency::window::Windows;
     use counterfoil_core::types::digest::{Digest, MacKey};
-    use counterfoil_core::types::id::{ChargeId, Holder, TenantId};
+    use counterfoil_core::types::id::{Holder, SubjectId, TenantId};
     use counterfoil_core::types::ulid::Ulid;
 
     fn at(ms: i64) -> Time {
@@ -100,11 +118,16 @@ mod tests {
     }
 
     fn shown(state: State, parked: Option<Park>, now: Time) -> Option<serde_json::Value> {
+        shown_of(Makes::Charge, state, parked, now)
+    }
+
+    fn shown_of(makes: Makes, state: State, parked: Option<Park>, now: Time) -> Option<serde_json::Value> {
         let claim = Claim {
             id: ClaimId::from_digest(Digest::from_bytes([1; 32])),
             tenant: TenantId::from_i64(1),
             fingerprint: Fingerprint::from_digest(Digest::from_bytes([2; 32])),
-            subject: ChargeId::from_i64(3),
+            subject: SubjectId::from_i64(3),
+            makes,
             request: Ulid::from_bytes([4; 16]),
             created_at: at(5),
             fence: 6,
@@ -139,6 +162,28 @@ mod tests {
         }
         let parked = shown(State::InFlight(lease), Some(Park::NoEvidence), at(0)).unwrap();
         assert_eq!(parked["parked"], "no_evidence");
+    }
+
+    #[test]
+    fn what_a_key_made_by_its_kind() {
+        let references = References::new(MacKey::new(&[9; 32]));
+        for (makes, kind) in [
+            (Makes::Charge, Some(Kind::Charge)),
+            (Makes::Account, Some(Kind::Account)),
+            (Makes::Asset, None),
+            (Makes::Transfer, Some(Kind::Transfer)),
+            (Makes::Transaction, Some(Kind::Transaction)),
+            (Makes::Bulk, Some(Kind::Bulk)),
+            (Makes::Shards, None),
+        ] {
+            let resource =
+                |kind| serde_json::json!({"type": makes.name(), "id": references.seal(kind, 3).as_str()});
+            let done = shown_of(makes, State::Completed(settled()), None, at(0)).unwrap();
+            assert_eq!(done["resource"], serde_json::json!(kind.map(resource)), "{makes:?}");
+            let refused = shown_of(makes, State::FailedTerminal(settled()), None, at(0)).unwrap();
+            let charge = kind.filter(|kind| *kind == Kind::Charge);
+            assert_eq!(refused["resource"], serde_json::json!(charge.map(resource)), "{makes:?}");
+        }
     }
 
     #[test]

@@ -3,13 +3,27 @@
 //! Promises: what is read here is valid or every problem is named with its place; what is written here is pinned
 //! by golden texts. Leaves out: HTTP itself (methods, headers, routes), which belongs to `api`.
 
+pub mod account;
+pub mod asset;
+pub mod balance;
+pub mod bulk;
 pub mod charge;
+pub mod conversion;
+pub mod entry;
+pub mod fields;
 pub mod form;
+#[cfg(test)]
+mod given;
 pub mod json;
 pub mod key;
+pub mod layout;
 pub mod list;
+pub mod metadata;
 pub mod names;
 pub mod pointer;
+pub mod present;
 pub mod problem;
 pub mod time;
 pub mod timeline;
+pub mod transaction;
+pub mod transfer;

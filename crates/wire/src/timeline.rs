@@ -1,4 +1,4 @@
-//! The audited steps of a charge, as clients see them.
+//! The audited steps of a charge or a transfer, as clients see them.
 
 use crate::json;
 use crate::time::Stamp;
@@ -48,8 +48,8 @@ pub struct Entry {
     /// When it was decided.
     #[schema(format = DateTime)]
     pub at: String,
-    /// What happened: `claimed`, `taken_over`, `provider_answered`, `provider_queried`, `pending`, `settled` or
-    /// `parked`.
+    /// What happened: `claimed`, `taken_over`, `provider_answered`, `provider_queried`, `pending`, `settled`,
+    /// `parked`, `opened`, `posted` or `refused`.
     pub kind: String,
     /// The fence it was decided under; it grows with every change of hands.
     pub fence: u64,
@@ -57,7 +57,7 @@ pub struct Entry {
     pub detail: BTreeMap<String, String>,
 }
 
-/// The audited steps of a charge, in order.
+/// The audited steps of a charge or a transfer, in order.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = Timeline)]
 pub struct List {
@@ -73,7 +73,7 @@ pub struct List {
 mod tests {
     use super::*;
     use counterfoil_core::audit::Kind;
-    use counterfoil_core::types::id::{ChargeId, TenantId};
+    use counterfoil_core::types::id::{SubjectId, TenantId};
     use counterfoil_core::types::time::Time;
     use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ mod tests {
         let record = Record {
             id: Ulid::from_bytes([0; 16]),
             tenant: TenantId::from_i64(1),
-            subject: ChargeId::from_i64(2),
+            subject: SubjectId::from_i64(2),
             at: Time::EPOCH,
             fence: 3,
             kind: Kind::Claimed,

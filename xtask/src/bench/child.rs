@@ -1,19 +1,22 @@
 //! What runs in processes of its own, so that its CPU time is its own: the load, and the servers it is compared with.
 
 use crate::failure::{Failure, Result};
-use crate::process::cpu_of_self;
+use crate::process::{captured, clean, cpu_of_self};
 use clap::Args;
 use counterfoil_load::limits::{serve_echo, serve_proxy};
-use counterfoil_load::{Plan, Report, charge};
+use counterfoil_load::{Plan, Progress, Report, Transfers, charge, transfer};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::process::Command;
 
 /// Load that is not measured: connections open, caches fill.
-const WARMUP: Duration = Duration::from_millis(500);
+pub(super) const WARMUP: Duration = Duration::from_millis(500);
 /// The API key for servers that ask for none.
 pub(super) const NO_KEY: &str = "none";
 
@@ -24,6 +27,37 @@ pub(super) struct Driven {
     /// Requests answered as they should be, warm-up included: what the CPU time is divided by.
     pub(super) answered: u64,
     pub(super) cpu_us: u64,
+}
+
+/// A load to be driven by a process of its own.
+pub(super) struct Order<'a> {
+    pub(super) address: SocketAddr,
+    pub(super) api_key: &'a str,
+    pub(super) connections: usize,
+    pub(super) duration: Duration,
+    pub(super) prefix: &'a str,
+}
+
+impl Order<'_> {
+    /// `what`: further arguments of [`Load`]. `xtask`: an optimised build of this program.
+    pub(super) async fn drive(&self, xtask: &Path, what: &[&OsStr]) -> Result<Driven> {
+        let mut command = Command::new(xtask);
+        clean(&mut command);
+        command.args(["load", "--api-key", self.api_key, "--prefix", self.prefix]);
+        command.args([
+            "--address",
+            &self.address.to_string(),
+            "--connections",
+            &self.connections.to_string(),
+        ]);
+        command.args(["--milliseconds", &self.duration.as_millis().to_string()]).args(what);
+        let doing = format!("load with {} connections {what:?}", self.connections);
+        let output = captured(&mut command).await.map_err(Failure::while_(&doing))?;
+        if !output.status.success() {
+            return Err(Failure::new(format!("{doing} ended with {}; see above", output.status)));
+        }
+        serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))
+    }
 }
 
 /// Load in a process of its own.
@@ -37,10 +71,16 @@ pub(crate) struct Load {
     connections: usize,
     #[arg(long)]
     milliseconds: u64,
-    #[arg(long)]
+    #[arg(long, default_value_t = 0)]
     replay_percent: u8,
     #[arg(long)]
     prefix: String,
+    /// Sends transfers instead of charges; each line of the file names an account to debit and one to credit.
+    #[arg(long, value_name = "FILE")]
+    pairs: Option<PathBuf>,
+    /// Transfers in one request.
+    #[arg(long, default_value_t = 1)]
+    batch: usize,
 }
 
 impl Load {
@@ -56,14 +96,31 @@ impl Load {
             key_prefix: self.prefix,
         };
         let answered = Cell::new(0);
-        let report = charge::run(plan, |progress| answered.set(progress.ok))
-            .await
-            .map_err(Failure::while_("the load"))?;
+        let progress = |progress: Progress| answered.set(progress.ok);
+        let report = match &self.pairs {
+            None => charge::run(plan, progress).await,
+            Some(file) => {
+                let transfers = Transfers { pairs: pairs(file)?, batch: self.batch };
+                transfer::run(plan, transfers, progress).await
+            }
+        };
+        let report = report.map_err(Failure::while_("the load"))?;
         let cpu_us = u64::try_from(cpu_of_self()?.as_micros()).unwrap_or(u64::MAX);
         let driven = Driven { report, answered: answered.get(), cpu_us };
         println!("{}", serde_json::to_string(&driven).map_err(Failure::while_("telling the figures"))?);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn pairs(file: &Path) -> Result<Vec<(String, String)>> {
+    let doing = format!("reading {}", file.display());
+    let text = std::fs::read_to_string(file).map_err(Failure::while_(&doing))?;
+    let pair = |line: &str| {
+        let (debited, credited) = line.split_once(' ')?;
+        Some((debited.to_owned(), credited.to_owned()))
+    };
+    let pairs: Option<Vec<_>> = text.lines().map(pair).collect();
+    pairs.ok_or_else(|| Failure::new(format!("{doing}: a line does not name two accounts")))
 }
 
 /// A server that only echoes.

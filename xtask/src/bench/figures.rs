@@ -1,6 +1,7 @@
 //! Everything one run of the benchmark found.
 
-use super::sample::Sample;
+use super::sample::{Sample, median, ms};
+use counterfoil_load::limits::FsyncReport;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -31,6 +32,18 @@ pub(super) struct Fsync {
     pub(super) per_second: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
+}
+
+impl Fsync {
+    /// The middle of each figure by itself.
+    pub(super) fn middle(reports: &[FsyncReport]) -> Fsync {
+        let of = |figure: fn(&FsyncReport) -> f64| median(reports.iter().map(figure).collect());
+        Fsync {
+            per_second: of(|it| it.per_second),
+            p50_ms: of(|it| ms(it.p50_us)),
+            p99_ms: of(|it| ms(it.p99_us)),
+        }
+    }
 }
 
 /// The same load on a small and on a large store.

@@ -1,14 +1,17 @@
 //! `bench`: the product against the raw limits of the same machine in the same minutes, so that the figures are
-//! ratios and a slow machine is no excuse. Rounds are interleaved and the middle of them counts.
+//! ratios and a slow machine is no excuse; with `--ledger`, its ledger by itself. Rounds are interleaved and the middle
+//! of them counts.
 
 #![expect(clippy::float_arithmetic, reason = "figures to look at, none of them money")]
 
 pub(crate) mod child;
 mod disk;
 mod figures;
+pub(crate) mod ledger;
 mod neighbours;
 mod sample;
 mod scrape;
+mod server;
 mod stage;
 mod table;
 mod targets;
@@ -17,10 +20,12 @@ use crate::compile::{self, Profile};
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use clap::Args;
-use counterfoil_load::limits::fsync;
+use comfy_table::Table;
+use counterfoil_load::limits::fsync::{self, FsyncReport};
 use figures::{Figures, Fsync, Growth, Level};
-use sample::{Sample, median, ms, number};
-use stage::{Run, Server, Stage, Who};
+use sample::{Sample, number};
+use server::Server;
+use stage::{Run, Stage, Who};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,6 +41,9 @@ const FSYNC_TIME: Duration = Duration::from_secs(1);
 /// Measures the product against the raw limits of this machine, in one run.
 #[derive(Args)]
 pub(crate) struct Bench {
+    /// Measures transfers instead of charges: over HTTP and through the engine, on distinct and on hot accounts.
+    #[arg(long, conflicts_with = "stored")]
+    ledger: bool,
     /// How long each load is measured in each round.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
@@ -53,6 +61,22 @@ pub(crate) struct Bench {
     json: Option<PathBuf>,
 }
 
+/// Where a measurement takes place.
+struct Place<'a> {
+    counterfoil: &'a Path,
+    /// An optimised build of this program.
+    xtask: &'a Path,
+    directory: &'a Path,
+}
+
+/// What came of a measurement.
+struct Found {
+    tables: Vec<Table>,
+    json: serde_json::Value,
+    /// Requests that were not answered as they should be.
+    failed: f64,
+}
+
 impl Bench {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let built = compile::build(Profile::Release, &["counterfoil", "xtask"]).await?;
@@ -63,23 +87,37 @@ impl Bench {
         if disk::is_memory(directory.path()) {
             eprintln!("xtask: {} is memory: durable writes cost nothing here", directory.path().display());
         }
-        let mut stage = Stage::set(counterfoil, xtask, directory.path()).await?;
-        let measured = self.measure(&mut stage, directory.path()).await;
+        let place = Place { counterfoil, xtask, directory: directory.path() };
+        let measured =
+            if self.ledger { ledger::measure(&self, &place).await } else { self.charges(&place).await };
         if measured.is_err() {
-            stage.tell_the_dead();
             eprintln!("xtask: stores and logs are kept in {}", directory.keep().display());
         }
-        let figures = measured?;
-        let targets = targets(&figures);
-        for table in table::tables(&figures, &targets) {
+        let found = measured?;
+        for table in &found.tables {
             println!("{table}");
         }
         if let Some(path) = &self.json {
-            let text = serde_json::json!({ "figures": figures, "targets": targets }).to_string();
-            std::fs::write(path, text).map_err(Failure::while_(format!("writing {}", path.display())))?;
+            std::fs::write(path, found.json.to_string())
+                .map_err(Failure::while_(format!("writing {}", path.display())))?;
         }
         // A missed target is a figure; an answer that went wrong is a failure.
-        Ok(if figures.failed() > 0.0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if found.failed > 0.0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    async fn charges(&self, place: &Place<'_>) -> Result<Found> {
+        let mut stage = Stage::set(place.counterfoil, place.xtask, place.directory).await?;
+        let measured = self.measure(&mut stage, place.directory).await;
+        if measured.is_err() {
+            stage.tell_the_dead();
+        }
+        let figures = measured?;
+        let targets = targets(&figures);
+        Ok(Found {
+            tables: table::tables(&figures, &targets),
+            json: serde_json::json!({ "figures": figures, "targets": targets }),
+            failed: figures.failed(),
+        })
     }
 
     async fn measure(&self, stage: &mut Stage, directory: &Path) -> Result<Figures> {
@@ -92,7 +130,7 @@ impl Bench {
         let mut fsyncs = Vec::new();
         for round in 1..=self.rounds {
             progress.show(done, &format!("round {round}: append + fdatasync"));
-            fsyncs.push(fsync::run(directory, FSYNC_TIME).map_err(Failure::while_("measuring the disk"))?);
+            fsyncs.push(sync_once(directory)?);
             done += 1;
             for &connections in &connections {
                 let taken = samples.entry(connections).or_default();
@@ -106,14 +144,9 @@ impl Bench {
         drop(progress);
         let growth = self.growth(stage, &mut server).await?;
         let grown = disk::used(&server.store)?.saturating_sub(empty);
-        let middle = |figure: fn(&fsync::FsyncReport) -> f64| median(fsyncs.iter().map(figure).collect());
         Ok(Figures {
             levels: samples.iter().map(|(connections, taken)| (*connections, level(taken))).collect(),
-            fsync: Fsync {
-                per_second: middle(|it| it.per_second),
-                p50_ms: middle(|it| ms(it.p50_us)),
-                p99_ms: middle(|it| ms(it.p99_us)),
-            },
+            fsync: Fsync::middle(&fsyncs),
             growth,
             neighbours_percent: stage.neighbours.percent(),
             bytes_per_charge: number(grown) / number(server.charges.max(1)),
@@ -154,6 +187,11 @@ async fn fill(stage: &mut Stage, server: &mut Server, keys: u64, connections: us
         stage.measure(server, Run { who: Who::Charge, connections, duration }).await?;
     }
     Ok(())
+}
+
+/// What the disk can do, for a moment.
+fn sync_once(directory: &Path) -> Result<FsyncReport> {
+    fsync::run(directory, FSYNC_TIME).map_err(Failure::while_("measuring the disk"))
 }
 
 fn level(taken: &[Vec<Sample>; 4]) -> Level {

@@ -11,7 +11,7 @@ pub(super) struct Sample {
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) p999_ms: f64,
-    /// CPU time of all processes, for one answered request.
+    /// CPU time for one answered request, of the processes that the measurement looks at.
     pub(super) cpu_us: f64,
     /// Change sets in one durable write; 0 for servers that write nothing.
     pub(super) sets_per_write: f64,
@@ -20,10 +20,9 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// `servers`: CPU time the servers used while the load ran.
-    pub(super) fn of(driven: &Driven, servers: Duration, sets_per_write: f64) -> Sample {
+    /// `cpu`: CPU time used while the load ran.
+    pub(super) fn of(driven: &Driven, cpu: Duration, sets_per_write: f64) -> Sample {
         let report = &driven.report;
-        let cpu = servers + Duration::from_micros(driven.cpu_us);
         Sample {
             per_second: report.per_second,
             p50_ms: ms(report.p50_us),

@@ -1,12 +1,13 @@
 //! The processes of a run: the product and its provider, and the servers it is compared with.
 
-use super::child::{Driven, NO_KEY};
+use super::child::{self, NO_KEY};
 use super::neighbours::{Machine, Neighbours};
 use super::sample::Sample;
 use super::scrape::Commits;
+use super::server::Server;
 use crate::failure::{Failure, Result};
 use crate::http;
-use crate::process::{Product, Running, captured, clean, cpu_of, free_address};
+use crate::process::{Product, Running, clean, cpu_of, free_address};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,16 +28,6 @@ pub(super) struct Run {
     pub(super) who: Who,
     pub(super) connections: usize,
     pub(super) duration: Duration,
-}
-
-/// A server of the product with a store of its own.
-pub(super) struct Server {
-    running: Running,
-    address: SocketAddr,
-    api_key: String,
-    pub(super) store: PathBuf,
-    /// Charges made on it by the loads so far.
-    pub(super) charges: u64,
 }
 
 /// Everything that runs.
@@ -86,12 +77,7 @@ impl Stage {
     pub(super) async fn server(&mut self) -> Result<Server> {
         self.runs += 1;
         let store = self.directory.join(format!("store-{}", self.runs));
-        let api_key = self.product.tenant(&store).await?;
-        let address = free_address()?;
-        let begun = Instant::now();
-        let mut running = self.product.server(address, &store, self.simulator.1, &[])?;
-        running.ready(address, begun).await?;
-        Ok(Server { running, address, api_key, store, charges: 0 })
+        Server::start(&self.product, self.simulator.1, store).await
     }
 
     /// Puts load on one of the servers and measures it, CPU time of everybody included.
@@ -103,16 +89,27 @@ impl Stage {
             Who::Echo => (self.echo.1, NO_KEY, vec![self.echo.0.pid()]),
             Who::Proxy => (self.proxy.1, NO_KEY, vec![self.proxy.0.pid(), self.simulator.0.pid()]),
             Who::Charge | Who::Replay => {
-                (server.address, server.api_key.as_str(), vec![server.running.pid(), self.simulator.0.pid()])
+                (server.address, server.api_key.as_str(), vec![server.pid(), self.simulator.0.pid()])
             }
         };
         self.runs += 1;
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu(&pids)?);
         let before = Machine::look()?;
-        let driven = drive(&self.xtask, address, api_key, run, &prefix).await?;
-        let used = cpu_since(&pids, cpu)?;
-        let own = used + Duration::from_micros(driven.cpu_us);
+        let replay_percent = match run.who {
+            Who::Replay => "100",
+            Who::Echo | Who::Proxy | Who::Charge => "0",
+        };
+        let order = child::Order {
+            address,
+            api_key,
+            connections: run.connections,
+            duration: run.duration,
+            prefix: &prefix,
+        };
+        let driven =
+            order.drive(&self.xtask, &["--replay-percent".as_ref(), replay_percent.as_ref()]).await?;
+        let own = cpu_since(&pids, cpu)? + Duration::from_micros(driven.cpu_us);
         self.neighbours.add(before, Machine::look()?, own);
         let sets_per_write = match run.who {
             Who::Charge => Commits::read(server.address).await?.per_write_since(commits),
@@ -124,27 +121,8 @@ impl Stage {
         if driven.report.differing_replays > 0 {
             return Err(Failure::new(format!("{} replays differed", driven.report.differing_replays)));
         }
-        Ok(Sample::of(&driven, used, sets_per_write))
+        Ok(Sample::of(&driven, own, sets_per_write))
     }
-}
-
-/// The load in a process of its own.
-async fn drive(xtask: &Path, address: SocketAddr, api_key: &str, run: Run, prefix: &str) -> Result<Driven> {
-    let replay_percent = match run.who {
-        Who::Replay => "100",
-        Who::Echo | Who::Proxy | Who::Charge => "0",
-    };
-    let doing = format!("load on {:?} with {} connections", run.who, run.connections);
-    let mut command = Command::new(xtask);
-    clean(&mut command);
-    command.args(["load", "--api-key", api_key, "--replay-percent", replay_percent, "--prefix", prefix]);
-    command.args(["--address", &address.to_string(), "--connections", &run.connections.to_string()]);
-    command.args(["--milliseconds", &run.duration.as_millis().to_string()]);
-    let output = captured(&mut command).await.map_err(Failure::while_(&doing))?;
-    if !output.status.success() {
-        return Err(Failure::new(format!("{doing} ended with {}; see above", output.status)));
-    }
-    serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))
 }
 
 /// One of the raw limits, listening.

@@ -94,7 +94,7 @@ fn layer(figures: &Figures) -> Table {
     table
 }
 
-fn judged(targets: &[Target]) -> Table {
+pub(super) fn judged(targets: &[Target]) -> Table {
     let mut table = new(&["target", "goal", "found", "reached"]);
     for target in targets {
         let (word, colour) = if target.reached { ("yes", Color::Green) } else { ("no", Color::Red) };
@@ -108,12 +108,12 @@ fn judged(targets: &[Target]) -> Table {
     table
 }
 
-fn new(head: &[&str]) -> Table {
+pub(super) fn new(head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_header(head);
     table
 }
 
-fn right(text: String) -> Cell {
+pub(super) fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }

@@ -18,7 +18,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    fn at_least(what: &str, goal: f64, found: f64, unit: &str) -> Target {
+    pub(super) fn at_least(what: &str, goal: f64, found: f64, unit: &str) -> Target {
         Target::new(what, ("≥", goal), found, unit, found >= goal)
     }
 

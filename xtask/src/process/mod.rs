@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 /// Runs a short-lived process to its end: its stdout is captured, its stderr is ours.
@@ -39,6 +39,11 @@ impl Running {
 
     pub(crate) fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// What it reads from and writes to, where those are pipes that nobody has taken yet.
+    pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>) {
+        (self.child.stdin.take(), self.child.stdout.take())
     }
 
     /// `kill -9`, and waits until the kernel has taken everything back, so that its port and locks are free.

@@ -4,7 +4,7 @@ use crate::tree::{Source, none, sources};
 use std::path::Path;
 
 /// Rooms that only `payments` brings together.
-const ROOMS: [&str; 5] = ["idempotency", "outbox", "saga", "audit", "tenancy"];
+const ROOMS: [&str; 6] = ["idempotency", "ledger", "outbox", "saga", "audit", "tenancy"];
 /// What a room may know of another all the same: the name of a thing, never its rules.
 const ALLOWED: [(&str, &str); 1] = [("outbox", "crate::idempotency::claim::ClaimId")];
 /// The world: tasks, wire forms, clocks, disks, networks.
@@ -105,6 +105,8 @@ fn forbidden_imports_are_found() {
         ("audit", "    crate::payments::charge::next(x)"),
         ("types", "use crate::saga::backoff::Backoff;"),
         ("tenancy", "use super::audit::Record;"),
+        ("ledger", "use crate::idempotency::claim::Claim;"),
+        ("outbox", "use crate::ledger::balance::Balance;"),
         ("outbox", "use crate::idempotency::claim::Claim;"),
         ("outbox", "use crate::{audit, types};"),
     ];
@@ -114,6 +116,7 @@ fn forbidden_imports_are_found() {
     let good = [
         ("outbox", "use crate::idempotency::claim::ClaimId;"),
         ("saga", "use crate::types::time::Span;"),
+        ("ledger", "use crate::types::asset::Asset;"),
         ("idempotency", "use crate::idempotency::claim::Claim;"),
         ("audit", "let saga = outbox_row;"),
     ];

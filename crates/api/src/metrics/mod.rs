@@ -1,17 +1,20 @@
 //! The numbers of the program, by their Prometheus names. All exist from the start, so that a rule about one that
 //! never moved is a rule about zero, not about nothing.
 //!
-//! The labels are bounded: routes and words of closed lists, and at most [`tenants::TENANTS_MAX`] tenants. Handles
-//! of the hot path are kept, so that counting a request looks no label up.
+//! The labels are bounded: routes and words of closed lists, at most [`tenants::TENANTS_MAX`] tenants and at most
+//! [`hot::ACCOUNTS_MAX`] accounts. Handles of the hot path are kept, so that counting a request looks no label up.
 
+mod hot;
 pub(crate) mod scrape;
 mod tenants;
 mod watch;
 
 use crate::route::Route;
 use counterfoil_core::types::id::TenantId;
+use counterfoil_core::types::reference::References;
 use counterfoil_engine::service::Principal;
 use counterfoil_store::Tally;
+use hot::Hot;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -81,6 +84,8 @@ pub struct Metrics {
     store_conflicts: Counter,
     parked: Gauge,
     dead_letters: Gauge,
+    projection_lag_seconds: Gauge<f64, AtomicU64>,
+    hot: Hot,
 }
 
 impl Metrics {
@@ -113,10 +118,10 @@ impl Metrics {
             "Provider calls made without the gateway fence",
             Counter::<u64>::default(),
         );
-        book.add(
-            "projection_lag_seconds",
-            "How far the balance projection is behind",
-            Gauge::<f64, AtomicU64>::default(),
+        let hot = book.add(
+            "hot_account_writes_per_second",
+            "Writes of guarded accounts that should have more shards",
+            Family::default(),
         );
         drop(requests.get_or_create(&RequestLabels { route: Route::Charges.template(), status: 201 }));
         Metrics {
@@ -172,6 +177,12 @@ impl Metrics {
                 "Entries of the queue a human works off",
                 Gauge::default(),
             ),
+            projection_lag_seconds: book.add(
+                "projection_lag_seconds",
+                "How far the balance projection is behind",
+                Gauge::default(),
+            ),
+            hot: Hot::new(hot),
             registry: book.0,
         }
     }
@@ -199,6 +210,11 @@ impl Metrics {
                 })
                 .inc();
         }
+    }
+
+    /// From now on accounts are named by these references.
+    pub(crate) fn name_accounts_by(&self, references: &References) {
+        self.hot.name_by(references);
     }
 
     /// A tenant showed itself: from now on its numbers carry its name.

@@ -11,6 +11,7 @@ use http::{HeaderMap, Response};
 use prometheus_client::encoding::text;
 use std::collections::HashSet;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -34,6 +35,7 @@ pub(crate) async fn scrape(State(app): State<Arc<App>>, request: Request) -> Res
 impl Metrics {
     /// All numbers, in the OpenMetrics text format.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
+        self.hot.forget(Instant::now());
         let mut out = String::with_capacity(16_384);
         text::encode(&mut out, &self.registry)?;
         Ok(out)
@@ -73,6 +75,9 @@ fn prometheus(open_metrics: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use counterfoil_core::types::digest::MacKey;
+    use counterfoil_core::types::id::AccountId;
+    use counterfoil_core::types::reference::References;
     use counterfoil_engine::signal::{Signal, Watch as _};
     use std::time::Duration;
 
@@ -87,6 +92,9 @@ mod tests {
             outcome: "approved",
             took: Duration::from_millis(3),
         });
+        metrics.name_accounts_by(&References::new(MacKey::new(&[1; 32])));
+        metrics.saw(Signal::HotAccount { account: AccountId::from_i64(1), writes: 250 });
+        metrics.saw(Signal::ProjectionLag(Duration::from_millis(1_500)));
         let text = prometheus(&metrics.text().unwrap());
         for (name, kind) in [
             ("requests_total", "counter"),
@@ -108,6 +116,7 @@ mod tests {
             ("parked", "gauge"),
             ("dead_letters", "gauge"),
             ("projection_lag_seconds", "gauge"),
+            ("hot_account_writes_per_second", "gauge"),
             ("cache_requests_total", "counter"),
         ] {
             let line = format!("# TYPE counterfoil_{name} {kind}\n");
@@ -118,6 +127,8 @@ mod tests {
             "\ncounterfoil_gateway_fence_bypass_total 0\n",
             "\ncounterfoil_gateway_calls_total{provider=\"stripe\",step=\"charge\",outcome=\"approved\"} 1\n",
             "\ncounterfoil_breaker_state{provider=\"stripe\"} 0\n",
+            "\ncounterfoil_projection_lag_seconds 1.5\n",
+            "\ncounterfoil_hot_account_writes_per_second{account=\"ac_",
             "\ncounterfoil_cache_requests_total{result=\"hit\"} 0\n",
             "\ncounterfoil_claims_total{tenant=\"other\",outcome=\"reclaimed\"} 0\n",
         ] {

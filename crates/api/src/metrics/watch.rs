@@ -2,6 +2,7 @@
 
 use super::{GatewayLabels, Metrics, ProviderLabel};
 use counterfoil_engine::signal::{Signal, Watch};
+use tokio::time::Instant;
 
 impl Watch for Metrics {
     fn saw(&self, signal: Signal) {
@@ -26,6 +27,10 @@ impl Watch for Metrics {
             Signal::FailClosed => {
                 self.fail_closed.inc();
             }
+            Signal::ProjectionLag(lag) => {
+                self.projection_lag_seconds.set(lag.as_secs_f64());
+            }
+            Signal::HotAccount { account, writes } => self.hot.saw(account, writes, Instant::now()),
         }
     }
 }

@@ -16,10 +16,10 @@ use utoipa::{Modify, OpenApi};
 #[openapi(
     info(
         title = "Counterfoil",
-        description = "A payments core: it charges at most once and answers every retry with the same bytes.",
+        description = "A payments core: it charges at most once, keeps the books, and answers every retry with the same bytes.",
         license(name = "Apache-2.0")
     ),
-    components(schemas(schema::Problem)),
+    components(schemas(schema::Problem, schema::FieldError)),
     modifiers(&ApiKey)
 )]
 pub(crate) struct Description;

@@ -1,4 +1,4 @@
-//! What stands before every route: the request's id, the straight way for charges, the router for the rest, and
+//! What stands before every route: the request's id, the straight way for charges and transfers, the router for the rest, and
 //! whatever happens an answer with its `Request-Id`, counted and logged once.
 //!
 //! Logged are the id, the route's template, the status, the time and the tenant's name: nothing a client sent.
@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::charges;
 use crate::exchange::Exchange;
 use crate::route::Route;
+use crate::transfers;
 use axum::Router;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_wire::problem::{Code, Problem};
@@ -66,12 +67,17 @@ impl Face {
             let problem = Problem::new(Code::HeadersTooLarge);
             return whole(answer::problem(&problem, exchange.id));
         }
-        if route == Route::Charges && request.method() == Method::POST {
-            let (head, body) = request.into_parts();
-            let worked = charges::create::run(&self.app, &head, body, exchange).await;
-            return whole(exchange.answer(worked));
+        let straight = matches!(route, Route::Charges | Route::Transfers) && request.method() == Method::POST;
+        if !straight {
+            return self.routed(request, exchange).await;
         }
-        self.routed(request, exchange).await
+        let (head, body) = request.into_parts();
+        let worked = if route == Route::Charges {
+            charges::create::run(&self.app, &head, body, exchange).await
+        } else {
+            transfers::create::run(&self.app, &head, body, exchange).await
+        };
+        whole(exchange.answer(worked))
     }
 
     async fn routed(&self, mut request: Request<Incoming>, exchange: &mut Exchange) -> Response<Content> {

@@ -57,6 +57,24 @@ async fn nothing_a_client_sent_is_logged_or_counted() {
         Request::get("/v1/charges/canary"),
         Request::get("/v1/idempotency-keys/canary"),
         Request::get("/canary/canary"),
+        Request::post(
+            "/v1/accounts",
+            "canary-a",
+            r#"{"code":"canary:1","asset":"CANARY","metadata":{"canary":"canary"}}"#,
+        ),
+        Request::post("/v1/accounts/canary:1/shards", "canary-s", r#"{"shards":2}"#),
+        Request::post("/v1/assets", "canary-b", r#"{"code":"canary","exponent":2}"#),
+        Request::post(
+            "/v1/transfers",
+            "canary-t",
+            r#"{"from":"canary:1","to":"canary:2","amount":987654321,"currency":"CANARY"}"#,
+        ),
+        Request::post("/v1/transfers/canary/void", "canary-v", "{}"),
+        Request::post("/v1/transactions/bulk", "canary-k", r#"{"transactions":[{"canary":1}]}"#),
+        Request::get("/v1/accounts/canary:1"),
+        Request::get("/v1/accounts/canary:1/balance?at=canary"),
+        Request::get("/v1/accounts/canary:1/entries?starting_after=canary"),
+        Request::get("/v1/transactions/canary"),
         Request::new("CANARY", "/v1/charges"),
     ];
     for request in requests {

@@ -141,11 +141,27 @@ impl Request {
 
     /// A charge as `sk_acme` with this key and JSON body.
     pub(crate) fn charge(key: &str, body: &str) -> Request {
-        Request::new("POST", "/v1/charges")
+        Request::post("/v1/charges", key, body)
+    }
+
+    /// A write as `sk_acme` with this key and JSON body.
+    pub(crate) fn post(target: &str, key: &str, body: &str) -> Request {
+        Request::new("POST", target)
             .header("Authorization", "Bearer sk_acme")
             .header("Idempotency-Key", key)
             .header("Content-Type", "application/json")
             .body(body)
+    }
+
+    /// The same request by another holder of an API key.
+    pub(crate) fn by(self, secret: &str) -> Request {
+        self.without("Authorization").header("Authorization", &format!("Bearer {secret}"))
+    }
+
+    /// The same request with a form for its body.
+    pub(crate) fn form(self, body: &str) -> Request {
+        let typed = self.without("Content-Type").header("Content-Type", "application/x-www-form-urlencoded");
+        typed.body(body)
     }
 
     pub(crate) fn header(mut self, name: &str, value: &str) -> Request {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Every route of the contract that this version has.
-const ROUTES: [&str; 12] = [
+const ROUTES: [&str; 31] = [
     "GET /docs",
     "GET /errors",
     "GET /errors/{code}",
@@ -18,11 +18,30 @@ const ROUTES: [&str; 12] = [
     "GET /metrics",
     "GET /openapi.json",
     "GET /readyz",
+    "GET /v1/accounts",
+    "GET /v1/accounts/{id}",
+    "GET /v1/accounts/{id}/balance",
+    "GET /v1/accounts/{id}/entries",
+    "GET /v1/assets",
     "GET /v1/charges",
     "GET /v1/charges/{id}",
     "GET /v1/charges/{id}/timeline",
     "GET /v1/idempotency-keys/{key}",
+    "GET /v1/transactions",
+    "GET /v1/transactions/{id}",
+    "GET /v1/transfers/{id}",
+    "GET /v1/transfers/{id}/timeline",
+    "POST /v1/accounts",
+    "POST /v1/accounts/{id}/shards",
+    "POST /v1/assets",
     "POST /v1/charges",
+    "POST /v1/conversions",
+    "POST /v1/transactions",
+    "POST /v1/transactions/bulk",
+    "POST /v1/transactions/{id}/reverse",
+    "POST /v1/transfers",
+    "POST /v1/transfers/{id}/post",
+    "POST /v1/transfers/{id}/void",
 ];
 
 #[tokio::test]

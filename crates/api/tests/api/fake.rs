@@ -1,24 +1,38 @@
 //! A scripted engine: it says what the script says, or else behaves like a small honest one.
 
+mod books;
+
+use books::{Asked, Books};
 use bytes::Bytes;
 use counterfoil_core::audit::{Kind, Record};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::key::IdempotencyKey;
+use counterfoil_core::idempotency::reply::Reply;
+use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::ledger::account::Account;
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::outbox::Park;
-use counterfoil_core::payments::charge::create::CreateCharge;
-use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::payments::books::{Act, Item, Named};
+use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
+use counterfoil_core::payments::charge::{Charge, Status};
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::digest::{Digest, MacKey};
-use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::reference::{Kind as Refers, References};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::Present;
-use counterfoil_engine::service::{AdminError, Answer, NewKey, NewTenant, Principal, Service, Submitted};
-use counterfoil_store::{ReadError, Tally};
-use counterfoil_wire::charge::Presenter;
+use counterfoil_engine::service::{
+    AdminError, Answer, BalanceView, NewKey, NewTenant, Principal, Service, Submitted, TransactionView,
+    TransferView,
+};
+use counterfoil_store::{ReadError, Tally, Upto};
+use counterfoil_wire::present::Presenter;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -41,9 +55,10 @@ pub(crate) struct Fake {
     pub(crate) now_ms: AtomicI64,
     ids: AtomicU64,
     pub(crate) script: Mutex<VecDeque<Next>>,
-    pub(crate) submitted: Mutex<Vec<CreateCharge>>,
+    pub(crate) submitted: Mutex<Vec<Request>>,
     kept: Mutex<Kept>,
     pub(crate) charges: Mutex<Vec<Charge>>,
+    books: Mutex<Books>,
     pub(crate) claims: Mutex<HashMap<ClaimId, (Claim, Option<Park>)>>,
     principals: HashMap<Digest, Arc<Principal>>,
     /// How often somebody asked whose API key it is.
@@ -64,7 +79,6 @@ impl Fake {
             let principal = Principal {
                 tenant,
                 name: name.to_owned(),
-                main_account: AccountId::from_i64(100 + tenant.to_i64()),
                 scopes: Scopes::parse(scopes).unwrap(),
                 key_policy,
             };
@@ -78,6 +92,7 @@ impl Fake {
             submitted: Mutex::default(),
             kept: Mutex::default(),
             charges: Mutex::default(),
+            books: Mutex::default(),
             claims: Mutex::default(),
             principals,
             principals_asked: AtomicU64::new(0),
@@ -94,6 +109,12 @@ impl Fake {
         self.submitted.lock().unwrap().len()
     }
 
+    /// Lets go of what is kept under a key of [`ACME`].
+    pub(crate) fn forget(&self, key: &str) {
+        let key = IdempotencyKey::from_text(key.as_bytes()).unwrap();
+        self.kept.lock().unwrap().remove(&ClaimId::new(ACME, &key));
+    }
+
     /// The fingerprint of the last submission.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.submitted.lock().unwrap().last().unwrap().fingerprint
@@ -103,11 +124,12 @@ impl Fake {
         self.references.seal(Refers::Charge, charge.to_i64()).to_string()
     }
 
-    pub(crate) fn charge_of(&self, id: i64, tenant: TenantId, order: Order) -> Charge {
+    fn charge_of(&self, id: i64, tenant: TenantId, wanted: Wanted) -> Charge {
+        let destination = wanted.destination.unwrap_or(AccountId::from_i64(100 + tenant.to_i64()));
         Charge {
             id: ChargeId::from_i64(id),
             tenant,
-            order,
+            order: wanted.order(destination),
             status: Status::Succeeded,
             provider: "stripe".to_owned(),
             provider_reference: Some(format!("pi_{id}")),
@@ -117,8 +139,8 @@ impl Fake {
         }
     }
 
-    pub(crate) fn settled(&self, charge: &Charge) -> Settled {
-        Settled { reply: Presenter::new(self.references.clone()).charge(charge), windows: self.windows() }
+    fn presenter(&self) -> Presenter {
+        Presenter::new(self.references.clone())
     }
 
     pub(crate) fn windows(&self) -> Windows {
@@ -128,21 +150,53 @@ impl Fake {
         }
     }
 
-    fn behave(&self, command: CreateCharge) -> Submitted {
+    /// Answers from what is kept, or does the work and keeps its answer.
+    fn once(&self, request: Request, work: impl FnOnce() -> Result<Reply, Submitted>) -> Submitted {
         let mut kept = self.kept.lock().unwrap();
-        if let Some((fingerprint, settled)) = kept.get(&command.claim) {
-            if *fingerprint != command.fingerprint {
+        if let Some((fingerprint, settled)) = kept.get(&request.claim) {
+            if *fingerprint != request.fingerprint {
                 return Submitted::Mismatch;
             }
             return Submitted::Answer { settled: settled.clone(), replayed: true };
         }
+        let reply = match work() {
+            Ok(reply) => reply,
+            Err(submitted) => return submitted,
+        };
+        let settled = Settled { reply, windows: self.windows() };
+        kept.insert(request.claim, (request.fingerprint, settled.clone()));
+        Submitted::Answer { settled, replayed: false }
+    }
+
+    fn make_charge(&self, tenant: TenantId, wanted: Wanted) -> Reply {
         let mut charges = self.charges.lock().unwrap();
         let id = i64::try_from(charges.len()).unwrap() + 1;
-        let charge = self.charge_of(id, command.tenant, command.order);
-        let settled = self.settled(&charge);
+        let charge = self.charge_of(id, tenant, wanted);
+        let reply = self.presenter().charge(&charge);
         charges.push(charge);
-        kept.insert(command.claim, (command.fingerprint, settled.clone()));
-        Submitted::Answer { settled, replayed: false }
+        reply
+    }
+
+    /// Does what the script says, else the work.
+    fn play<'a>(
+        &'a self,
+        request: Request,
+        work: impl FnOnce() -> Result<Reply, Submitted> + Send + 'a,
+    ) -> Answer<'a, Submitted> {
+        self.submitted.lock().unwrap().push(request);
+        let next = self.script.lock().unwrap().pop_front();
+        Box::pin(async move {
+            match next {
+                None => self.once(request, work),
+                Some(Next::Say(submitted)) => submitted,
+                Some(Next::Hang) => std::future::pending().await,
+                Some(Next::Panic) => panic!("scripted"),
+            }
+        })
+    }
+
+    fn asked(&self, request: &Request) -> Asked {
+        Asked { tenant: request.tenant, request: request.id, now: self.now() }
     }
 
     fn read<T: Send + 'static>(&self, value: T) -> Answer<'_, Result<T, ReadError>> {
@@ -170,16 +224,73 @@ impl Service for Fake {
     }
 
     fn submit(&self, command: CreateCharge) -> Answer<'_, Submitted> {
-        self.submitted.lock().unwrap().push(command.clone());
-        let next = self.script.lock().unwrap().pop_front();
-        Box::pin(async move {
-            match next {
-                None => self.behave(command),
-                Some(Next::Say(submitted)) => submitted,
-                Some(Next::Hang) => std::future::pending().await,
-                Some(Next::Panic) => panic!("scripted"),
-            }
-        })
+        let CreateCharge { request, wanted } = command;
+        self.play(request, move || Ok(self.make_charge(request.tenant, wanted)))
+    }
+
+    fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted> {
+        let asked = self.asked(&request);
+        self.play(request, move || self.books.lock().unwrap().keep(act, asked, &self.presenter()))
+    }
+
+    fn bulk(&self, request: Request, items: Vec<Item>) -> Answer<'_, Submitted> {
+        let asked = self.asked(&request);
+        self.play(request, move || Ok(self.books.lock().unwrap().bulk(items, asked, &self.presenter())))
+    }
+
+    fn account(&self, tenant: TenantId, named: Named) -> Answer<'_, Result<Option<Arc<Account>>, ReadError>> {
+        self.read(self.books.lock().unwrap().account(tenant, &named))
+    }
+
+    fn accounts(
+        &self,
+        tenant: TenantId,
+        before: Option<AccountId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Account>, ReadError>> {
+        self.read(self.books.lock().unwrap().accounts(tenant, before, limit))
+    }
+
+    fn balance(&self, account: Arc<Account>, upto: Upto) -> Answer<'_, Result<BalanceView, ReadError>> {
+        self.read(self.books.lock().unwrap().balance(&account, upto))
+    }
+
+    fn entries(
+        &self,
+        account: AccountId,
+        before: Option<(TransactionId, u16)>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Entry>, ReadError>> {
+        self.read(self.books.lock().unwrap().entries(account, before, limit))
+    }
+
+    fn transfer(
+        &self,
+        tenant: TenantId,
+        id: TransactionId,
+    ) -> Answer<'_, Result<Option<TransferView>, ReadError>> {
+        self.read(self.books.lock().unwrap().transfer(tenant, id))
+    }
+
+    fn transaction(
+        &self,
+        tenant: TenantId,
+        id: TransactionId,
+    ) -> Answer<'_, Result<Option<TransactionView>, ReadError>> {
+        self.read(self.books.lock().unwrap().transaction(tenant, id))
+    }
+
+    fn transactions(
+        &self,
+        tenant: TenantId,
+        before: Option<TransactionId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Transaction>, ReadError>> {
+        self.read(self.books.lock().unwrap().transactions(tenant, before, limit))
+    }
+
+    fn assets(&self, tenant: TenantId) -> Answer<'_, Result<Vec<Definition>, ReadError>> {
+        self.read(self.books.lock().unwrap().assets(tenant))
     }
 
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
@@ -207,30 +318,31 @@ impl Service for Fake {
     fn timeline(
         &self,
         tenant: TenantId,
-        id: ChargeId,
+        subject: SubjectId,
         after: Option<Ulid>,
         limit: usize,
     ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>> {
         let charges = self.charges.lock().unwrap();
-        let charge = charges.iter().find(|charge| charge.id == id && charge.tenant == tenant);
-        let records = charge.map(|charge| {
-            [Kind::Claimed, Kind::ProviderAnswered, Kind::Settled]
-                .into_iter()
-                .zip(0..)
-                .map(|(kind, step)| Record {
-                    id: Ulid::new(charge.created_at, 0).after(step),
-                    tenant,
-                    subject: id,
-                    at: charge.created_at,
-                    fence: 1,
-                    kind,
-                    detail: format!("step={step}"),
-                })
-                .filter(|record| after.is_none_or(|after| record.id > after))
-                .take(limit)
-                .collect()
+        let charge = charges.iter().find(|charge| charge.id == subject.into() && charge.tenant == tenant);
+        let transfer = self.books.lock().unwrap().transfer(tenant, subject.into());
+        let (began, kinds) = match (charge, transfer) {
+            (Some(charge), _) => {
+                (charge.created_at, vec![Kind::Claimed, Kind::ProviderAnswered, Kind::Settled])
+            }
+            (None, Some(_)) => (START, vec![Kind::Posted]),
+            (None, None) => return self.read(None),
+        };
+        let records = kinds.into_iter().zip(0..).map(|(kind, step)| Record {
+            id: Ulid::new(began, 0).after(step),
+            tenant,
+            subject,
+            at: began,
+            fence: 1,
+            kind,
+            detail: format!("step={step}"),
         });
-        self.read(records)
+        let records = records.filter(|record| after.is_none_or(|after| record.id > after)).take(limit);
+        self.read(Some(records.collect()))
     }
 
     fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<(Claim, Option<Park>)>, ReadError>> {

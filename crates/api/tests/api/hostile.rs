@@ -215,7 +215,9 @@ fn heads() -> Vec<Request> {
         "=",
         "limit",
     ] {
-        requests.push(Request::get(&format!("/v1/charges?{query}")));
+        for list in ["charges", "accounts", "transactions", "assets"] {
+            requests.push(Request::get(&format!("/v1/{list}?{query}")));
+        }
     }
     for id in
         ["x", "ch_", "%00", "%2e%2e", "ch_zzzzzzzzzzzzzzzzzzzzzzzzzz", "..", "ac_0000000000000000000000000"]
@@ -254,9 +256,17 @@ async fn each_is_refused_and_none_is_executed() {
 #[tokio::test]
 async fn a_wrong_method_is_told_the_right_ones() {
     let server = Server::start().await;
-    for (target, allow) in
-        [("/v1/charges", "GET,HEAD,POST"), ("/healthz", "GET,HEAD"), ("/v1/charges/x", "GET,HEAD")]
-    {
+    for (target, allow) in [
+        ("/v1/charges", "GET,HEAD,POST"),
+        ("/healthz", "GET,HEAD"),
+        ("/v1/charges/x", "GET,HEAD"),
+        ("/v1/accounts", "GET,HEAD,POST"),
+        ("/v1/accounts/x/shards", "POST"),
+        ("/v1/transfers", "POST"),
+        ("/v1/transfers/x/post", "POST"),
+        ("/v1/transactions/bulk", "POST"),
+        ("/v1/transactions/x", "GET,HEAD"),
+    ] {
         for method in ["PUT", "DELETE", "OPTIONS", "PATCH"] {
             let reply = server.ask(Request::new(method, target)).await;
             reply.problem(405, "method_not_allowed");

@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod answers;
+mod books;
 mod canary;
 mod client;
 mod clothes;
 mod description;
 mod fake;
 mod hostile;
+mod intake;
+mod ledger;
 mod limits;
 mod reading;
 mod server;

@@ -3,7 +3,7 @@
 use crate::client::Request;
 use crate::fake::ACME;
 use crate::server::{Server, settings};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
 use counterfoil_core::types::digest::Digest;
@@ -119,7 +119,8 @@ async fn where_a_key_stands() {
         id: claim,
         tenant: ACME,
         fingerprint: Fingerprint::from_digest(Digest::from_bytes([2; 32])),
-        subject: ChargeId::from_i64(3),
+        subject: ChargeId::from_i64(3).into(),
+        makes: Resource::Charge,
         request: Ulid::from_bytes([4; 16]),
         created_at: server.fake.now(),
         fence: 1,

@@ -1,7 +1,7 @@
 //! Audit records: every claim, change of hands, provider attempt, answer and operator act, committed with its
 //! effect. They hold no personal data by construction: kinds, numbers, and words from closed lists.
 
-use crate::types::id::{ChargeId, TenantId};
+use crate::types::id::{SubjectId, TenantId};
 use crate::types::time::Time;
 use crate::types::ulid::Ulid;
 
@@ -21,8 +21,8 @@ pub struct Record {
     pub id: Ulid,
     /// Whose it is.
     pub tenant: TenantId,
-    /// The charge it belongs to.
-    pub subject: ChargeId,
+    /// What it belongs to.
+    pub subject: SubjectId,
     /// When it was decided, on the store's clock.
     pub at: Time,
     /// The fence it was decided under.
@@ -50,9 +50,15 @@ pub enum Kind {
     Settled,
     /// A human is needed.
     Parked,
+    /// An account or asset was made.
+    Opened,
+    /// A transaction was written.
+    Posted,
+    /// A ledger request was refused for good.
+    Refused,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 10] = [
     Kind::Claimed,
     Kind::TakenOver,
     Kind::ProviderAnswered,
@@ -60,6 +66,9 @@ const KINDS: [Kind; 7] = [
     Kind::Pending,
     Kind::Settled,
     Kind::Parked,
+    Kind::Opened,
+    Kind::Posted,
+    Kind::Refused,
 ];
 
 impl Kind {
@@ -73,6 +82,9 @@ impl Kind {
             Kind::Pending => "pending",
             Kind::Settled => "settled",
             Kind::Parked => "parked",
+            Kind::Opened => "opened",
+            Kind::Posted => "posted",
+            Kind::Refused => "refused",
         }
     }
 

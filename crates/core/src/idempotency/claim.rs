@@ -9,7 +9,7 @@ use super::key::IdempotencyKey;
 use super::reply::Reply;
 use super::window::Windows;
 use crate::types::digest::Digest;
-use crate::types::id::{ChargeId, Holder, TenantId};
+use crate::types::id::{Holder, SubjectId, TenantId};
 use crate::types::time::{Span, Time};
 use crate::types::ulid::Ulid;
 
@@ -35,7 +35,7 @@ impl ClaimId {
 }
 
 /// The idempotency record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// Tenant and key, digested.
     pub id: ClaimId,
@@ -43,8 +43,10 @@ pub struct Claim {
     pub tenant: TenantId,
     /// What the first request asked for.
     pub fingerprint: Fingerprint,
-    /// The resource this key makes; minted with the claim.
-    pub subject: ChargeId,
+    /// What this key makes; minted with the claim.
+    pub subject: SubjectId,
+    /// Which kind of thing that is.
+    pub makes: Resource,
     /// The request that made the claim; it stands in stored error bodies.
     pub request: Ulid,
     /// When the key was first used.
@@ -59,8 +61,57 @@ pub struct Claim {
     pub state: State,
 }
 
+/// The kinds of things a key can make or move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// A charge.
+    Charge,
+    /// A ledger account.
+    Account,
+    /// An asset of the tenant's own.
+    Asset,
+    /// A transfer, held or not.
+    Transfer,
+    /// A transaction.
+    Transaction,
+    /// Many transactions.
+    Bulk,
+    /// Nothing new: an account has another spread.
+    Shards,
+}
+
+const RESOURCES: [Resource; 7] = [
+    Resource::Charge,
+    Resource::Account,
+    Resource::Asset,
+    Resource::Transfer,
+    Resource::Transaction,
+    Resource::Bulk,
+    Resource::Shards,
+];
+
+impl Resource {
+    /// The word clients and stores see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Resource::Charge => "charge",
+            Resource::Account => "account",
+            Resource::Asset => "asset",
+            Resource::Transfer => "transfer",
+            Resource::Transaction => "transaction",
+            Resource::Bulk => "bulk",
+            Resource::Shards => "shards",
+        }
+    }
+
+    /// The resource of that name.
+    pub fn parse(name: &str) -> Option<Resource> {
+        RESOURCES.into_iter().find(|resource| resource.name() == name)
+    }
+}
+
 /// Where a claim stands. Data lives in the state that owns it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// Somebody executes it, under a lease.
     InFlight(Lease),
@@ -83,7 +134,7 @@ pub enum State {
 }
 
 /// Who works on an uncertain claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hold {
     /// Nobody before this instant.
     Waiting {
@@ -95,7 +146,7 @@ pub enum Hold {
 }
 
 /// The right to execute, for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// Who holds it.
     pub holder: Holder,
@@ -106,7 +157,7 @@ pub struct Lease {
 }
 
 /// An answer and how long it is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settled {
     /// What every retry gets.
     pub reply: Reply,
@@ -284,11 +335,17 @@ impl Claim {
     /// Whether `next` may stand where this claim stands now: what every store holds against every writer.
     pub fn may_become(&self, next: &Claim) -> bool {
         if next.subject != self.subject {
-            // The key was free again and means a new request: everything starts anew, under a higher fence.
-            let anew = matches!(next.state, State::InFlight(_)) && next.fence > self.fence;
-            return self.settled_or_expired() && anew && next.tenant == self.tenant;
+            // The key was free again and means a new request: everything starts anew, under a higher fence. A request
+            // that needs no provider is settled by its first write.
+            let begun =
+                matches!(next.state, State::InFlight(_) | State::Completed(_) | State::FailedTerminal(_));
+            let anew = begun && next.fence > self.fence && next.tenant == self.tenant;
+            // A record is not recognised by its revision alone: a key that was removed and used again counts from 1.
+            // Whoever decided on an older record must not overwrite a younger one that is still good.
+            return anew && self.free_at().is_some_and(|free_at| free_at <= next.created_at);
         }
         let same = next.fingerprint == self.fingerprint
+            && next.makes == self.makes
             && next.tenant == self.tenant
             && next.request == self.request
             && next.created_at == self.created_at;
@@ -310,8 +367,15 @@ impl Claim {
         same && fenced && moves && next.attempts >= self.attempts
     }
 
-    fn settled_or_expired(&self) -> bool {
-        matches!(self.state, State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. })
+    /// From when on the key may mean another request; never while somebody is at work on it.
+    fn free_at(&self) -> Option<Time> {
+        match &self.state {
+            State::Completed(settled) | State::FailedTerminal(settled) => {
+                Some(settled.windows.tombstone_until)
+            }
+            State::Expired { tombstone_until } => Some(*tombstone_until),
+            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => None,
+        }
     }
 
     /// When the sweeper should look at this claim: to drop its answer, or to drop it whole.
@@ -327,12 +391,7 @@ impl Claim {
 
     /// What a request with `fingerprint` gets that finds this claim at `now`.
     pub fn meet(&self, fingerprint: Fingerprint, now: Time) -> Meeting<'_> {
-        let tombstone_until = match &self.state {
-            State::Completed(settled) | State::FailedTerminal(settled) => settled.windows.tombstone_until,
-            State::Expired { tombstone_until } => *tombstone_until,
-            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => Time::MAX,
-        };
-        if tombstone_until <= now {
+        if self.free_at().is_some_and(|free_at| free_at <= now) {
             return Meeting::Free;
         }
         if fingerprint != self.fingerprint {

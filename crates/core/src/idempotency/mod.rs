@@ -4,4 +4,5 @@ pub mod claim;
 pub mod fingerprint;
 pub mod key;
 pub mod reply;
+pub mod request;
 pub mod window;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// The status, declared headers and body of an answer. `Idempotency-Expires` follows from the claim's window;
 /// per-exchange headers (`Date`, `Request-Id`, `Idempotent-Replayed`) are not part of it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Reply {
     /// HTTP status.
     pub status: u16,
@@ -17,7 +17,7 @@ pub struct Reply {
 }
 
 /// The media types an answer can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Media {
     /// `application/json`
     Json,

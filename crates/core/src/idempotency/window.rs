@@ -24,7 +24,7 @@ pub enum Reuse {
 }
 
 /// The instants that follow from a policy for one settled claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Windows {
     /// Replays are given before this instant.
     pub replay_until: Time,

@@ -1,4 +1,5 @@
-//! Payments: where claim, outbox, audit and (later) ledger are composed into one decision.
+//! Payments: where claim, outbox, audit and ledger are composed into one decision.
 
+pub mod books;
 pub mod charge;
 pub mod provider;

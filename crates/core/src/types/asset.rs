@@ -1,10 +1,12 @@
-//! Assets: currencies of ISO 4217 with their exponents, as data.
+//! Assets: currencies of ISO 4217 with their exponents, as data, and the codes tenants give to assets of their own.
 
+use super::limits::ASSET_CODE_BYTES_MAX;
 use std::fmt;
 
-/// A currency, by its upper-case ISO 4217 code.
+/// What is counted: a currency by its upper-case ISO 4217 code, or an asset a tenant defined (points, carbon credits,
+/// grams of CO2). The code is padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Asset([u8; 3]);
+pub struct Asset([u8; ASSET_CODE_BYTES_MAX]);
 
 /// A code that is not in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,27 +29,39 @@ const CURRENCIES: [(u8, &str); 4] = [
 ];
 
 impl Asset {
-    /// A code in any case.
+    /// A currency's code in any case.
+    pub fn currency(code: &str) -> Result<Asset, UnknownAsset> {
+        let asset = Asset::parse(code)?;
+        asset.currency_exponent().map(|_| asset).ok_or(UnknownAsset)
+    }
+
+    /// Any asset's code in any case: a letter, then letters, digits and `_`, at most 16 in all.
     pub fn parse(code: &str) -> Result<Asset, UnknownAsset> {
-        let bytes: [u8; 3] = code.as_bytes().try_into().map_err(|_| UnknownAsset)?;
-        let asset = Asset(bytes.map(|byte| byte.to_ascii_uppercase()));
-        asset.lookup().map(|_| asset).ok_or(UnknownAsset)
+        let fits = code.len() <= ASSET_CODE_BYTES_MAX
+            && code.starts_with(|first: char| first.is_ascii_alphabetic())
+            && code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !fits {
+            return Err(UnknownAsset);
+        }
+        let mut bytes = [0; ASSET_CODE_BYTES_MAX];
+        for (place, byte) in bytes.iter_mut().zip(code.bytes()) {
+            *place = byte.to_ascii_uppercase();
+        }
+        Ok(Asset(bytes))
     }
 
     /// The upper-case code.
     pub fn code(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        let length = self.0.iter().take_while(|byte| **byte != 0).count();
+        self.0.get(..length).and_then(|code| std::str::from_utf8(code).ok()).unwrap_or_default()
     }
 
-    /// How many decimals the minor unit has.
-    pub fn exponent(&self) -> u8 {
-        self.lookup().unwrap_or(0)
-    }
-
-    /// Codes stand four bytes apart in the table: three letters and a space.
-    fn lookup(self) -> Option<u8> {
+    /// How many decimals the minor unit has, if this is a currency.
+    pub fn currency_exponent(&self) -> Option<u8> {
+        // Codes stand four bytes apart in the table: three letters and a space.
+        let code: &[u8; 3] = self.code().as_bytes().try_into().ok()?;
         let stands_in =
-            |codes: &str| codes.as_bytes().chunks(4).any(|place| place.first_chunk() == Some(&self.0));
+            |codes: &str| codes.as_bytes().chunks(4).any(|place| place.first_chunk() == Some(code));
         CURRENCIES.iter().find(|(_, codes)| stands_in(codes)).map(|(exponent, _)| *exponent)
     }
 }
@@ -71,14 +85,27 @@ mod tests {
     #[test]
     fn exponents_by_data() {
         for (code, exponent) in [("usd", 2), ("JPY", 0), ("kwd", 3), ("CLF", 4), ("Eur", 2), ("BHD", 3)] {
-            assert_eq!(Asset::parse(code).unwrap().exponent(), exponent, "{code}");
+            assert_eq!(Asset::currency(code).unwrap().currency_exponent(), Some(exponent), "{code}");
         }
     }
 
     #[test]
     fn unknown_codes_are_refused() {
         for code in ["", "US", "USDX", "XXX", "U D", "u\u{0}d", "ÿÿ", "   ", "ZZZ"] {
-            assert_eq!(Asset::parse(code), Err(UnknownAsset), "{code}");
+            assert_eq!(Asset::currency(code), Err(UnknownAsset), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_may_name_its_own() {
+        for (text, code) in
+            [("points", "POINTS"), ("CO2_grams", "CO2_GRAMS"), ("a123456789012345", "A123456789012345")]
+        {
+            assert_eq!(Asset::parse(text).unwrap().code(), code);
+            assert_eq!(Asset::parse(text).unwrap().currency_exponent(), None);
+        }
+        for text in ["", "1UP", "_A", "A-B", "A B", "a1234567890123456", "\u{0}", "A\u{0}"] {
+            assert_eq!(Asset::parse(text), Err(UnknownAsset), "{text}");
         }
     }
 

@@ -120,6 +120,30 @@ impl Decimal {
         Decimal(Repr::Small(value))
     }
 
+    /// Whether it is below zero.
+    pub const fn is_negative(&self) -> bool {
+        match &self.0 {
+            Repr::Small(value) => value.is_negative(),
+            Repr::Wide(wide) => wide.negative,
+        }
+    }
+
+    /// The number as an integer without zeros at its end, times a power of ten: 12.50 is 125 and -1. `None` if the
+    /// integer does not fit.
+    pub fn scaled(&self) -> Option<(i128, i32)> {
+        match &self.0 {
+            Repr::Small(value) => {
+                let (mut digits, mut exponent) = (i128::from(*value), 0_i32);
+                while digits != 0 && digits.checked_rem(10) == Some(0) {
+                    digits = digits.checked_div(10)?;
+                    exponent = exponent.checked_add(1)?;
+                }
+                Some((digits, exponent))
+            }
+            Repr::Wide(wide) => wide.scaled(),
+        }
+    }
+
     /// The number as an integer; `None` if it has a fraction or does not fit.
     pub const fn to_i64(&self) -> Option<i64> {
         match &self.0 {
@@ -177,6 +201,19 @@ impl fmt::Display for DecimalError {
 }
 
 impl std::error::Error for DecimalError {}
+
+impl Wide {
+    fn scaled(&self) -> Option<(i128, i32)> {
+        let mut value = 0_i128;
+        for byte in &self.digits {
+            let digit = i128::from(digit(*byte));
+            let signed = if self.negative { digit.checked_neg()? } else { digit };
+            value = value.checked_mul(10)?.checked_add(signed)?;
+        }
+        let below_lead = i32::try_from(self.digits.len()).ok()?.checked_sub(1)?;
+        Some((value, i32::from(self.lead).checked_sub(below_lead)?))
+    }
+}
 
 /// The one representation of `whole.fraction` times ten to the `exponent`.
 fn normalise(negative: bool, whole: &[u8], fraction: &[u8], exponent: i64) -> Result<Decimal, DecimalError> {

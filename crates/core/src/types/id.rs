@@ -40,9 +40,33 @@ id! {
     ChargeId,
     /// A ledger account.
     AccountId,
+    /// A ledger transaction.
+    TransactionId,
+    /// A transfer that is held until it is posted, voided or lapses.
+    HoldId,
+    /// Whatever a key makes: what claims and audit records hang on.
+    SubjectId,
     /// One atomic change of state, stored with it.
     SetId,
 }
+
+macro_rules! subject {
+    ($($name:ident),*) => {$(
+        impl From<$name> for SubjectId {
+            fn from(id: $name) -> SubjectId {
+                SubjectId(id.0)
+            }
+        }
+
+        impl From<SubjectId> for $name {
+            fn from(id: SubjectId) -> $name {
+                $name(id.0)
+            }
+        }
+    )*};
+}
+
+subject!(ChargeId, AccountId, TransactionId, HoldId);
 
 /// A worker slot as it stands in the store: who may mint ids with this slot number, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +188,24 @@ impl Mint {
         let high = (ms << (SLOT_BITS + SEQUENCE_BITS)) | (i64::from(self.slot.number) << SEQUENCE_BITS);
         Ok(high | i64::from(sequence))
     }
+
+    /// The first of `count` ids that follow each other as [`nth_after`] says; all of them are taken.
+    pub fn block(&mut self, now: Time, count: usize) -> Result<i64, MintError> {
+        let first = self.next(now)?;
+        for _ in 1..count {
+            // At the same instant as the first, so the clock leaves no gap in the block.
+            self.next(now)?;
+        }
+        Ok(first)
+    }
+}
+
+/// The `n`th id of a block after its first: the sequence counts up, then the millisecond does.
+pub fn nth_after(first: i64, n: usize) -> Option<i64> {
+    const SEQUENCE_MASK: i64 = (1 << SEQUENCE_BITS) - 1;
+    let place = (first & SEQUENCE_MASK).checked_add(i64::try_from(n).ok()?)?;
+    let ms = (place >> SEQUENCE_BITS).checked_shl(SLOT_BITS + SEQUENCE_BITS)?;
+    (first & !SEQUENCE_MASK).checked_add(ms)?.checked_add(place & SEQUENCE_MASK)
 }
 
 #[cfg(test)]

@@ -40,3 +40,19 @@ pub const IDS_PER_MS: u16 = 256;
 pub const ID_RUN_AHEAD_MS: i64 = 1_000;
 /// Twins that may wait on one key; the next is told at once that the key is in use.
 pub const WAITERS_PER_KEY_MAX: usize = 10_000;
+/// Legs of one transaction: with its entries and balances it still fits the weakest backend's 100 actions.
+pub const LEGS_MAX: usize = 40;
+/// Bytes of an asset's code.
+pub const ASSET_CODE_BYTES_MAX: usize = 16;
+/// Decimals a tenant's own asset may have: a unit of it must still fit an amount.
+pub const ASSET_EXPONENT_MAX: u8 = 9;
+/// Bytes of an account's code.
+pub const ACCOUNT_CODE_BYTES_MAX: usize = 64;
+/// Shards of one account.
+pub const SHARDS_MAX: u16 = 256;
+/// Transactions in one bulk request.
+pub const BULK_MAX: usize = 1_000;
+/// Entries an account gains before its next snapshot: what a balance reads at most beside one snapshot, plus the lag.
+pub const SNAPSHOT_EVERY: u64 = 256;
+/// Snapshots kept of one account, closer together the younger they are.
+pub const SNAPSHOTS_MAX: usize = 64;

@@ -3,11 +3,13 @@
 pub mod asset;
 pub mod decimal;
 pub mod digest;
+pub mod flaw;
 pub mod id;
 pub mod json;
 pub mod limits;
 pub mod mask;
 pub mod money;
+pub mod position;
 pub mod reference;
 pub mod time;
 pub mod ulid;

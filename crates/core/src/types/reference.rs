@@ -14,6 +14,14 @@ pub enum Kind {
     Charge,
     /// `ac_…`
     Account,
+    /// `tr_…`
+    Transfer,
+    /// `tx_…`
+    Transaction,
+    /// `en_…`
+    Entry,
+    /// `bk_…`
+    Bulk,
 }
 
 impl Kind {
@@ -22,6 +30,10 @@ impl Kind {
         match self {
             Kind::Charge => "ch_",
             Kind::Account => "ac_",
+            Kind::Transfer => "tr_",
+            Kind::Transaction => "tx_",
+            Kind::Entry => "en_",
+            Kind::Bulk => "bk_",
         }
     }
 }

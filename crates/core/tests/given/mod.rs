@@ -6,7 +6,7 @@
     reason = "each test binary takes what it needs from one set of beginnings, and a bad one must stop it"
 )]
 
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
@@ -47,7 +47,8 @@ pub(crate) fn claim_in(state: State) -> Claim {
         id: ClaimId::from_digest(Digest::from_bytes([1; 32])),
         tenant: TenantId::from_i64(1),
         fingerprint: fingerprint(1),
-        subject: ChargeId::from_i64(7),
+        subject: ChargeId::from_i64(7).into(),
+        makes: Resource::Charge,
         request: Ulid::new(at(0), 1),
         created_at: at(0),
         fence: 4,

@@ -1,8 +1,9 @@
 //! Charges, claims, work and timelines, each charge from one snapshot.
 
+use super::ledger::{Captured, Captures};
 use super::report::Report;
 use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::{Charge, Status};
 use counterfoil_core::types::id::ChargeId;
@@ -23,12 +24,14 @@ struct View {
 /// Charges whose rows are read in one snapshot.
 const CHUNK: usize = 64;
 
+/// Checks all charges; gives what the captured ones should have posted.
 pub(super) async fn check<S: Store>(
     store: &S,
     references: &References,
     report: &mut Report,
     progress: &impl Fn(u64),
-) -> Result<(), ReadError> {
+) -> Result<Captures, ReadError> {
+    let mut captured = Captures::new();
     let claims = claims_by_subject(store).await?;
     let mut provider_references = HashSet::new();
     let (mut after, mut seen) = (None, 0_u64);
@@ -45,13 +48,15 @@ pub(super) async fn check<S: Store>(
                 check_view(&view, report);
                 check_provider(&view, &mut provider_references, report);
                 check_timeline(&view, &timeline(store, view.charge.id).await?, report);
+                captured.extend(Captured::of(&view.charge).map(|posting| (view.charge.id, posting)));
                 seen = seen.saturating_add(1);
             }
             progress(seen);
         }
     }
     check_orphans(store, &claims, report).await?;
-    check_work(store, references, report).await
+    check_work(store, references, report).await?;
+    Ok(captured)
 }
 
 /// Which claim made which charge. Claims that were made after this look are found by their charges' snapshots.
@@ -61,12 +66,14 @@ async fn claims_by_subject<S: Store>(store: &S) -> Result<HashMap<ChargeId, Clai
         let page = store.scan(Scan::Claims { after, limit: SCAN_MAX }).await?;
         let claims =
             page.into_iter().filter_map(|row| if let Row::Claim(claim) = row { Some(claim) } else { None });
-        let before = all.len();
+        let last = after;
         for claim in claims {
             after = Some(claim.subject);
-            all.insert(claim.subject, claim.id);
+            if claim.makes == Resource::Charge {
+                all.insert(ChargeId::from(claim.subject), claim.id);
+            }
         }
-        if all.len() == before {
+        if after == last {
             return Ok(all);
         }
     }
@@ -96,9 +103,9 @@ async fn views<S: Store>(
                 .for_each(|view| view.outbox = Some(outbox.clone())),
             Row::Claim(claim) => views
                 .iter_mut()
-                .filter(|view| view.charge.id == claim.subject)
+                .filter(|view| view.charge.id == claim.subject.into())
                 .for_each(|view| view.claim = Some(claim.clone())),
-            Row::Audit(_) | Row::Tenant(_) | Row::ApiKey(_) | Row::Slot(_) => {}
+            _ => {}
         }
     }
     Ok(views)
@@ -184,10 +191,10 @@ fn check_provider(view: &View, seen: &mut HashSet<String>, report: &mut Report) 
 async fn timeline<S: Store>(store: &S, charge: ChargeId) -> Result<Vec<Record>, ReadError> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let page = store.scan(Scan::Timeline { charge, after, limit: SCAN_MAX }).await?;
+        let before = all.len();
+        let page = store.scan(Scan::Timeline { subject: charge.into(), after, limit: SCAN_MAX }).await?;
         let records =
             page.into_iter().filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None });
-        let before = all.len();
         all.extend(records);
         if all.len().saturating_sub(before) < SCAN_MAX {
             return Ok(all);

@@ -1,29 +1,51 @@
 //! The order of commits.
 
 use super::report::Report;
-use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{Position, ReadError, Store};
+use counterfoil_store::{Committed, Position, ReadError, Receipt, Store};
 
-pub(super) async fn check<S: Store>(
-    store: &S,
-    report: &mut Report,
-    progress: &impl Fn(u64),
-) -> Result<(), ReadError> {
-    let (mut last, mut at) = (Position(0), Time::EPOCH);
+/// The last commit at this moment. Halving finds it, so that nothing has to be walked to stop in time.
+pub(super) async fn head<S: Store>(store: &S) -> Result<Position, ReadError> {
+    let (mut behind, mut beyond) = (Position::START, None);
     loop {
-        let page = store.feed(last, SCAN_MAX).await?;
-        if page.is_empty() {
-            return Ok(());
+        let probe = match beyond {
+            None => behind.0.saturating_mul(2).max(1),
+            Some(Position(beyond)) => behind.0.midpoint(beyond),
+        };
+        if probe <= behind.0 {
+            return Ok(behind);
         }
-        for commit in page {
-            let Position(position) = commit.receipt.position;
-            let dense = position == last.0.saturating_add(1);
-            let ordered = commit.receipt.at >= at;
-            let broken = (!dense || !ordered).then(|| format!("commit {position} follows commit {}", last.0));
-            report.note("commits_are_dense", broken);
-            (last, at) = (commit.receipt.position, commit.receipt.at);
+        // Commits after the one before `probe` begin with it, or with a later one where numbers are missing.
+        let found = store.feed(Position(probe.saturating_sub(1)), 1).await?;
+        match found.first() {
+            Some(commit) => behind = commit.receipt.position,
+            None => beyond = Some(Position(probe)),
         }
-        progress(last.0);
+    }
+}
+
+/// How far the walk has come.
+pub(super) struct Order(Receipt);
+
+impl Default for Order {
+    fn default() -> Order {
+        Order(Receipt { position: Position::START, at: Time::EPOCH })
+    }
+}
+
+impl Order {
+    /// The last commit seen.
+    pub(super) fn last(&self) -> Position {
+        self.0.position
+    }
+
+    /// Sees the next commit.
+    pub(super) fn see(&mut self, commit: &Committed, report: &mut Report) {
+        let (Position(before), Position(position)) = (self.0.position, commit.receipt.position);
+        let dense = position == before.saturating_add(1);
+        let ordered = commit.receipt.at >= self.0.at;
+        let broken = (!dense || !ordered).then(|| format!("commit {position} follows commit {before}"));
+        report.note("commits_are_dense", broken);
+        self.0 = commit.receipt;
     }
 }

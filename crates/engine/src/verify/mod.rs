@@ -3,11 +3,13 @@
 
 mod charges;
 mod feed;
+mod ledger;
 mod report;
 
 pub use report::{Finding, Report};
 
 use counterfoil_core::types::digest::MacKey;
+use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::reference::References;
 use counterfoil_store::{ReadError, Store};
 
@@ -15,7 +17,23 @@ use counterfoil_store::{ReadError, Store};
 pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<Report, ReadError> {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let mut report = Report::default();
-    charges::check(store, &references, &mut report, &progress).await?;
-    feed::check(store, &mut report, &progress).await?;
+    let captured = charges::check(store, &references, &mut report, &progress).await?;
+    // Found after the charges were read: what they have posted lies before it.
+    let head = feed::head(store).await?;
+    let mut order = feed::Order::default();
+    let mut walk = ledger::Walk::new(captured, references);
+    loop {
+        let mut page = store.feed(order.last(), SCAN_MAX).await?;
+        page.retain(|commit| commit.receipt.position <= head);
+        if page.is_empty() {
+            break;
+        }
+        for commit in &page {
+            order.see(commit, &mut report);
+        }
+        walk.take(store, &page, &mut report).await?;
+        progress(order.last().0);
+    }
+    walk.finish(store, head, &mut report).await?;
     Ok(report)
 }

@@ -25,7 +25,7 @@ pub struct Finding {
 const EXAMPLES_MAX: usize = 5;
 
 /// Every invariant with its meaning, in the order they are shown.
-pub(super) const INVARIANTS: [(&str, &str); 9] = [
+pub(super) const INVARIANTS: [(&str, &str); 20] = [
     (
         "claim_has_work",
         "a claim that is not settled has its charge and its outbox row; a settled one has no work left",
@@ -44,6 +44,35 @@ pub(super) const INVARIANTS: [(&str, &str); 9] = [
     ),
     ("provider_effect_is_single", "no two charges carry the same provider reference"),
     ("commits_are_dense", "commits are numbered without gaps and in the order of their times"),
+    (
+        "journal_balances",
+        "every transaction has two legs or more, of lawful amounts, that sum to zero per asset and layer",
+    ),
+    (
+        "ledger_sums_to_zero",
+        "all accounts of an asset together sum to zero after every commit, and so do their own histories",
+    ),
+    ("entries_fit_accounts", "every leg's account exists, counts the leg's asset and is of the same tenant"),
+    ("entries_match_journal", "an account's own history adds up to its legs in the journal"),
+    (
+        "balances_match_entries",
+        "a guarded account's shards add up to its entries and to its floor and cap; no other account has any",
+    ),
+    (
+        "guards_hold_at_every_prefix",
+        "no commit took an account below its floor or above its cap, nor further beyond",
+    ),
+    ("snapshots_match_entries", "a snapshot is what the account's entries add up to at its position"),
+    (
+        "holds_match_journal",
+        "a hold has its reservation and at most one end, of its amounts; what is reserved is what open holds hold",
+    ),
+    ("reversals_mirror", "a reversal mirrors what its transaction posted, and there is one at most"),
+    (
+        "charges_are_posted_once",
+        "every captured charge has the one transaction of its number, amount and accounts, and no other has one",
+    ),
+    ("account_names", "a code names the account that bears it, and every account's code names it"),
 ];
 
 impl Report {

@@ -1,4 +1,4 @@
-//! A charge's whole life in a few lines: a scripted provider, the reference store, virtual time.
+//! A request's whole life in a few lines: a scripted provider, the reference store, virtual time.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
 #![allow(
@@ -12,82 +12,41 @@ use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
 use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window;
+use counterfoil_core::ledger::chart::ROLES;
 use counterfoil_core::outbox::Pinned;
-use counterfoil_core::payments::charge::create::CreateCharge;
-use counterfoil_core::payments::charge::{Charge, Order};
+use counterfoil_core::payments::books::decide;
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
 use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::{Digest, MacKey};
-use counterfoil_core::types::id::{AccountId, EPOCH, TenantId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::reference::{Kind, References};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::policy::Policy;
-use counterfoil_engine::present::Present;
+use counterfoil_engine::present::{ItemResult, Present, Shown};
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile, breaker};
-use counterfoil_store::memory::MemoryStore;
-use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, Position, ReadError, Receipt, Row, RowKey, Scan, Store, Tally,
-};
+use counterfoil_store::{ChangeSet, Row, RowKey, Store};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+pub mod books;
+mod shared;
+
+pub use shared::SharedStore;
+
 pub const TENANT: TenantId = TenantId::from_i64(1);
-
-/// One store for several engines: a process that dies leaves it behind.
-#[derive(Clone)]
-pub struct SharedStore(pub Arc<MemoryStore>);
-
-impl SharedStore {
-    pub fn new() -> SharedStore {
-        let start = tokio::time::Instant::now();
-        let base = EPOCH.plus(Span::from_ms(86_400_000));
-        let clock = move || base.plus(Span::from_ms(u64::try_from(start.elapsed().as_millis()).unwrap()));
-        SharedStore(Arc::new(MemoryStore::new(Arc::new(clock))))
-    }
-}
-
-impl Store for SharedStore {
-    fn now(&self) -> Time {
-        self.0.now()
-    }
-    fn secret(&self) -> Masked<[u8; 32]> {
-        self.0.secret()
-    }
-    fn is_exclusive(&self) -> bool {
-        self.0.is_exclusive()
-    }
-    async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
-        self.0.read(keys).await
-    }
-    async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
-        self.0.scan(scan).await
-    }
-    async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
-        self.0.due(due, now, limit).await
-    }
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
-        self.0.commit(set).await
-    }
-    async fn committed(&self, id: counterfoil_core::types::id::SetId) -> Result<Option<Receipt>, ReadError> {
-        self.0.committed(id).await
-    }
-    async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
-        self.0.feed(after, limit).await
-    }
-    async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
-        self.0.tally(now).await
-    }
-}
 
 /// What the provider does with the next call.
 #[derive(Clone, Debug)]
@@ -232,6 +191,37 @@ impl Present for Plain {
         let body = format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#);
         Reply { status: 402, media: Media::Problem, location: None, body: body.into() }
     }
+
+    fn books(&self, shown: Shown<'_>, request: Ulid) -> Reply {
+        let (status, body) = match shown {
+            Shown::Opened(account) => (201, format!("opened {}", account.id.to_i64())),
+            Shown::Resharded(account) => {
+                (200, format!("resharded {} to={}", account.id.to_i64(), account.shards))
+            }
+            Shown::Defined(definition) => (201, format!("defined {}", definition.asset)),
+            Shown::Transferred(transaction) => (201, format!("transferred {}", transaction.id.to_i64())),
+            Shown::Held(hold) => (201, format!("held {}", hold.id.to_i64())),
+            Shown::Ended(hold) => (200, format!("{} {}", hold.state.name(), hold.id.to_i64())),
+            Shown::Posted(transaction) => (201, format!("posted {}", transaction.id.to_i64())),
+            Shown::Bulk { id, results } => {
+                let results: Vec<String> = results.iter().map(item).collect();
+                (200, format!("bulk {}: {}", id.to_i64(), results.join(",")))
+            }
+            // The request's id stands in it, so that a refusal made twice would differ.
+            Shown::Refused(refusal) => (400, format!("{} req_{request}", refusal.name())),
+        };
+        Reply { status, media: Media::Json, location: None, body: body.into() }
+    }
+}
+
+fn item(result: &ItemResult) -> String {
+    match result {
+        ItemResult::Posted(transaction) => transaction.id.to_i64().to_string(),
+        ItemResult::Refused(refusal) => refusal.name().to_owned(),
+        ItemResult::Invalid(flaws) => {
+            format!("invalid {}", flaws.first().map_or("", |flaw| flaw.pointer.as_str()))
+        }
+    }
 }
 
 pub type TestEngine = Engine<SharedStore, Provider, TokioWorld>;
@@ -259,6 +249,27 @@ pub fn never_renewing() -> Policy {
     Policy { heartbeat: Span::from_ms(3_600_000), ..policy() }
 }
 
+/// Answers are replayed for ten minutes, and their keys are free after ten more.
+pub fn short_windows() -> Policy {
+    let ten_minutes = Span::from_ms(600_000);
+    let windows = window::Policy { replay: ten_minutes, tombstone: ten_minutes, ..policy().windows };
+    Policy { windows, ..policy() }
+}
+
+/// A store where the chart charges are posted to is open already, so that the next commit is the charge's own.
+pub async fn charted() -> SharedStore {
+    let store = SharedStore::new();
+    let usd = Asset::parse("USD").unwrap();
+    let mut set = ChangeSet::new(SetId::from_i64(1));
+    for (number, role) in (1..).zip(ROLES) {
+        let wanted = decide::chart_account(role, usd).unwrap();
+        let (account, name, _) = decide::open(wanted, AccountId::from_i64(number), TENANT, store.now());
+        set = set.insert(name).insert(account);
+    }
+    store.commit(set).await.unwrap();
+    store
+}
+
 pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: Policy) -> TestEngine {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let parts = Parts {
@@ -276,18 +287,25 @@ pub async fn engine(store: &SharedStore, provider: &Provider) -> TestEngine {
     engine_with(store, provider, policy()).await
 }
 
+/// A request of `tenant` under `key`, spaces being dashes; `body` stands for what it asks.
+pub fn request_of(tenant: TenantId, key: &str, body: &[u8]) -> Request {
+    let key = IdempotencyKey::from_text(key.replace(' ', "-").as_bytes()).unwrap();
+    Request {
+        tenant,
+        claim: ClaimId::new(tenant, &key),
+        fingerprint: Fingerprint::from_digest(Digest::of("test", &[body])),
+        id: Ulid::new(Time::EPOCH, 1),
+    }
+}
+
 pub fn command(key: &str, amount: i64) -> CreateCharge {
-    let key = IdempotencyKey::from_text(key.as_bytes()).unwrap();
     CreateCharge {
-        tenant: TENANT,
-        claim: ClaimId::new(TENANT, &key),
-        fingerprint: Fingerprint::from_digest(Digest::of("test", &[&amount.to_be_bytes()])),
-        request: Ulid::new(Time::EPOCH, 1),
-        order: Order {
+        request: request_of(TENANT, key, &amount.to_be_bytes()),
+        wanted: Wanted {
             amount: Money::new(amount, Asset::parse("USD").unwrap()).unwrap(),
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,
-            destination: AccountId::from_i64(9),
+            destination: None,
             description: None,
             metadata: BTreeMap::new(),
         },
@@ -324,7 +342,7 @@ pub async fn seconds(seconds: u64) {
 
 /// The claim of a key as it stands.
 pub async fn claim(store: &SharedStore, key: &str) -> counterfoil_core::idempotency::claim::Claim {
-    let id = command(key, 1).claim;
+    let id = command(key, 1).request.claim;
     match store.read(vec![RowKey::Claim(id)]).await.unwrap().remove(0) {
         Some(Row::Claim(claim)) => claim,
         other => panic!("no claim but {other:?}"),

@@ -95,7 +95,7 @@ impl Intent<'_> {
             reference: self.id,
             captured,
             amount_minor,
-            asset: Asset::parse(&self.currency).ok(),
+            asset: Asset::currency(&self.currency).ok(),
             payment: self.metadata.and_then(|ours| ours.counterfoil_payment),
         })
     }

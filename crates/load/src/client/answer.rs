@@ -4,7 +4,7 @@
 
 /// No server under test sends half of this.
 pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// A charge's answer has some hundred bytes; an error page may have thousands.
+/// An answer has some hundred bytes, one to a thousand transfers a hundred thousand.
 pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a stored answer keeps besides its status and body.

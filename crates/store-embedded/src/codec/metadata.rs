@@ -1,4 +1,4 @@
-//! A charge's metadata as a JSON object of strings, sorted by name, so that operators can read and query it.
+//! Metadata as a JSON object of strings, sorted by name, so that operators can read and query it.
 
 use counterfoil_core::types::json::{Json, Object, canonical};
 use counterfoil_core::types::mask::Masked;

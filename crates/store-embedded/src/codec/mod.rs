@@ -1,5 +1,5 @@
-//! The two columns that hold more than one value: a charge's metadata and a commit's touched rows. Golden vectors
-//! pin both: a change here is a change of the file's format.
+//! The two columns that hold more than one value: metadata and a commit's touched rows. Golden vectors pin both: a
+//! change here is a change of the file's format.
 
 pub(crate) mod metadata;
 pub(crate) mod touched;

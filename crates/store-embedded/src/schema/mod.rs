@@ -1,8 +1,10 @@
 //! The format of the database file and how an older one is brought forward.
 //!
-//! A step is SQL that turns one version into the next; it runs in one transaction with the mark of its version,
-//! so a crash leaves the old format or the new one. Steps are never edited once released: old files pass through
-//! all that are younger than they are.
+//! A step turns one version into the next, by SQL and then by code; it runs in one transaction with the mark of its
+//! version, so a crash leaves the old format or the new one. Steps are never edited once released: old files pass
+//! through all that are younger than they are.
+
+mod backfill;
 
 use crate::error::OpenError;
 use rusqlite::Connection;
@@ -11,11 +13,19 @@ use rusqlite::Connection;
 pub(crate) const APPLICATION_ID: i32 = 0x436f_666f;
 
 /// Step `n` (counted from 1) leads from format `n - 1` to format `n`.
-const STEPS: [&str; 1] = [include_str!("v1.sql")];
+const STEPS: [Step; 2] = [
+    Step { tables: include_str!("v1.sql"), rows: make_secret },
+    Step { tables: include_str!("v2.sql"), rows: backfill::run },
+];
 
 /// The format this build writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 const _: () = assert!(STEPS.len() == FORMAT as usize, "a new step makes a new format");
+
+struct Step {
+    tables: &'static str,
+    rows: fn(&Connection) -> Result<(), OpenError>,
+}
 
 /// What a file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +55,7 @@ pub(crate) fn identify(db: &Connection) -> Result<Found, OpenError> {
     Ok(Found::Format(found))
 }
 
-/// Brings the file to [`FORMAT`]; a fresh one gets its instance secret with the first step.
+/// Brings the file to [`FORMAT`].
 pub(crate) fn migrate(db: &mut Connection, found: Found) -> Result<(), OpenError> {
     let from = match found {
         Found::Fresh => 0,
@@ -56,10 +66,8 @@ pub(crate) fn migrate(db: &mut Connection, found: Found) -> Result<(), OpenError
             continue;
         }
         let transaction = db.transaction()?;
-        transaction.execute_batch(step)?;
-        if version == 1 {
-            transaction.execute("INSERT INTO meta (key, value) VALUES ('secret', ?1)", [fresh_secret()?])?;
-        }
+        transaction.execute_batch(step.tables)?;
+        (step.rows)(&transaction)?;
         transaction.execute_batch(&format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"
         ))?;
@@ -69,9 +77,11 @@ pub(crate) fn migrate(db: &mut Connection, found: Found) -> Result<(), OpenError
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the instance secret is made once, with the store")]
-fn fresh_secret() -> Result<[u8; 32], OpenError> {
+/// The instance secret is made once, with the store.
+fn make_secret(db: &Connection) -> Result<(), OpenError> {
     let mut secret = [0; 32];
+    #[expect(clippy::disallowed_methods, reason = "opening happens before there is a world to ask")]
     getrandom::fill(&mut secret).map_err(|error| OpenError::Io(format!("no random bytes: {error}")))?;
-    Ok(secret)
+    db.execute("INSERT INTO meta (key, value) VALUES ('secret', ?1)", [secret])?;
+    Ok(())
 }

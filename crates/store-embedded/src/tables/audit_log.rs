@@ -1,8 +1,8 @@
-//! Audit records, clustered by charge: a timeline is one range, and nothing here is ever written twice.
+//! Audit records, clustered by what they are about: a timeline is one range, and nothing here is ever written twice.
 
 use super::{cell, one_row};
 use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::ulid::Ulid;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -16,15 +16,16 @@ const BY_KEY: &str = concat!("SELECT ", columns!(), " FROM audit_log WHERE subje
 /// No id is shorter than the empty one, so it stands for "from the beginning".
 const TIMELINE: &str =
     concat!("SELECT ", columns!(), " FROM audit_log WHERE subject = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
-const INSERT: &str = concat!("INSERT INTO audit_log (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+const INSERT: &str =
+    concat!("INSERT OR FAIL INTO audit_log (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
 
-pub(super) fn load(db: &Connection, subject: ChargeId, id: Ulid) -> Result<Option<Record>> {
+pub(super) fn load(db: &Connection, subject: SubjectId, id: Ulid) -> Result<Option<Record>> {
     db.prepare_cached(BY_KEY)?.query_row(params![subject.to_i64(), id.to_bytes()], read).optional()
 }
 
 pub(super) fn timeline(
     db: &Connection,
-    subject: ChargeId,
+    subject: SubjectId,
     after: Option<Ulid>,
     limit: i64,
 ) -> Result<Vec<Record>> {
@@ -47,7 +48,7 @@ pub(super) fn insert(db: &Connection, record: &Record) -> Result<()> {
 
 fn read(row: &Row<'_>) -> Result<Record> {
     Ok(Record {
-        subject: cell::charge(row, 0)?,
+        subject: cell::subject(row, 0)?,
         id: cell::ulid(row, 1)?,
         tenant: cell::tenant(row, 2)?,
         at: cell::time(row, 3)?,

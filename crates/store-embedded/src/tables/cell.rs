@@ -1,7 +1,9 @@
 //! Reading one column as one of the core's types. A value that does not read is damage, never a default.
 
+use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use rusqlite::types::Type;
@@ -17,6 +19,30 @@ pub(super) fn charge(row: &Row<'_>, column: usize) -> Result<ChargeId> {
 
 pub(super) fn tenant(row: &Row<'_>, column: usize) -> Result<TenantId> {
     row.get(column).map(TenantId::from_i64)
+}
+
+pub(super) fn account(row: &Row<'_>, column: usize) -> Result<AccountId> {
+    row.get(column).map(AccountId::from_i64)
+}
+
+pub(super) fn transaction(row: &Row<'_>, column: usize) -> Result<TransactionId> {
+    row.get(column).map(TransactionId::from_i64)
+}
+
+pub(super) fn hold(row: &Row<'_>, column: usize) -> Result<HoldId> {
+    row.get(column).map(HoldId::from_i64)
+}
+
+pub(super) fn subject(row: &Row<'_>, column: usize) -> Result<SubjectId> {
+    row.get(column).map(SubjectId::from_i64)
+}
+
+pub(super) fn position(row: &Row<'_>, column: usize) -> Result<Position> {
+    row.get(column).map(Position)
+}
+
+pub(super) fn asset(row: &Row<'_>, column: usize) -> Result<Asset> {
+    word(row, column, |code| Asset::parse(code).ok())
 }
 
 pub(super) fn digest(row: &Row<'_>, column: usize) -> Result<Digest> {

@@ -3,8 +3,7 @@
 use super::{cell, one_row};
 use crate::codec::metadata;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
-use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::id::{ChargeId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use rusqlite::types::Type;
@@ -93,7 +92,7 @@ pub(super) fn replace(db: &Connection, charge: &Charge) -> Result<()> {
 }
 
 fn read(row: &Row<'_>) -> Result<Charge> {
-    let asset = cell::word(row, 3, |code| Asset::parse(code).ok())?;
+    let asset = cell::asset(row, 3)?;
     let failure = cell::optional_word(row, 12, FailureCode::parse)?;
     Ok(Charge {
         id: cell::charge(row, 0)?,
@@ -102,7 +101,7 @@ fn read(row: &Row<'_>) -> Result<Charge> {
             amount: Money::new(row.get(2)?, asset).map_err(|_| cell::damaged(2, Type::Integer))?,
             payment_method: Masked::new(row.get(4)?),
             capture: row.get(5)?,
-            destination: AccountId::from_i64(row.get(6)?),
+            destination: cell::account(row, 6)?,
             description: row.get::<_, Option<String>>(7)?.map(Masked::new),
             metadata: cell::word(row, 8, metadata::decode)?,
         },

@@ -2,11 +2,11 @@
 //! an index, so answers of any size never pass through a tree in random order.
 
 use super::{cell, one_row};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::types::id::{ChargeId, Holder};
+use counterfoil_core::types::id::{Holder, SubjectId};
 use counterfoil_core::types::time::Time;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 macro_rules! columns {
     () => {
         "subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, state, holder, \
-         lease_until, lease_ceiling, not_before, replay_until, tombstone_until, status, media, location, body"
+         lease_until, lease_ceiling, not_before, replay_until, tombstone_until, status, media, location, body, makes"
     };
 }
 
@@ -29,9 +29,9 @@ const DUE: &str = concat!(
 const INSERT: &str = concat!(
     "INSERT INTO claims (",
     columns!(),
-    ", sweep_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+    ", sweep_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 );
-/// The id stays out, so that its index is not touched; tenant, fingerprint and creation may not change.
+/// The id stays out, so that its index is not touched; tenant, fingerprint, kind and creation may not change.
 const UPDATE: &str = "UPDATE claims SET request = ?3, fence = ?4, revision = ?5, attempts = ?6, state = ?7, \
     holder = ?8, lease_until = ?9, lease_ceiling = ?10, not_before = ?11, replay_until = ?12, \
     tombstone_until = ?13, status = ?14, media = ?15, location = ?16, body = ?17, sweep_at = ?18 \
@@ -40,15 +40,15 @@ const UPDATE: &str = "UPDATE claims SET request = ?3, fence = ?4, revision = ?5,
 const REUSE: &str = "UPDATE claims SET subject = ?1, tenant = ?3, fingerprint = ?4, request = ?5, created_at = ?6, \
     fence = ?7, revision = ?8, attempts = ?9, state = ?10, holder = ?11, lease_until = ?12, lease_ceiling = ?13, \
     not_before = ?14, replay_until = ?15, tombstone_until = ?16, status = ?17, media = ?18, location = ?19, \
-    body = ?20, sweep_at = ?21 WHERE id = ?2";
+    body = ?20, makes = ?21, sweep_at = ?22 WHERE id = ?2";
 
 pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
     db.prepare_cached(BY_ID)?.query_row([id.digest().as_bytes()], read).optional()
 }
 
-pub(super) fn after(db: &Connection, after: Option<ChargeId>, limit: i64) -> Result<Vec<Claim>> {
+pub(super) fn after(db: &Connection, after: Option<SubjectId>, limit: i64) -> Result<Vec<Claim>> {
     let mut statement = db.prepare_cached(AFTER)?;
-    let after = after.map_or(i64::MIN, ChargeId::to_i64);
+    let after = after.map_or(i64::MIN, SubjectId::to_i64);
     statement.query_map(params![after, limit], read)?.collect()
 }
 
@@ -116,6 +116,7 @@ fn write_whole(db: &Connection, sql: &str, claim: &Claim) -> Result<()> {
         cells.media,
         cells.location,
         cells.body,
+        claim.makes.name(),
         claim.sweep_at().map(Time::ms),
     ])?)
 }
@@ -165,7 +166,8 @@ impl Cells<'_> {
 
 pub(super) fn read(row: &Row<'_>) -> Result<Claim> {
     Ok(Claim {
-        subject: cell::charge(row, 0)?,
+        subject: cell::subject(row, 0)?,
+        makes: cell::word(row, 20, Resource::parse)?,
         id: ClaimId::from_digest(cell::digest(row, 1)?),
         tenant: cell::tenant(row, 2)?,
         fingerprint: Fingerprint::from_digest(cell::digest(row, 3)?),

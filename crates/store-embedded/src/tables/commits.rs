@@ -1,6 +1,6 @@
 //! The log of commits, by position: the feed, and how a commit in doubt is resolved.
 
-use super::{cell, one_row};
+use super::{cell, one_row, place};
 use crate::codec::touched;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::{Committed, Position, Receipt};
@@ -11,7 +11,7 @@ const LAST: &str = "SELECT position, at FROM commits ORDER BY position DESC LIMI
 const BY_SET: &str = "SELECT position, at FROM commits WHERE set_id = ?1";
 const AFTER: &str =
     "SELECT position, at, set_id, touched FROM commits WHERE position > ?1 ORDER BY position LIMIT ?2";
-const INSERT: &str = "INSERT INTO commits (position, set_id, at, touched) VALUES (?1, ?2, ?3, ?4)";
+const INSERT: &str = "INSERT OR FAIL INTO commits (position, set_id, at, touched) VALUES (?1, ?2, ?3, ?4)";
 
 /// The last commit.
 pub(crate) fn last(db: &Connection) -> Result<Option<Receipt>> {
@@ -25,11 +25,8 @@ pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<Receipt>> {
 
 /// Commits after a position, in order.
 pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<Vec<Committed>> {
-    let Ok(after) = i64::try_from(position.0) else {
-        return Ok(Vec::new());
-    };
     db.prepare_cached(AFTER)?
-        .query_map(params![after, limit], |row| {
+        .query_map([place(position), limit], |row| {
             let bytes = row.get_ref(3)?.as_blob().unwrap_or_default();
             Ok(Committed {
                 receipt: receipt(row)?,
@@ -50,5 +47,5 @@ pub(crate) fn insert(db: &Connection, receipt: Receipt, set: SetId, touched: &[u
 }
 
 fn receipt(row: &Row<'_>) -> Result<Receipt> {
-    Ok(Receipt { position: Position(row.get(0)?), at: cell::time(row, 1)? })
+    Ok(Receipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? })
 }

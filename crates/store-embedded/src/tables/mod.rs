@@ -1,19 +1,32 @@
 //! One module per table: its statements, and how a row of it is written and read. Nothing here decides anything.
+//!
+//! Insertions into tables with triggers say `OR FAIL`: it spares SQLite a copy of every page for the undoing of one
+//! statement, which nobody needs, because a group is undone as a whole.
 
-pub(crate) mod api_keys;
-pub(crate) mod audit_log;
+mod account_names;
+mod accounts;
+mod api_keys;
+mod assets;
+mod audit_log;
+pub(crate) mod balances;
 mod cell;
-pub(crate) mod charges;
-pub(crate) mod claims;
+mod charges;
+mod claims;
 pub(crate) mod commits;
+mod cursors;
+pub(crate) mod entries;
+mod holds;
+mod journal;
 pub(crate) mod meta;
 pub(crate) mod outbox;
-pub(crate) mod slots;
-pub(crate) mod tenants;
+mod reversals;
+mod slots;
+mod snapshots;
+mod tenants;
 
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{Change, Due, Row, RowKey, Scan};
+use counterfoil_store::{Change, Due, Position, Receipt, Row, RowKey, Scan};
 use rusqlite::{Connection, Error, Result};
 
 /// The row of `key`.
@@ -26,41 +39,91 @@ pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
         RowKey::Tenant(name) => tenants::load(db, name)?.map(Row::Tenant),
         RowKey::ApiKey(digest) => api_keys::load(db, digest)?.map(Row::ApiKey),
         RowKey::Slot(number) => slots::load(db, *number)?.map(Row::Slot),
+        RowKey::Account(id) => accounts::load(db, *id)?.map(Row::Account),
+        RowKey::Name(tenant, code) => account_names::load(db, *tenant, code)?.map(Row::Name),
+        RowKey::Asset(tenant, asset) => assets::load(db, *tenant, *asset)?.map(Row::Asset),
+        RowKey::Balance(account, shard) => balances::load(db, *account, *shard)?.map(Row::Balance),
+        RowKey::Transaction(id) => journal::load(db, *id)?.map(Row::Transaction),
+        RowKey::Reversal(original) => reversals::load(db, *original)?.map(Row::Reversal),
+        RowKey::Hold(id) => holds::load(db, *id)?.map(Row::Hold),
+        RowKey::Snapshot(account, position) => snapshots::load(db, *account, *position)?.map(Row::Snapshot),
+        RowKey::Cursor(reader) => cursors::load(db, *reader)?.map(Row::Cursor),
     })
 }
 
-/// Writes a change that was judged; it fails if the row is not where the judge saw it.
-pub(crate) fn apply(db: &Connection, change: &Change) -> Result<()> {
+/// Writes a change that was judged; it fails if the row is not where the judge saw it. Balances are left to the end
+/// of the group.
+pub(crate) fn apply(db: &Connection, change: &Change, receipt: Receipt) -> Result<()> {
     match change {
-        Change::Insert(row) => match &**row {
-            Row::Claim(claim) => claims::insert(db, claim),
-            Row::Charge(charge) => charges::insert(db, charge),
-            Row::Outbox(outbox) => outbox::insert(db, outbox),
-            Row::Audit(record) => audit_log::insert(db, record),
-            Row::Tenant(tenant) => tenants::insert(db, tenant),
-            Row::ApiKey(key) => api_keys::insert(db, key),
-            Row::Slot(slot) => slots::insert(db, slot),
-        },
-        Change::Replace { row, .. } => match &**row {
-            Row::Claim(claim) => claims::replace(db, claim),
-            Row::Charge(charge) => charges::replace(db, charge),
-            Row::Outbox(outbox) => outbox::replace(db, outbox),
-            // The judge lets nothing replace an audit record.
-            Row::Audit(_) => Err(Error::StatementChangedRows(0)),
-            Row::Tenant(tenant) => tenants::replace(db, tenant),
-            Row::ApiKey(key) => api_keys::replace(db, key),
-            Row::Slot(slot) => slots::replace(db, slot),
-        },
-        Change::Remove { key, .. } => match key {
-            RowKey::Claim(id) => claims::remove(db, *id),
-            RowKey::Outbox(charge) => outbox::remove(db, *charge),
-            // The judge lets nothing else be removed.
-            RowKey::Charge(_)
-            | RowKey::Audit(..)
-            | RowKey::Tenant(_)
-            | RowKey::ApiKey(_)
-            | RowKey::Slot(_) => Err(Error::StatementChangedRows(0)),
-        },
+        Change::Insert(row) => insert(db, row, receipt),
+        Change::Replace { row, .. } => replace(db, row),
+        Change::Remove { key, .. } => remove(db, key),
+        Change::Move(_) => Ok(()),
+    }
+}
+
+fn insert(db: &Connection, row: &Row, receipt: Receipt) -> Result<()> {
+    match row {
+        Row::Claim(claim) => claims::insert(db, claim),
+        Row::Charge(charge) => charges::insert(db, charge),
+        Row::Outbox(outbox) => outbox::insert(db, outbox),
+        Row::Audit(record) => audit_log::insert(db, record),
+        Row::Tenant(tenant) => tenants::insert(db, tenant),
+        Row::ApiKey(key) => api_keys::insert(db, key),
+        Row::Slot(slot) => slots::insert(db, slot),
+        Row::Account(account) => accounts::insert(db, account),
+        Row::Name(name) => account_names::insert(db, name),
+        Row::Asset(definition) => assets::insert(db, definition),
+        Row::Balance(_) => Ok(()),
+        Row::Transaction(transaction) => journal::insert(db, transaction, receipt),
+        Row::Reversal(reversal) => reversals::insert(db, reversal),
+        Row::Hold(hold) => holds::insert(db, hold),
+        Row::Snapshot(snapshot) => snapshots::insert(db, snapshot),
+        Row::Cursor(cursor) => cursors::insert(db, cursor),
+    }
+}
+
+fn replace(db: &Connection, row: &Row) -> Result<()> {
+    match row {
+        Row::Claim(claim) => claims::replace(db, claim),
+        Row::Charge(charge) => charges::replace(db, charge),
+        Row::Outbox(outbox) => outbox::replace(db, outbox),
+        Row::Tenant(tenant) => tenants::replace(db, tenant),
+        Row::ApiKey(key) => api_keys::replace(db, key),
+        Row::Slot(slot) => slots::replace(db, slot),
+        Row::Account(account) => accounts::replace(db, account),
+        Row::Hold(hold) => holds::replace(db, hold),
+        Row::Cursor(cursor) => cursors::replace(db, cursor),
+        // The judge lets nothing replace these.
+        Row::Audit(_)
+        | Row::Name(_)
+        | Row::Asset(_)
+        | Row::Balance(_)
+        | Row::Transaction(_)
+        | Row::Reversal(_)
+        | Row::Snapshot(_) => Err(Error::StatementChangedRows(0)),
+    }
+}
+
+fn remove(db: &Connection, key: &RowKey) -> Result<()> {
+    match key {
+        RowKey::Claim(id) => claims::remove(db, *id),
+        RowKey::Outbox(charge) => outbox::remove(db, *charge),
+        RowKey::Snapshot(account, position) => snapshots::remove(db, *account, *position),
+        // The judge lets nothing else be removed.
+        RowKey::Charge(_)
+        | RowKey::Audit(..)
+        | RowKey::Tenant(_)
+        | RowKey::ApiKey(_)
+        | RowKey::Slot(_)
+        | RowKey::Account(_)
+        | RowKey::Name(..)
+        | RowKey::Asset(..)
+        | RowKey::Balance(..)
+        | RowKey::Transaction(_)
+        | RowKey::Reversal(_)
+        | RowKey::Hold(_)
+        | RowKey::Cursor(_) => Err(Error::StatementChangedRows(0)),
     }
 }
 
@@ -70,12 +133,26 @@ pub(crate) fn scan(db: &Connection, scan: &Scan) -> Result<Vec<Row>> {
         Scan::ChargesOf { tenant, before, limit } => {
             rows(charges::of_tenant(db, *tenant, *before, bound(*limit))?)
         }
-        Scan::Timeline { charge, after, limit } => {
-            rows(audit_log::timeline(db, *charge, *after, bound(*limit))?)
+        Scan::Timeline { subject, after, limit } => {
+            rows(audit_log::timeline(db, *subject, *after, bound(*limit))?)
         }
         Scan::Claims { after, limit } => rows(claims::after(db, *after, bound(*limit))?),
         Scan::Charges { after, limit } => rows(charges::after(db, *after, bound(*limit))?),
         Scan::Outbox { after, limit } => rows(outbox::after(db, *after, bound(*limit))?),
+        Scan::AccountsOf { tenant, before, limit } => {
+            rows(accounts::of_tenant(db, *tenant, *before, bound(*limit))?)
+        }
+        Scan::AssetsOf { tenant } => rows(assets::of_tenant(db, *tenant)?),
+        Scan::TransactionsOf { tenant, before, limit } => {
+            rows(journal::of_tenant(db, *tenant, *before, bound(*limit))?)
+        }
+        Scan::Snapshots { account, upto, limit } => {
+            rows(snapshots::upto(db, *account, *upto, bound(*limit))?)
+        }
+        Scan::Accounts { after, limit } => rows(accounts::after(db, *after, bound(*limit))?),
+        Scan::Transactions { after, limit } => rows(journal::after(db, *after, bound(*limit))?),
+        Scan::Balances { after, limit } => rows(balances::after(db, *after, bound(*limit))?),
+        Scan::Holds { after, limit } => rows(holds::after(db, *after, bound(*limit))?),
         Scan::Tenants => rows(tenants::all(db)?),
         Scan::ApiKeys => rows(api_keys::all(db)?),
         Scan::Slots => rows(slots::all(db)?),
@@ -87,6 +164,7 @@ pub(crate) fn due(db: &Connection, due: Due, now: Time, limit: usize) -> Result<
     Ok(match due {
         Due::Outbox => rows(outbox::due(db, now, bound(limit))?),
         Due::Claims => rows(claims::due(db, now, bound(limit))?),
+        Due::Holds => rows(holds::due(db, now, bound(limit))?),
     })
 }
 
@@ -101,4 +179,9 @@ fn rows<T: Into<Row>>(items: Vec<T>) -> Vec<Row> {
 
 fn one_row(changed: usize) -> Result<()> {
     if changed == 1 { Ok(()) } else { Err(Error::StatementChangedRows(changed)) }
+}
+
+/// A position as SQLite takes it. No commit has a higher one.
+fn place(position: Position) -> i64 {
+    i64::try_from(position.0).unwrap_or(i64::MAX)
 }

@@ -2,17 +2,14 @@
 
 use super::{cell, one_row};
 use counterfoil_core::tenancy::{KeyPolicy, Tenant, TenantName};
-use counterfoil_core::types::id::AccountId;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-const BY_NAME: &str =
-    "SELECT name, id, main_account, key_policy, created_at, revision FROM tenants WHERE name = ?1";
-const ALL: &str =
-    "SELECT name, id, main_account, key_policy, created_at, revision FROM tenants ORDER BY name";
-const INSERT: &str = "INSERT INTO tenants (name, id, main_account, key_policy, created_at, revision) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-const UPDATE: &str = "UPDATE tenants SET id = ?2, main_account = ?3, key_policy = ?4, created_at = ?5, \
-    revision = ?6 WHERE name = ?1";
+const BY_NAME: &str = "SELECT name, id, key_policy, created_at, revision FROM tenants WHERE name = ?1";
+const ALL: &str = "SELECT name, id, key_policy, created_at, revision FROM tenants ORDER BY name";
+const INSERT: &str =
+    "INSERT INTO tenants (name, id, key_policy, created_at, revision) VALUES (?1, ?2, ?3, ?4, ?5)";
+const UPDATE: &str =
+    "UPDATE tenants SET id = ?2, key_policy = ?3, created_at = ?4, revision = ?5 WHERE name = ?1";
 
 pub(super) fn load(db: &Connection, name: &TenantName) -> Result<Option<Tenant>> {
     db.prepare_cached(BY_NAME)?.query_row([name.as_str()], read).optional()
@@ -34,7 +31,6 @@ fn write_whole(db: &Connection, sql: &str, tenant: &Tenant) -> Result<()> {
     one_row(db.prepare_cached(sql)?.execute(params![
         tenant.name.as_str(),
         tenant.id.to_i64(),
-        tenant.main_account.to_i64(),
         tenant.key_policy.map(KeyPolicy::name),
         tenant.created_at.ms(),
         tenant.revision,
@@ -45,9 +41,8 @@ fn read(row: &Row<'_>) -> Result<Tenant> {
     Ok(Tenant {
         name: cell::word(row, 0, |name| TenantName::parse(name).ok())?,
         id: cell::tenant(row, 1)?,
-        main_account: AccountId::from_i64(row.get(2)?),
-        key_policy: cell::optional_word(row, 3, KeyPolicy::parse)?,
-        created_at: cell::time(row, 4)?,
-        revision: row.get(5)?,
+        key_policy: cell::optional_word(row, 2, KeyPolicy::parse)?,
+        created_at: cell::time(row, 3)?,
+        revision: row.get(4)?,
     })
 }

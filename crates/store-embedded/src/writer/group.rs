@@ -6,14 +6,17 @@ use crate::clock::{Clock, monotonic};
 use crate::error::{is_of_the_set, reason};
 use crate::options::{Fault, FaultPoint, Options};
 use crate::tables;
+use counterfoil_core::types::id::AccountId;
 use counterfoil_store::judge::Image;
-use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row};
+use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
 use rusqlite::ffi;
 use rusqlite::{Connection, Error, ErrorCode};
 use std::sync::Arc;
 
 /// Rows the writer remembers from groups before: a completion then finds what its claim wrote without a query.
 const IMAGE_ROWS_MAX: usize = 16_384;
+/// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
+const IMAGE_BALANCES_MAX: usize = 32_768;
 
 /// The writer's own state.
 pub(crate) struct Writer {
@@ -21,6 +24,7 @@ pub(crate) struct Writer {
     /// Committed rows, laid over by the group at hand. This thread is the only writer, so it may trust them; it
     /// drops them when a write fails or another program has written.
     image: Image,
+    /// Changes judged since the image was last cut back.
     image_rows: usize,
     position: u64,
     data_version: i64,
@@ -33,7 +37,7 @@ pub(crate) struct Writer {
 /// What is looked up before judging.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
-    /// Not the absence of new charges, work and audit records: their tables refuse a second one.
+    /// Not the absence of rows that bring new ids with them: their tables refuse a second one.
     Trusting,
     /// Everything.
     Thorough,
@@ -140,20 +144,35 @@ impl Writer {
         let at = self.clock.now();
         let mut position = self.position;
         let mut verdicts = Vec::with_capacity(group.len());
+        let mut moved = Vec::new();
         for job in group {
             if let Err(refusal) = self.judge(job, care)? {
                 verdicts.push(Err(refusal));
                 continue;
             }
-            for change in job.set.changes() {
-                tables::apply(&self.db, change)?;
-            }
             position = position.saturating_add(1);
             let receipt = Receipt { position: Position(position), at };
+            for change in job.set.changes() {
+                tables::apply(&self.db, change, receipt)?;
+                moved.extend(balance_of(change));
+            }
             tables::commits::insert(&self.db, receipt, job.set.id(), &job.touched)?;
             verdicts.push(Ok(receipt));
         }
+        self.write_balances(moved)?;
         Ok(verdicts)
+    }
+
+    /// Writes each balance the group moved once, however many sets moved it.
+    fn write_balances(&self, mut moved: Vec<(AccountId, u8)>) -> Result<(), Error> {
+        moved.sort_unstable();
+        moved.dedup();
+        for (account, shard) in moved {
+            if let Some(Row::Balance(balance)) = self.image.get(&RowKey::Balance(account, shard)) {
+                tables::balances::put(&self.db, balance)?;
+            }
+        }
+        Ok(())
     }
 
     fn judge(&mut self, job: &Job, care: Care) -> Result<Result<(), Box<Refusal>>, Error> {
@@ -192,7 +211,10 @@ impl Writer {
             self.data_version = version;
             self.forget();
         } else if self.image_rows > IMAGE_ROWS_MAX {
-            self.forget();
+            self.image_rows = 0;
+            if self.image.keep(|key| matches!(key, RowKey::Balance(..))) > IMAGE_BALANCES_MAX {
+                self.forget();
+            }
         }
         Ok(())
     }
@@ -231,14 +253,40 @@ impl Writer {
     }
 }
 
-/// New charges bring new ids, and their work and audit records hang on them: looking for one would find nothing.
+/// Rows that bring new ids, and what hangs on those: looking for one would find nothing.
 fn is_new_by_construction(change: &Change) -> bool {
     match change {
         Change::Insert(row) => match &**row {
-            Row::Charge(_) | Row::Outbox(_) | Row::Audit(_) => true,
-            Row::Claim(_) | Row::Tenant(_) | Row::ApiKey(_) | Row::Slot(_) => false,
+            Row::Charge(_)
+            | Row::Outbox(_)
+            | Row::Audit(_)
+            | Row::Account(_)
+            | Row::Transaction(_)
+            | Row::Hold(_) => true,
+            Row::Claim(_)
+            | Row::Tenant(_)
+            | Row::ApiKey(_)
+            | Row::Slot(_)
+            | Row::Name(_)
+            | Row::Asset(_)
+            | Row::Balance(_)
+            | Row::Reversal(_)
+            | Row::Snapshot(_)
+            | Row::Cursor(_) => false,
         },
-        Change::Replace { .. } | Change::Remove { .. } => false,
+        Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => false,
+    }
+}
+
+/// The balance a change makes or moves.
+fn balance_of(change: &Change) -> Option<(AccountId, u8)> {
+    match change {
+        Change::Move(motion) => Some((motion.account, motion.shard)),
+        Change::Insert(row) => match &**row {
+            Row::Balance(balance) => Some((balance.account, balance.shard)),
+            _ => None,
+        },
+        Change::Replace { .. } | Change::Remove { .. } => None,
     }
 }
 

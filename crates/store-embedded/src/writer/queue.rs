@@ -4,11 +4,15 @@ use super::group::Writer;
 use crate::codec::touched;
 use crate::error::OpenError;
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
-use counterfoil_store::{ChangeSet, CommitError, Receipt};
+use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
 use rusqlite::Connection;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
+
+/// Changes after which a group takes no further set: some 50 ms of writing, which those behind it wait for. Only bulk
+/// sets get there.
+const CHANGES_PER_GROUP_MAX: usize = 4_096;
 
 /// A set that waits, with what can be prepared on its caller's thread.
 #[derive(Debug)]
@@ -37,7 +41,7 @@ impl Queue {
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
         let id = set.id();
         let (answer, answered) = oneshot::channel();
-        let job = Job { touched: touched::encode(set.changes()), set, answer };
+        let job = Job { touched: touched::encode(set.changes().iter().map(Change::key)), set, answer };
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         match jobs.try_send(job) {
             Ok(()) => {}
@@ -62,11 +66,14 @@ fn ended() -> CommitError {
 fn serve(mut writer: Writer, waiting: &Receiver<Job>) -> Connection {
     let mut group = Vec::with_capacity(SETS_PER_GROUP_MAX);
     while let Ok(first) = waiting.recv() {
+        let mut changes = first.set.changes().len();
         group.push(first);
         // What waits is taken, and more is never waited for: the group before this one was the waiting time.
         while group.len() < SETS_PER_GROUP_MAX
+            && changes < CHANGES_PER_GROUP_MAX
             && let Ok(job) = waiting.try_recv()
         {
+            changes = changes.saturating_add(job.set.changes().len());
             group.push(job);
         }
         writer.commit(&mut group);

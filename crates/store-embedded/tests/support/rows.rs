@@ -1,7 +1,7 @@
 //! Rows for tests and measurements: a charge as the engine would write it, in two sets.
 
 use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::{Policy, Reuse};
@@ -42,7 +42,8 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
             id,
             tenant,
             fingerprint: Fingerprint::from_digest(seed),
-            subject: charge,
+            subject: charge.into(),
+            makes: Resource::Charge,
             request: Ulid::new(now, chance),
             created_at: now,
             fence: 1,
@@ -92,7 +93,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
         audit: Record {
             id: Ulid::new(now, chance),
             tenant,
-            subject: charge,
+            subject: charge.into(),
             at: now,
             fence: 1,
             kind: Kind::Claimed,

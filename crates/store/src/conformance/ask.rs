@@ -1,8 +1,13 @@
 //! Asking a store and stopping the case where the answer is one the port does not allow there.
 
 use crate::change::ChangeSet;
-use crate::port::{CommitError, Due, Position, Reason, Receipt, Refusal, Scan, Store};
+use crate::port::{
+    CommitError, Due, EntryPage, Folded, Position, Reason, Receipt, Refusal, Scan, Store, Upto,
+};
 use crate::row::{Row, RowKey};
+use counterfoil_core::ledger::balance::Balance;
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
@@ -92,6 +97,30 @@ pub(super) async fn scan<S: Store>(store: &S, scan: Scan) -> Vec<Row> {
 pub(super) async fn due<S: Store>(store: &S, due: Due, now: Time, limit: usize) -> Vec<RowKey> {
     let rows = store.due(due, now, limit).await.expect("a healthy store tells what is due");
     rows.iter().map(Row::key).collect()
+}
+
+/// The first shard of an account's balance, if it was ever written.
+pub(super) async fn balance<S: Store>(store: &S, account: AccountId) -> Option<Balance> {
+    match row(store, RowKey::Balance(account, 0)).await {
+        None => None,
+        Some(Row::Balance(balance)) => Some(balance),
+        Some(other) => panic!("{other:?} is no balance"),
+    }
+}
+
+/// Entries of an account.
+pub(super) async fn entries<S: Store>(
+    store: &S,
+    account: AccountId,
+    page: EntryPage,
+    limit: usize,
+) -> Vec<Entry> {
+    store.entries(account, page, limit).await.expect("a healthy store reads its journal")
+}
+
+/// What an account's entries add up to.
+pub(super) async fn fold<S: Store>(store: &S, account: AccountId, after: u64, upto: Upto) -> Folded {
+    store.fold(account, Position(after), upto).await.expect("a healthy store adds its journal up")
 }
 
 /// Every committed set's touched keys, in order.

@@ -1,9 +1,11 @@
 //! Bounds: no answer is longer than asked for, nor than the system's own bound.
 
-use super::ask::{due, fill, scan};
+use super::ask::{due, entries, fill, fold, scan};
+use super::fixtures::ledger::{account, account_id, hold, opened, snapshot, transfer};
 use super::fixtures::{TENANT, at, audit, charge, charge_id, claim_in, set, settled, work_due};
+use super::variants::one_of_each;
 use crate::change::ChangeSet;
-use crate::port::{Due, Position, Scan, Store};
+use crate::port::{Due, EntryPage, Position, Scan, Store, Upto};
 use crate::row::Row;
 use counterfoil_core::idempotency::claim::{Claim, State};
 use counterfoil_core::types::limits::{CHANGES_PER_SET_MAX, SCAN_MAX};
@@ -33,7 +35,7 @@ fn ranges(limit: usize) -> [Scan; 5] {
         Scan::Charges { after: None, limit },
         Scan::Claims { after: None, limit },
         Scan::Outbox { after: None, limit },
-        Scan::Timeline { charge: charge_id(1), after: None, limit },
+        Scan::Timeline { subject: charge_id(1).into(), after: None, limit },
     ]
 }
 
@@ -54,6 +56,43 @@ pub async fn scans_stop_at_their_bound<S: Store>(store: &Arc<S>) {
             assert_eq!(scan(&**store, range.clone()).await.len(), expected, "{range:?}");
         }
     }
+}
+
+/// Every range of the ledger, from its beginning.
+fn ledger_ranges(limit: usize) -> [Scan; 7] {
+    [
+        Scan::AccountsOf { tenant: TENANT, before: None, limit },
+        Scan::Accounts { after: None, limit },
+        Scan::TransactionsOf { tenant: TENANT, before: None, limit },
+        Scan::Transactions { after: None, limit },
+        Scan::Balances { after: None, limit },
+        Scan::Holds { after: None, limit },
+        Scan::Snapshots { account: account_id(1), upto: Upto::Now, limit },
+    ]
+}
+
+const PAGES: [EntryPage; 2] = [EntryPage::Before(None), EntryPage::After(Position::START)];
+
+pub async fn ledger_scans_stop_at_their_bound<S: Store>(store: &Arc<S>) {
+    let mut rows = one_too_many(account);
+    rows.extend(one_too_many(|number| transfer(number, 1, 2, 1)));
+    rows.extend(one_too_many(|number| opened(number, Some(0), None)));
+    rows.extend(one_too_many(hold));
+    rows.extend(one_too_many(|number| snapshot(1, number.unsigned_abs())));
+    fill(store, in_sets(&rows)).await;
+    for (limit, expected) in [(1, 1), (SCAN_MAX, SCAN_MAX), (SCAN_MAX + 1, SCAN_MAX), (usize::MAX, SCAN_MAX)]
+    {
+        for range in ledger_ranges(limit) {
+            assert_eq!(scan(&**store, range.clone()).await.len(), expected, "{range:?}");
+        }
+        for page in PAGES {
+            assert_eq!(entries(&**store, account_id(1), page, limit).await.len(), expected, "{page:?}");
+        }
+        assert_eq!(due(&**store, Due::Holds, Time::MAX, limit).await.len(), expected);
+    }
+    // A sum has no bound: it is one answer, however many entries it has.
+    let folded = fold(&**store, account_id(1), 0, Upto::Now).await;
+    assert_eq!(usize::try_from(folded.totals.entries), Ok(SCAN_MAX + 1));
 }
 
 pub async fn due_lists_stop_at_their_bound<S: Store>(store: &Arc<S>) {
@@ -85,13 +124,16 @@ pub async fn the_feed_stops_at_its_bound<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn a_limit_of_nothing_gives_nothing<S: Store>(store: &Arc<S>) {
-    let rows: [Row; 4] =
-        [charge(1).into(), settled_claim(1).into(), work_due(1, 0).into(), audit(1, 0).into()];
+    let mut rows = one_of_each().to_vec();
+    rows.push(settled_claim(2).into());
     fill(store, in_sets(&rows)).await;
-    for range in ranges(0) {
+    for range in ranges(0).into_iter().chain(ledger_ranges(0)) {
         assert_eq!(scan(&**store, range).await, []);
     }
-    for what in [Due::Outbox, Due::Claims] {
+    for page in PAGES {
+        assert_eq!(entries(&**store, account_id(1), page, 0).await, []);
+    }
+    for what in [Due::Outbox, Due::Claims, Due::Holds] {
         assert_eq!(due(&**store, what, Time::MAX, 0).await, []);
     }
     assert_eq!(store.feed(Position(0), 0).await, Ok(Vec::new()));

@@ -1,11 +1,13 @@
 //! Commits in doubt: the caller was not told, and the set's id tells the truth later.
 
-use super::ask::{commit, refused, row, touched};
+use super::ask::{balance, commit, refused, row, touched};
+use super::fixtures::ledger::{FLOOR, account_id, moving, opened, posted};
 use super::fixtures::{charge_id, claim, opening, set};
 use crate::change::{Change, ChangeSet};
 use crate::memory::{Fault, MemoryStore};
 use crate::port::{CommitError, Reason, Store};
 use crate::row::RowKey;
+use counterfoil_core::ledger::balance::Balance;
 use std::sync::Arc;
 
 /// A store whose next commit can be made doubtful.
@@ -61,4 +63,16 @@ pub async fn a_doubtful_commit_is_in_the_feed_once_or_never<S: Store + Doubtful>
     commit(&**store, last).await;
     let first: Vec<RowKey> = opening(1).changes().iter().map(Change::key).collect();
     assert_eq!(touched(&**store).await, [first, vec![RowKey::Claim(claim(3).id)]]);
+}
+
+pub async fn a_doubtful_move_happens_once_or_never<S: Store + Doubtful>(store: &Arc<S>) {
+    let credit = |number| set(number).insert(claim(number)).shift(moving(1, FLOOR, posted(5)));
+    let there = |posted, revision| Some(Balance { posted, revision, ..opened(1, Some(0), None) });
+    doubted(store, credit(1), true).await;
+    assert_eq!(refused(&**store, credit(1), Reason::Present).await, Some(claim(1).into()));
+    assert_eq!(balance(&**store, account_id(1)).await, there(5, 1));
+    doubted(store, credit(2), false).await;
+    assert_eq!(balance(&**store, account_id(1)).await, there(5, 1));
+    commit(&**store, credit(2)).await;
+    assert_eq!(balance(&**store, account_id(1)).await, there(10, 2));
 }

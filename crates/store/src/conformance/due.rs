@@ -1,12 +1,14 @@
 //! What is due: by time, most overdue first, and never what waits for a human or for ever.
 
 use super::ask::{commit, due};
+use super::fixtures::ledger::{hold, hold_id, transaction_id};
 use super::fixtures::{at, charge_id, claim, claim_id, claim_in, set, settled, work_due};
 use super::variants::states;
 use crate::change::ChangeSet;
 use crate::port::{Due, Store};
 use crate::row::RowKey;
 use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::ledger::hold::{self, Hold};
 use counterfoil_core::outbox::{Outbox, Park};
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
@@ -93,6 +95,30 @@ pub async fn claims_are_due_when_their_window_is_over<S: Store>(store: &Arc<S>) 
     commit(&**store, set(3).replace(aged, 1)).await;
     assert_eq!(due(&**store, Due::Claims, at(499), 10).await, claims(&[3, 1]));
     assert_eq!(due(&**store, Due::Claims, at(500), 10).await, claims(&[3, 1, 2]));
+}
+
+pub async fn holds_are_due_at_their_deadline_and_not_after_their_end<S: Store>(store: &Arc<S>) {
+    let until = |number, ms| Hold { expires_at: at(ms), ..hold(number) };
+    let holds = |numbers: &[i64]| -> Vec<RowKey> {
+        numbers.iter().map(|number| RowKey::Hold(hold_id(*number))).collect()
+    };
+    let by = transaction_id(9);
+    let ended = until(4, 10).ended(hold::State::Voided { by });
+    let all = [until(3, 100), until(1, 300), until(2, 200), ended, Hold { expires_at: Time::MAX, ..hold(5) }];
+    commit(&**store, all.into_iter().fold(set(1), ChangeSet::insert)).await;
+    for (ms, expected) in [(99, vec![]), (100, vec![3]), (299, vec![3, 2]), (300, vec![3, 2, 1])] {
+        assert_eq!(due(&**store, Due::Holds, at(ms), 10).await, holds(&expected), "at {ms} ms");
+    }
+    assert_eq!(due(&**store, Due::Holds, at(300), 2).await, holds(&[3, 2]));
+    let ends =
+        [hold::State::Posted { amount: 1, by }, hold::State::Voided { by }, hold::State::Lapsed { by }];
+    for ((number, ms), end) in [(3, 100), (2, 200), (1, 300)].into_iter().zip(ends) {
+        commit(&**store, set(10 + number).replace(until(number, ms).ended(end), 1)).await;
+    }
+    assert_eq!(due(&**store, Due::Holds, at(999_999), 10).await, []);
+    for other in [Due::Outbox, Due::Claims] {
+        assert_eq!(due(&**store, other, Time::MAX, 10).await, []);
+    }
 }
 
 pub async fn a_due_list_is_as_long_as_asked<S: Store>(store: &Arc<S>) {

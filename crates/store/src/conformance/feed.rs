@@ -1,8 +1,10 @@
 //! The feed: every committed set once, in one dense order, and each known by its id.
 
-use super::ask::{commit, refused, together};
+use super::ask::{commit, refused, together, touched};
+use super::fixtures::ledger::{FLOOR, moving, posted};
 use super::fixtures::{audit, charge, charge_id, claim, opening, outbox, set};
-use crate::change::Change;
+use super::variants::one_of_each;
+use crate::change::{Change, ChangeSet, Move};
 use crate::port::{Committed, Position, Reason, Receipt, Store};
 use crate::row::RowKey;
 use counterfoil_core::payments::charge::Charge;
@@ -44,6 +46,17 @@ pub async fn the_feed_tells_what_was_touched<S: Store>(store: &Arc<S>) {
     let expected: Vec<(SetId, Vec<RowKey>)> =
         sets.iter().map(|set| (set.id(), set.changes().iter().map(Change::key).collect())).collect();
     assert_eq!(told, expected);
+}
+
+pub async fn the_feed_tells_every_kind_of_row<S: Store>(store: &Arc<S>) {
+    let all = one_of_each().into_iter().fold(set(1), ChangeSet::insert);
+    let motion = Move { shard: u8::MAX, ..moving(i64::MAX, FLOOR, posted(1)) };
+    let sets = [all, set(2).shift(motion)];
+    for set in &sets {
+        commit(&**store, set.clone()).await;
+    }
+    let expected = sets.map(|set| set.changes().iter().map(Change::key).collect::<Vec<_>>());
+    assert_eq!(touched(&**store).await, expected);
 }
 
 pub async fn the_feed_goes_on_after_a_position<S: Store>(store: &Arc<S>) {

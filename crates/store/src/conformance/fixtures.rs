@@ -1,8 +1,10 @@
 //! Valid rows, built from small numbers: the same number gives the same row.
 
+pub mod ledger;
+
 use crate::change::ChangeSet;
 use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
@@ -81,7 +83,8 @@ pub fn claim_in(number: i64, state: State) -> Claim {
         id: claim_id(number),
         tenant: TENANT,
         fingerprint: fingerprint(number),
-        subject: charge_id(number),
+        subject: charge_id(number).into(),
+        makes: Resource::Charge,
         request: Ulid::new(NOW, 77),
         created_at: NOW,
         fence: 1,
@@ -95,12 +98,12 @@ pub fn claim_in(number: i64, state: State) -> Claim {
 pub fn reclaimed(old: &Claim, subject: i64) -> Claim {
     Claim {
         fingerprint: fingerprint(subject),
-        subject: charge_id(subject),
-        created_at: at(1_000_000),
+        subject: charge_id(subject).into(),
+        created_at: at(100_000_000),
         fence: old.fence.saturating_add(1),
         revision: old.revision.saturating_add(1),
         attempts: 1,
-        state: State::InFlight(lease(at(1_000_000))),
+        state: State::InFlight(lease(at(100_000_000))),
         ..old.clone()
     }
 }
@@ -173,7 +176,7 @@ pub fn audit(number: i64, step: u64) -> Record {
     Record {
         id: Ulid::new(at(step), u128::from(step)),
         tenant: TENANT,
-        subject: charge_id(number),
+        subject: charge_id(number).into(),
         at: at(step),
         fence: 1,
         kind: Kind::Claimed,
@@ -191,7 +194,6 @@ pub fn tenant(name: &str, id: i64) -> Tenant {
     Tenant {
         id: TenantId::from_i64(id),
         name: tenant_name(name),
-        main_account: AccountId::from_i64(id),
         key_policy: None,
         created_at: NOW,
         revision: 1,

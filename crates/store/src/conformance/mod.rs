@@ -14,6 +14,7 @@
 )]
 
 mod ask;
+pub mod balances;
 pub mod bounds;
 pub mod claims;
 pub mod clock;
@@ -22,6 +23,7 @@ pub mod due;
 pub mod feed;
 pub mod fixtures;
 pub mod groups;
+pub mod journal;
 pub mod moves;
 pub mod preconditions;
 pub mod rows;
@@ -47,6 +49,12 @@ macro_rules! conformance_suite {
                 outbox_rows_read_back_in_every_variant,
                 audit_records_read_back_in_every_kind,
                 tenants_keys_and_slots_read_back,
+                accounts_names_and_assets_read_back_in_every_variant,
+                balances_read_back_as_they_begin,
+                transactions_and_reversals_read_back_in_every_variant,
+                holds_read_back_in_every_state,
+                snapshots_read_back_to_the_edges_of_their_sums,
+                a_cursor_reads_back_wherever_it_stands,
                 replaced_rows_read_back_as_their_last,
                 rows_come_in_the_order_asked,
                 rows_of_one_id_and_other_kinds_are_apart,
@@ -68,6 +76,7 @@ macro_rules! conformance_suite {
                 an_illegal_move_is_refused,
                 a_claim_never_forgets_its_past,
                 a_free_key_is_claimed_anew,
+                an_answer_that_is_still_good_is_not_claimed_over,
                 a_key_at_work_is_not_claimed_anew,
                 only_a_settled_claim_is_removed,
                 a_hundred_claims_on_one_key_have_one_winner,
@@ -82,6 +91,11 @@ macro_rules! conformance_suite {
                 a_revoked_key_stays_revoked,
                 a_name_keeps_its_tenant,
                 a_slot_epoch_never_falls,
+                an_account_changes_only_its_spread,
+                a_code_is_taken_once,
+                an_asset_is_defined_once,
+                a_hold_ends_once,
+                a_cursor_never_goes_back,
             }
             groups {
                 a_refused_set_leaves_nothing,
@@ -94,6 +108,46 @@ macro_rules! conformance_suite {
                 one_refusal_never_fails_its_neighbours,
                 reads_never_see_half_a_set,
             }
+            balances {
+                a_move_begins_a_shard_that_was_never_written,
+                a_shard_that_was_never_written_refuses_what_its_empty_bounds_refuse,
+                a_debit_below_the_floor_finds_the_balance,
+                a_credit_above_the_cap_finds_the_balance,
+                more_than_is_held_is_not_released,
+                holds_count_against_floor_and_cap,
+                the_whole_delta_is_judged_and_not_its_parts,
+                what_is_beyond_a_bound_may_come_back,
+                sums_that_do_not_fit_are_refused_and_never_wrap,
+                bounds_at_the_edges_of_64_bits_are_kept,
+                parts_of_a_bound_move_between_shards,
+                moves_of_one_group_see_each_other,
+                two_hundred_debits_stop_at_the_floor,
+                two_hundred_credits_stop_at_the_cap,
+                a_refused_move_leaves_nothing_of_its_set,
+                a_refused_move_leaves_its_neighbours_alone,
+                a_balance_changes_only_by_moving,
+                a_revision_counts_the_moves,
+                a_shard_moves_once_in_a_set,
+                money_is_never_seen_twice_or_nowhere,
+            }
+            journal {
+                nothing_was_entered_in_an_empty_store,
+                entries_of_an_account_newest_first,
+                entries_of_an_account_oldest_first_after_a_position,
+                pages_stay_stable_while_entries_come,
+                a_mark_that_is_not_there_gives_nothing,
+                transactions_of_one_set_stand_by_id_and_leg,
+                every_leg_is_an_entry_of_its_account,
+                a_refused_set_enters_nothing,
+                a_fold_begins_after_a_position_and_ends_at_a_point,
+                a_fold_up_to_a_time_goes_by_the_commit,
+                a_fold_is_the_sum_of_its_entries,
+                sums_beyond_64_bits_are_exact,
+                a_transaction_is_never_replaced_or_removed,
+                a_transaction_is_undone_once,
+                snapshots_up_to_a_point_newest_first,
+                a_snapshot_is_never_changed_but_may_be_removed,
+            }
             due {
                 work_is_due_when_its_time_has_come,
                 the_most_overdue_comes_first,
@@ -101,11 +155,13 @@ macro_rules! conformance_suite {
                 moved_work_is_due_at_its_new_time,
                 removed_work_is_not_due,
                 claims_are_due_when_their_window_is_over,
+                holds_are_due_at_their_deadline_and_not_after_their_end,
                 a_due_list_is_as_long_as_asked,
             }
             feed {
                 positions_are_dense_from_one,
                 the_feed_tells_what_was_touched,
+                the_feed_tells_every_kind_of_row,
                 the_feed_goes_on_after_a_position,
                 a_refused_set_is_not_in_the_feed,
                 a_commit_is_known_by_its_set,
@@ -117,6 +173,11 @@ macro_rules! conformance_suite {
                 a_timeline_is_one_charge_in_order,
                 claims_by_what_they_made,
                 charges_and_work_by_charge,
+                accounts_newest_first_of_a_tenant_and_all_by_id,
+                transactions_newest_first_of_a_tenant_and_all_by_id,
+                assets_of_a_tenant_by_code,
+                balances_by_account_and_shard,
+                holds_by_id,
                 tenants_keys_and_slots_in_order,
                 a_scan_tells_the_last_state,
             }
@@ -131,6 +192,7 @@ macro_rules! conformance_suite {
             }
             bounds {
                 scans_stop_at_their_bound,
+                ledger_scans_stop_at_their_bound,
                 due_lists_stop_at_their_bound,
                 the_feed_stops_at_its_bound,
                 a_limit_of_nothing_gives_nothing,
@@ -151,6 +213,7 @@ macro_rules! conformance_in_doubt {
                 a_doubtful_commit_that_did_not_happen_may_be_tried_again,
                 a_repeated_doubtful_commit_finds_its_own_row,
                 a_doubtful_commit_is_in_the_feed_once_or_never,
+                a_doubtful_move_happens_once_or_never,
             }
         }
     };
@@ -184,6 +247,7 @@ mod tests {
     fn every_case_is_in_a_suite() {
         let suites = include_str!("mod.rs");
         for file in [
+            include_str!("balances.rs"),
             include_str!("bounds.rs"),
             include_str!("claims.rs"),
             include_str!("clock.rs"),
@@ -191,6 +255,7 @@ mod tests {
             include_str!("due.rs"),
             include_str!("feed.rs"),
             include_str!("groups.rs"),
+            include_str!("journal.rs"),
             include_str!("moves.rs"),
             include_str!("preconditions.rs"),
             include_str!("rows.rs"),

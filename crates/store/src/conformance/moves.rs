@@ -1,9 +1,14 @@
 //! What the other rows may become: a store refuses what would rewrite the past, whoever asks.
 
 use super::ask::{commit, refused, row};
+use super::fixtures::ledger::{account, account_id, asset, cursor, definition, hold, name, transaction_id};
 use super::fixtures::{api_key, at, charge, outbox, set, slot, tenant, tenant_name};
 use crate::port::{Reason, Store};
 use crate::row::Row;
+use counterfoil_core::ledger::account::{Account, Guard, Name, Side};
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::snapshot::Cursor;
 use counterfoil_core::outbox::{History, Outbox, Park, Pinned};
 use counterfoil_core::payments::charge::{Charge, Status};
 use counterfoil_core::tenancy::{ApiKey, Tenant};
@@ -119,4 +124,76 @@ pub async fn a_slot_epoch_never_falls<S: Store>(store: &Arc<S>) {
     stays(store, &there, held(1, 2)).await;
     becomes(store, 2, &there, held(2, 2)).await;
     becomes(store, 3, &held(2, 2).into(), held(3, 3)).await;
+}
+
+pub async fn an_account_changes_only_its_spread<S: Store>(store: &Arc<S>) {
+    let there = inserted(store, 1, account(1)).await;
+    let spread = |shards, widest, revision| Account { shards, widest, revision, ..account(1) };
+    let next = spread(4, 4, 2);
+    for other in [
+        Account { tenant: TenantId::from_i64(2), ..next.clone() },
+        Account { code: account(2).code, ..next.clone() },
+        Account { asset: asset("EUR"), ..next.clone() },
+        Account { normal: Side::Debit, ..next.clone() },
+        Account { guard: Guard { floor: None, cap: None }, ..next.clone() },
+        Account { guard: Guard { floor: Some(-1), cap: None }, ..next.clone() },
+        Account { metadata: [("late".into(), Masked::new("word".into()))].into(), ..next.clone() },
+        Account { created_at: at(1), ..next.clone() },
+        // More shards than it ever had.
+        spread(5, 4, 2),
+    ] {
+        stays(store, &there, other).await;
+    }
+    becomes(store, 2, &there, next.clone()).await;
+    becomes(store, 3, &next.into(), spread(2, 4, 3)).await;
+    // Money may still stand in shards it no longer uses.
+    stays(store, &spread(2, 4, 3).into(), spread(2, 2, 4)).await;
+}
+
+pub async fn a_code_is_taken_once<S: Store>(store: &Arc<S>) {
+    let there = inserted(store, 1, name(1)).await;
+    let rival = Name { account: account_id(2), ..name(1) };
+    let found = refused(&**store, set(2).insert(rival.clone()), Reason::Present).await;
+    assert_eq!(found.as_ref(), Some(&there));
+    stays(store, &there, rival).await;
+    // Another tenant's code is another code.
+    inserted(store, 3, Name { tenant: TenantId::from_i64(2), ..name(1) }).await;
+}
+
+pub async fn an_asset_is_defined_once<S: Store>(store: &Arc<S>) {
+    let there = inserted(store, 1, definition("POINTS")).await;
+    let rival = Definition { exponent: 9, ..definition("POINTS") };
+    let found = refused(&**store, set(2).insert(rival), Reason::Present).await;
+    assert_eq!(found.as_ref(), Some(&there));
+    stays(store, &there, rival).await;
+    inserted(store, 3, Definition { tenant: TenantId::from_i64(2), ..rival }).await;
+}
+
+pub async fn a_hold_ends_once<S: Store>(store: &Arc<S>) {
+    let by = transaction_id(9);
+    let ends = [State::Posted { amount: 60, by }, State::Voided { by }, State::Lapsed { by }];
+    for (number, end) in (1..).zip(ends) {
+        let first = inserted(store, number, hold(number)).await;
+        for state in [State::Pending, State::Posted { amount: 0, by }, State::Posted { amount: 10_001, by }] {
+            stays(store, &first, hold(number).ended(state)).await;
+        }
+        stays(store, &first, Hold { amount: 60, ..hold(number).ended(end) }).await;
+        stays(store, &first, Hold { expires_at: at(1), ..hold(number).ended(end) }).await;
+        stays(store, &first, Hold { to: account_id(3), ..hold(number).ended(end) }).await;
+        let ended = hold(number).ended(end);
+        becomes(store, number + 10, &first, ended.clone()).await;
+        let last = Row::from(ended.clone());
+        for state in ends.into_iter().chain([State::Pending]) {
+            stays(store, &last, ended.ended(state)).await;
+        }
+    }
+}
+
+pub async fn a_cursor_never_goes_back<S: Store>(store: &Arc<S>) {
+    let stands = |position, revision| Cursor { revision, ..cursor(position) };
+    let there = inserted(store, 1, stands(5, 1)).await;
+    stays(store, &there, stands(4, 2)).await;
+    stays(store, &there, stands(0, 2)).await;
+    becomes(store, 2, &there, stands(5, 2)).await;
+    becomes(store, 3, &stands(5, 2).into(), stands(6, 3)).await;
 }

@@ -2,11 +2,12 @@
 
 use super::ask::{commit, row, rows};
 use super::fixtures::{at, charge, charge_id, claim, claim_id, claim_in, outbox, set, settled};
-use super::variants;
+use super::variants::{self, ledger};
 use crate::change::ChangeSet;
 use crate::port::Store;
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::ledger::hold::{self, Hold};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_core::types::ulid::Ulid;
 use std::sync::Arc;
@@ -57,7 +58,46 @@ pub async fn tenants_keys_and_slots_read_back<S: Store>(store: &Arc<S>) {
     survive(store, tenants.chain(keys).chain(slots).collect()).await;
 }
 
-/// Each claim and charge becomes, in one row, everything it may become from its first state.
+pub async fn accounts_names_and_assets_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
+    let accounts = ledger::accounts().into_iter().map(Row::from);
+    let names = ledger::names().into_iter().map(Row::from);
+    let assets = ledger::definitions().into_iter().map(Row::from);
+    survive(store, accounts.chain(names).chain(assets).collect()).await;
+}
+
+pub async fn balances_read_back_as_they_begin<S: Store>(store: &Arc<S>) {
+    survive(store, ledger::balances().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn transactions_and_reversals_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
+    let transactions = ledger::transactions().into_iter().map(Row::from);
+    let reversals = ledger::reversals().into_iter().map(Row::from);
+    survive(store, transactions.chain(reversals).collect()).await;
+}
+
+pub async fn holds_read_back_in_every_state<S: Store>(store: &Arc<S>) {
+    survive(store, ledger::holds().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn snapshots_read_back_to_the_edges_of_their_sums<S: Store>(store: &Arc<S>) {
+    survive(store, ledger::snapshots().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn a_cursor_reads_back_wherever_it_stands<S: Store>(store: &Arc<S>) {
+    let mut expect = None;
+    for (number, cursor) in (1..).zip(ledger::cursors()) {
+        let next = match expect {
+            None => set(number).insert(cursor),
+            Some(revision) => set(number).replace(cursor, revision),
+        };
+        commit(&**store, next).await;
+        assert_eq!(row(&**store, RowKey::Cursor(cursor.reader)).await, Some(cursor.into()));
+        expect = Some(cursor.revision);
+    }
+    assert!(expect.is_some());
+}
+
+/// Each claim, charge and hold becomes, in one row, everything it may become from its first state.
 pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
     let mut number = 0;
     for state in variants::states() {
@@ -83,6 +123,14 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
         assert_eq!(row(&**store, RowKey::Charge(next.id)).await, Some(next.into()));
+    }
+    for last in ledger::holds().into_iter().filter(|hold| hold.state != hold::State::Pending) {
+        number += 1;
+        let first = Hold { state: hold::State::Pending, ..last.clone() };
+        let next = Hold { revision: 2, ..last };
+        commit(&**store, set(number * 2).insert(first)).await;
+        commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
+        assert_eq!(row(&**store, RowKey::Hold(next.id)).await, Some(next.into()));
     }
 }
 
@@ -122,7 +170,7 @@ pub async fn rows_of_one_id_and_other_kinds_are_apart<S: Store>(store: &Arc<S>) 
 pub async fn nothing_is_read_from_an_empty_store<S: Store>(store: &Arc<S>) {
     let mut keys: Vec<RowKey> = variants::one_of_each().iter().map(Row::key).collect();
     keys.push(RowKey::Claim(claim_id(9)));
-    keys.push(RowKey::Audit(charge_id(9), Ulid::from_bytes([0; 16])));
+    keys.push(RowKey::Audit(charge_id(9).into(), Ulid::from_bytes([0; 16])));
     let found = rows(&**store, keys.clone()).await;
     assert_eq!(found, vec![None; keys.len()]);
 }

@@ -1,12 +1,21 @@
 //! Ranges: complete, in order, of one owner, and stable under paging while rows come.
 
 use super::ask::{commit, scan};
+use super::fixtures::ledger::{
+    account, account_id, definition, hold, hold_id, opened, transaction_id, transfer,
+};
 use super::fixtures::{TENANT, api_key, audit, charge, charge_id, claim, outbox, set, slot, tenant};
+use super::variants::ledger::most_legs;
 use crate::change::ChangeSet;
 use crate::port::{Scan, Store};
 use crate::row::{Row, RowKey};
+use counterfoil_core::ledger::account::Account;
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::balance::Balance;
+use counterfoil_core::ledger::hold::State;
+use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::payments::charge::{Charge, Status};
-use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::types::id::{SubjectId, TenantId};
 use std::sync::Arc;
 
 const OTHER: TenantId = TenantId::from_i64(2);
@@ -19,23 +28,32 @@ fn of(tenant: TenantId, before: Option<i64>, limit: usize) -> Scan {
     Scan::ChargesOf { tenant, before: before.map(charge_id), limit }
 }
 
-/// The numbers of the charges that the rows are about.
+/// The numbers of what the rows are about.
 async fn numbers<S: Store>(store: &Arc<S>, what: Scan) -> Vec<i64> {
     let number = |row: Row| match row {
         Row::Claim(claim) => claim.subject,
-        Row::Charge(charge) => charge.id,
-        Row::Outbox(outbox) => outbox.charge,
+        Row::Charge(charge) => charge.id.into(),
+        Row::Outbox(outbox) => outbox.charge.into(),
         Row::Audit(record) => record.subject,
-        Row::Tenant(_) | Row::ApiKey(_) | Row::Slot(_) => panic!("{row:?} is about no charge"),
+        Row::Account(account) => account.id.into(),
+        Row::Transaction(transaction) => transaction.id.into(),
+        Row::Hold(hold) => hold.id.into(),
+        other => panic!("{other:?} has no number"),
     };
     let rows = scan(&**store, what).await;
-    rows.into_iter().map(number).map(ChargeId::to_i64).collect()
+    rows.into_iter().map(number).map(SubjectId::to_i64).collect()
+}
+
+/// Numbers out of order; the even ones are another tenant's.
+const ORDER: [i64; 14] = [5, 14, 3, 9, 1, 12, 7, 2, 13, 4, 11, 6, 10, 8];
+
+const fn owner(number: i64) -> TenantId {
+    if number % 2 == 0 { OTHER } else { TENANT }
 }
 
 /// Seven charges of one tenant between seven of another, written out of order.
 async fn two_tenants<S: Store>(store: &Arc<S>) {
-    let order = [5, 14, 3, 9, 1, 12, 7, 2, 13, 4, 11, 6, 10, 8];
-    let all = order.into_iter().map(|number| charge_of(if number % 2 == 0 { OTHER } else { TENANT }, number));
+    let all = ORDER.into_iter().map(|number| charge_of(owner(number), number));
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
 }
 
@@ -69,7 +87,7 @@ pub async fn a_timeline_is_one_charge_in_order<S: Store>(store: &Arc<S>) {
     let all =
         steps.into_iter().fold(set(1), |set, step| set.insert(audit(1, step)).insert(audit(2, step + 10)));
     commit(&**store, all).await;
-    let timeline = |charge, after, limit| Scan::Timeline { charge: charge_id(charge), after, limit };
+    let timeline = |charge, after, limit| Scan::Timeline { subject: charge_id(charge).into(), after, limit };
     let expected = |charge, steps: std::ops::Range<u64>| -> Vec<Row> {
         steps.map(|step| audit(charge, step).into()).collect()
     };
@@ -86,7 +104,7 @@ pub async fn a_timeline_is_one_charge_in_order<S: Store>(store: &Arc<S>) {
 pub async fn claims_by_what_they_made<S: Store>(store: &Arc<S>) {
     let all = [4, 1, 5, 3, 2].into_iter().map(claim);
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
-    let claims = |after: Option<i64>, limit| Scan::Claims { after: after.map(charge_id), limit };
+    let claims = |after: Option<i64>, limit| Scan::Claims { after: after.map(SubjectId::from_i64), limit };
     assert_eq!(numbers(store, claims(None, 99)).await, [1, 2, 3, 4, 5]);
     assert_eq!(numbers(store, claims(None, 2)).await, [1, 2]);
     assert_eq!(numbers(store, claims(Some(2), 2)).await, [3, 4]);
@@ -105,6 +123,90 @@ pub async fn charges_and_work_by_charge<S: Store>(store: &Arc<S>) {
     assert_eq!(numbers(store, work(None, 99)).await, [1, 3, 4]);
     assert_eq!(numbers(store, work(Some(1), 1)).await, [3]);
     assert_eq!(numbers(store, work(Some(4), 1)).await, Vec::<i64>::new());
+}
+
+pub async fn accounts_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
+    let of = |tenant, before: Option<i64>, limit| Scan::AccountsOf {
+        tenant,
+        before: before.map(account_id),
+        limit,
+    };
+    let all = |after: Option<i64>, limit| Scan::Accounts { after: after.map(account_id), limit };
+    let order = ORDER.map(|number| Account { tenant: owner(number), ..account(number) });
+    commit(&**store, order.into_iter().fold(set(1), ChangeSet::insert)).await;
+    assert_eq!(numbers(store, of(TENANT, None, 99)).await, [13, 11, 9, 7, 5, 3, 1]);
+    assert_eq!(numbers(store, of(OTHER, None, 3)).await, [14, 12, 10]);
+    assert_eq!(numbers(store, of(TENANT, Some(8), 2)).await, [7, 5]);
+    assert_eq!(numbers(store, of(TENANT, Some(1), 2)).await, Vec::<i64>::new());
+    commit(&**store, set(2).insert(account(101))).await;
+    assert_eq!(numbers(store, of(TENANT, Some(5), 9)).await, [3, 1], "a newer one moved a page");
+    assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
+    assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14, 101]);
+    assert_eq!(numbers(store, all(Some(101), 9)).await, Vec::<i64>::new());
+}
+
+pub async fn transactions_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
+    let of = |tenant, before: Option<i64>, limit| Scan::TransactionsOf {
+        tenant,
+        before: before.map(transaction_id),
+        limit,
+    };
+    let all = |after: Option<i64>, limit| Scan::Transactions { after: after.map(transaction_id), limit };
+    let order = ORDER.map(|number| Transaction { tenant: owner(number), ..transfer(number, 1, 2, 1) });
+    commit(&**store, order.into_iter().fold(set(1), ChangeSet::insert)).await;
+    assert_eq!(numbers(store, of(TENANT, None, 99)).await, [13, 11, 9, 7, 5, 3, 1]);
+    assert_eq!(numbers(store, of(OTHER, None, 3)).await, [14, 12, 10]);
+    assert_eq!(numbers(store, of(TENANT, Some(8), 2)).await, [7, 5]);
+    commit(&**store, set(2).insert(transfer(101, 1, 2, 1))).await;
+    assert_eq!(numbers(store, of(TENANT, Some(5), 9)).await, [3, 1], "a newer one moved a page");
+    assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
+    assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14, 101]);
+    // They come whole, with every leg.
+    let many = Transaction { legs: most_legs(), ..transfer(200, 1, 2, 1) };
+    commit(&**store, set(3).insert(many.clone())).await;
+    assert_eq!(scan(&**store, all(Some(101), 9)).await, [many.clone().into()]);
+    assert_eq!(scan(&**store, of(TENANT, None, 1)).await, [many.into()]);
+}
+
+pub async fn assets_of_a_tenant_by_code<S: Store>(store: &Arc<S>) {
+    assert_eq!(scan(&**store, Scan::AssetsOf { tenant: TENANT }).await, []);
+    let own = ["ZED", "A", "POINTS_1", "AB", "POINTS"].map(definition);
+    let other = ["POINTS", "MILES"].map(|code| Definition { tenant: OTHER, ..definition(code) });
+    commit(&**store, own.into_iter().chain(other).fold(set(1), ChangeSet::insert)).await;
+    let expected = ["A", "AB", "POINTS", "POINTS_1", "ZED"].map(|code| definition(code).into());
+    assert_eq!(scan(&**store, Scan::AssetsOf { tenant: TENANT }).await, expected);
+    let expected = ["MILES", "POINTS"].map(|code| Definition { tenant: OTHER, ..definition(code) }.into());
+    assert_eq!(scan(&**store, Scan::AssetsOf { tenant: OTHER }).await, expected);
+}
+
+pub async fn balances_by_account_and_shard<S: Store>(store: &Arc<S>) {
+    let places = [(2, 255), (1, 2), (2, 0), (1, 10), (3, 128), (1, 0)];
+    let shard = |(number, shard)| Balance { shard, ..opened(number, Some(0), None) };
+    commit(&**store, places.map(shard).into_iter().fold(set(1), ChangeSet::insert)).await;
+    let after = |after: Option<(i64, u8)>, limit| Scan::Balances {
+        after: after.map(|(number, shard)| (account_id(number), shard)),
+        limit,
+    };
+    let sorted = [(1, 0), (1, 2), (1, 10), (2, 0), (2, 255), (3, 128)];
+    let expected = |from: usize, to: usize| -> Vec<Row> {
+        sorted[from..to].iter().map(|place| shard(*place).into()).collect()
+    };
+    assert_eq!(scan(&**store, after(None, 99)).await, expected(0, 6));
+    assert_eq!(scan(&**store, after(None, 2)).await, expected(0, 2));
+    assert_eq!(scan(&**store, after(Some((1, 2)), 2)).await, expected(2, 4));
+    assert_eq!(scan(&**store, after(Some((1, 255)), 9)).await, expected(3, 6));
+    assert_eq!(scan(&**store, after(Some((2, 255)), 9)).await, expected(5, 6));
+    assert_eq!(scan(&**store, after(Some((3, 128)), 9)).await, []);
+}
+
+pub async fn holds_by_id<S: Store>(store: &Arc<S>) {
+    let ended = hold(3).ended(State::Voided { by: transaction_id(1) });
+    let all = [hold(4), hold(1), ended, hold(2)].into_iter().fold(set(1), ChangeSet::insert);
+    commit(&**store, all).await;
+    let after = |after: Option<i64>, limit| Scan::Holds { after: after.map(hold_id), limit };
+    assert_eq!(numbers(store, after(None, 99)).await, [1, 2, 3, 4]);
+    assert_eq!(numbers(store, after(Some(1), 2)).await, [2, 3]);
+    assert_eq!(numbers(store, after(Some(4), 2)).await, Vec::<i64>::new());
 }
 
 pub async fn tenants_keys_and_slots_in_order<S: Store>(store: &Arc<S>) {

@@ -1,13 +1,19 @@
 //! Rows of every kind in every variant: what a store's codec has to carry.
 
+pub mod ledger;
+
+use super::fixtures::ledger::{
+    account, cursor, definition, hold, name, opened, reversal, snapshot, transfer,
+};
 use super::fixtures::{
     api_key, at, audit, charge, charge_id, claim_in, lease, outbox, settled, slot, tenant,
 };
 use crate::row::Row;
 use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::idempotency::claim::{Claim, Hold, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, Hold, Resource, Settled, State};
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::outbox::{History, Outbox, Park};
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
@@ -21,6 +27,7 @@ use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
+use std::collections::BTreeMap;
 
 /// Text that a careless codec mangles. It has no U+0000: PostgreSQL's `text` cannot hold one.
 pub const HARD_TEXT: &str = "Ünï → 支払い 🧾 \"q\" \\ \u{1}\t\r\n\u{7f} e\u{301} '; --";
@@ -60,7 +67,23 @@ pub fn states() -> Vec<State> {
     ]
 }
 
-/// A claim in each of [`states`], numbered from 1.
+/// As many pairs as there may be, each as long as it may be.
+pub fn metadata_full() -> BTreeMap<String, Masked<String>> {
+    (0..METADATA_PAIRS_MAX)
+        .map(|n| {
+            let name = format!("{n:0METADATA_NAME_BYTES_MAX$}");
+            (name, Masked::new("v".repeat(METADATA_VALUE_BYTES_MAX)))
+        })
+        .collect()
+}
+
+/// Pairs without a name, without a value, and of hard text.
+pub fn metadata_odd() -> BTreeMap<String, Masked<String>> {
+    [(String::new(), Masked::new(HARD_TEXT.to_owned())), (HARD_TEXT.to_owned(), Masked::new(String::new()))]
+        .into()
+}
+
+/// A claim in each of [`states`], numbered from 1, and one for each thing a key makes.
 pub fn claims() -> Vec<Claim> {
     let large = |claim: Claim| Claim {
         tenant: TenantId::from_i64(i64::MAX),
@@ -72,6 +95,16 @@ pub fn claims() -> Vec<Claim> {
     };
     let mut claims: Vec<Claim> = (1..).zip(states()).map(|(n, state)| claim_in(n, state)).collect();
     claims.extend((100..).zip(states()).map(|(n, state)| large(claim_in(n, state))));
+    let makes = [
+        Resource::Charge,
+        Resource::Account,
+        Resource::Asset,
+        Resource::Transfer,
+        Resource::Transaction,
+        Resource::Bulk,
+    ];
+    let settled = |n| claim_in(n, State::Completed(settled(b"{}", at(4))));
+    claims.extend((200..).zip(makes).map(|(n, makes)| Claim { makes, ..settled(n) }));
     claims
 }
 
@@ -84,21 +117,12 @@ pub fn charges() -> Vec<Charge> {
         capture: false,
         destination: AccountId::from_i64(i64::MAX),
         description: Some(Masked::new("é".repeat(DESCRIPTION_BYTES_MAX / 2))),
-        metadata: (0..METADATA_PAIRS_MAX)
-            .map(|n| {
-                let name = format!("{n:0METADATA_NAME_BYTES_MAX$}");
-                (name, Masked::new("v".repeat(METADATA_VALUE_BYTES_MAX)))
-            })
-            .collect(),
+        metadata: metadata_full(),
     };
     let odd = Order {
         amount: money(1, "CLF"),
         description: Some(Masked::new(String::new())),
-        metadata: [
-            (String::new(), Masked::new(HARD_TEXT.to_owned())),
-            (HARD_TEXT.to_owned(), Masked::new(String::new())),
-        ]
-        .into(),
+        metadata: metadata_odd(),
         ..plain.order.clone()
     };
     let failure = |code, decline_code: Option<&str>| {
@@ -169,12 +193,15 @@ pub fn records() -> Vec<Record> {
         Kind::Pending,
         Kind::Settled,
         Kind::Parked,
+        Kind::Opened,
+        Kind::Posted,
+        Kind::Refused,
     ];
     let mut records: Vec<Record> =
         (0..).zip(kinds).map(|(step, kind)| Record { kind, ..audit(1, step) }).collect();
     records.push(Record {
         id: Ulid::from_bytes([0xff; 16]),
-        subject: charge_id(i64::MAX),
+        subject: charge_id(i64::MAX).into(),
         detail: String::new(),
         ..audit(2, 0)
     });
@@ -205,7 +232,7 @@ pub fn slots() -> Vec<Slot> {
 }
 
 /// One row of each kind.
-pub fn one_of_each() -> [Row; 7] {
+pub fn one_of_each() -> [Row; 16] {
     [
         claim_in(1, State::InFlight(lease(at(0)))).into(),
         charge(1).into(),
@@ -214,5 +241,14 @@ pub fn one_of_each() -> [Row; 7] {
         tenant("acme", 1).into(),
         api_key(1).into(),
         slot(1).into(),
+        account(1).into(),
+        name(1).into(),
+        definition("POINTS").into(),
+        Balance { shard: 1, ..opened(1, Some(-5), Some(5)) }.into(),
+        transfer(1, 1, 2, 1).into(),
+        reversal(1).into(),
+        hold(1).into(),
+        snapshot(1, 1).into(),
+        cursor(1).into(),
     ]
 }

@@ -4,8 +4,7 @@ pub mod read;
 pub mod schema;
 pub mod write;
 
-pub use read::{read, shape};
-pub use write::Presenter;
+pub use read::{LAYOUT, read};
 
 #[cfg(test)]
 mod tests;

@@ -64,7 +64,17 @@ codes! {
     InsufficientFunds = "insufficient_funds", 400, "Insufficient funds",
         "The account's balance is too low for this request. Add funds or lower the amount, and use a new key.";
     CapExceeded = "cap_exceeded", 400, "Account cap exceeded",
-        "The request would lift the account above its cap. Lower the amount or raise the cap, and use a new key.";
+        "The request would lift the account above its cap. Lower the amount or use another account, and use a new key.";
+    AccountExists = "account_exists", 409, "Account code taken",
+        "Another account of your tenant has this code. Look it up with GET /v1/accounts/{code}, or choose another code and use a new key.";
+    AssetExists = "asset_exists", 409, "Asset code taken",
+        "The code belongs to a currency or to an asset your tenant has defined already. Use that one, or choose another code and use a new key.";
+    AlreadyReversed = "already_reversed", 409, "Transaction already reversed",
+        "The transaction was undone before, and nothing was moved now. Read GET /v1/transactions/{id}: `reversed_by` names what undid it.";
+    NotReversible = "not_reversible", 409, "Transaction not reversible",
+        "A transaction of this kind is not undone. Post or void a hold, refund a charge, and post a new transaction to correct a reversal.";
+    HoldEnded = "hold_ended", 409, "Hold has ended",
+        "The transfer is not held any more: it was posted or voided before, or its deadline has passed. Read GET /v1/transfers/{id} to see what became of it.";
     OutcomePending = "outcome_pending", 503, "Outcome not known yet",
         "The payment provider has not confirmed what happened. Send the same request with the same key again after the pause named in Retry-After; do not use a new key, the payment may have been made.";
     StoreUnavailable = "store_unavailable", 503, "Store unavailable",
@@ -74,7 +84,7 @@ codes! {
     RateLimited = "rate_limited", 429, "Too many requests",
         "Your tenant sends more requests than its limit allows. Wait as long as Retry-After says, then send the same request with the same key.";
     BodyTooLarge = "body_too_large", 413, "Body too large",
-        "The body is larger than the server accepts. Send a smaller one; a charge needs less than a kilobyte.";
+        "The body is larger than the server accepts. Send a smaller one, or several: a charge needs less than a kilobyte.";
     UnsupportedMediaType = "unsupported_media_type", 415, "Unsupported media type",
         "Send the body as application/json in UTF-8, or as application/x-www-form-urlencoded, and say so in Content-Type.";
     Unauthorized = "unauthorized", 401, "No valid API key",

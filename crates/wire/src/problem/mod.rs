@@ -9,26 +9,11 @@ pub use code::Code;
 use crate::json;
 use crate::time::Stamp;
 use bytes::Bytes;
+use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::reference::Reference;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use std::borrow::Cow;
-
-/// What is wrong with one place of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// RFC 6901 pointer into the body; empty for the whole.
-    pub pointer: String,
-    /// What is wrong, and what to send instead.
-    pub message: String,
-}
-
-impl FieldError {
-    /// At `pointer`.
-    pub fn new(pointer: impl Into<String>, message: impl Into<String>) -> FieldError {
-        FieldError { pointer: pointer.into(), message: message.into() }
-    }
-}
 
 /// An error answer.
 #[derive(Clone, Debug)]
@@ -42,7 +27,7 @@ pub struct Problem {
 /// A field beyond those every problem has.
 #[derive(Clone, Debug)]
 enum More {
-    Errors(Vec<FieldError>),
+    Errors(Vec<Flaw>),
     RetryAfterMs(u64),
     SafeNewKey(bool),
     OriginalRequestAt(Time),
@@ -79,7 +64,7 @@ impl Problem {
     }
 
     /// `errors`
-    pub fn errors(self, errors: Vec<FieldError>) -> Problem {
+    pub fn errors(self, errors: Vec<Flaw>) -> Problem {
         self.with(More::Errors(errors))
     }
 
@@ -125,11 +110,7 @@ impl Problem {
                 .string("request_id", &format!("req_{request}"));
             for more in &self.more {
                 match more {
-                    More::Errors(errors) => all.array("errors", errors, |out, error| {
-                        json::object(out, |object| {
-                            object.string("pointer", &error.pointer).string("message", &error.message);
-                        });
-                    }),
+                    More::Errors(errors) => write_errors(all, errors.iter().cloned()),
                     More::RetryAfterMs(ms) => all.count("retry_after_ms", *ms),
                     More::SafeNewKey(safe) => all.boolean("safe_new_key", *safe),
                     More::OriginalRequestAt(at) => all.string("original_request_at", Stamp::of(*at).as_str()),
@@ -140,6 +121,18 @@ impl Problem {
         });
         Bytes::from(out)
     }
+}
+
+/// Writes the member `errors`.
+pub(crate) fn write_errors<'a, 'b>(
+    object: &'a mut json::Object<'b>,
+    flaws: impl IntoIterator<Item = Flaw>,
+) -> &'a mut json::Object<'b> {
+    object.array("errors", flaws, |out, flaw| {
+        json::object(out, |one| {
+            one.string("pointer", &flaw.pointer).string("message", &flaw.message);
+        });
+    })
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct Problem {
     /// When a retry with the same key is worth it, in milliseconds.
     #[schema(required = false)]
     pub retry_after_ms: Option<u64>,
-    /// Whether the same payment may be tried under a new key without a risk of charging twice.
+    /// Whether the same request may be tried under a new key without a risk of doing it twice.
     #[schema(required = false)]
     pub safe_new_key: Option<bool>,
     /// When the key was first used.

@@ -24,7 +24,7 @@ fn every_further_field_by_its_name() {
     let charge = References::new(MacKey::new(&[1; 32])).seal(Kind::Charge, 1);
     let problem = Problem::new(Code::InvalidRequest)
         .detail("x")
-        .errors(vec![FieldError::new("/a", "b")])
+        .errors(vec![Flaw::new("/a", "b")])
         .original_request_at(Time::EPOCH)
         .decline_code(None)
         .decline_code(Some("lost_card".to_owned()))

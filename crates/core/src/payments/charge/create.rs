@@ -2,26 +2,53 @@
 
 use super::{Charge, Order, Status};
 use crate::audit::{Kind, Record, record_id};
-use crate::idempotency::claim::{Claim, ClaimId, LeasePolicy, State};
-use crate::idempotency::fingerprint::Fingerprint;
+use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
+use crate::idempotency::request::Request;
 use crate::outbox::{History, Outbox, Pinned};
-use crate::types::id::{ChargeId, Holder, TenantId};
+use crate::types::id::{AccountId, ChargeId, Holder};
+use crate::types::mask::Masked;
+use crate::types::money::Money;
 use crate::types::time::Time;
-use crate::types::ulid::Ulid;
+use std::collections::BTreeMap;
 
 /// A valid request to charge.
 #[derive(Clone, Debug)]
 pub struct CreateCharge {
-    /// Whose request it is.
-    pub tenant: TenantId,
-    /// Tenant and key, digested.
-    pub claim: ClaimId,
-    /// Which request the key stands for.
-    pub fingerprint: Fingerprint,
-    /// The request's own id.
-    pub request: Ulid,
+    /// Who asks, under which key.
+    pub request: Request,
     /// What to charge.
-    pub order: Order,
+    pub wanted: Wanted,
+}
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// How much.
+    pub amount: Money,
+    /// The provider's token for the means of payment.
+    pub payment_method: Masked<String>,
+    /// Capture at once, or only hold.
+    pub capture: bool,
+    /// The account to credit; absent means the tenant's main one of the currency.
+    pub destination: Option<AccountId>,
+    /// The client's own words.
+    pub description: Option<Masked<String>>,
+    /// The client's own pairs.
+    pub metadata: BTreeMap<String, Masked<String>>,
+}
+
+impl Wanted {
+    /// The order, once its destination is known.
+    pub fn order(self, destination: AccountId) -> Order {
+        Order {
+            amount: self.amount,
+            payment_method: self.payment_method,
+            capture: self.capture,
+            destination,
+            description: self.description,
+            metadata: self.metadata,
+        }
+    }
 }
 
 /// What the world adds to a decision.
@@ -35,6 +62,8 @@ pub struct Minted {
     pub chance: u128,
     /// The process that will execute.
     pub holder: Holder,
+    /// The account that will be credited.
+    pub destination: AccountId,
 }
 
 /// Everything that must be committed together before the provider may be called.
@@ -60,23 +89,12 @@ pub fn decide(
 ) -> Opening {
     let (charge, now) = (minted.charge, minted.now);
     let lease = lease.grant(minted.holder, now);
-    let fence = expired.map_or(1, |old| old.fence.saturating_add(1));
-    let claim = Claim {
-        id: command.claim,
-        tenant: command.tenant,
-        fingerprint: command.fingerprint,
-        subject: charge,
-        request: command.request,
-        created_at: now,
-        fence,
-        revision: expired.map_or(1, |old| old.revision.saturating_add(1)),
-        attempts: 1,
-        state: State::InFlight(lease),
-    };
+    let request = command.request;
+    let claim = request.claim(charge.into(), Resource::Charge, State::InFlight(lease), now, expired);
     let outbox = Outbox {
         charge,
-        claim: command.claim,
-        tenant: command.tenant,
+        claim: request.claim,
+        tenant: request.tenant,
         provider: provider.clone(),
         due_at: lease.until,
         created_at: now,
@@ -93,17 +111,17 @@ pub fn decide(
     };
     let audit = Record {
         id: record_id(now, claim.revision, minted.chance),
-        tenant: command.tenant,
-        subject: charge,
+        tenant: request.tenant,
+        subject: charge.into(),
         at: now,
-        fence,
+        fence: claim.fence,
         kind: Kind::Claimed,
-        detail: format!("request=req_{} reused={}", command.request, expired.is_some()),
+        detail: format!("request=req_{} reused={}", request.id, expired.is_some()),
     };
     let charge = Charge {
         id: charge,
-        tenant: command.tenant,
-        order: command.order,
+        tenant: request.tenant,
+        order: command.wanted.order(minted.destination),
         status: Status::Processing,
         provider: provider.profile,
         provider_reference: None,

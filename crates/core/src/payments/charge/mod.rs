@@ -52,7 +52,7 @@ pub struct Order {
 }
 
 /// Where a charge stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Under way, or its outcome is not known yet.
     Processing,

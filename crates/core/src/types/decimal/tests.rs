@@ -76,6 +76,32 @@ fn whole_numbers_are_integers_of_any_size() {
 }
 
 #[test]
+fn a_number_is_an_integer_times_a_power_of_ten() {
+    let most = "9".repeat(38);
+    for (text, digits, exponent) in [
+        ("0", 0, 0),
+        ("-0.00", 0, 0),
+        ("12.50", 125, -1),
+        ("-12.50", -125, -1),
+        ("1250", 125, 1),
+        ("-1000", -1, 3),
+        ("1e21", 1, 21),
+        ("0.000001", 1, -6),
+        ("-1e-9999", -1, -9999),
+        ("9223372036854775807", i128::from(i64::MAX), 0),
+        ("-9223372036854775808", i128::from(i64::MIN), 0),
+        ("9223372036854775808", i128::from(i64::MAX) + 1, 0),
+        (&most, 10_i128.pow(38) - 1, 0),
+    ] {
+        assert_eq!(number(text).scaled(), Some((digits, exponent)), "{text}");
+        assert_eq!(number(text).is_negative(), digits < 0, "{text}");
+    }
+    for text in [format!("{most}9"), format!("-0.{most}9")] {
+        assert_eq!(number(&text).scaled(), None, "{text}");
+    }
+}
+
+#[test]
 fn neighbours_that_a_double_confuses_differ() {
     for (one, other) in [
         ("9007199254740992", "9007199254740993"),
@@ -192,6 +218,14 @@ proptest! {
         let (left, right) = (number(&format!("{one}e-{}", 9 - up)), number(&format!("{other}e-{}", 9 - more)));
         prop_assert_eq!(left == right, same);
         prop_assert_eq!(left.canonical() == right.canonical(), same);
+    }
+
+    #[test]
+    fn a_scaled_number_spells_the_same_value(digits: i64, exponent in -200_i32..200) {
+        let value = number(&format!("{digits}e{exponent}"));
+        let (scaled, power) = value.scaled().unwrap();
+        prop_assert_eq!(&number(&format!("{scaled}e{power}")), &value);
+        prop_assert!(scaled == 0 || scaled % 10 != 0);
     }
 
     #[test]

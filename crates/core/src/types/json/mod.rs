@@ -12,7 +12,7 @@ mod parse;
 
 pub use canonical::canonical;
 pub use object::{DuplicateKey, Object};
-pub use parse::{DEPTH_MAX, ITEMS_MAX, POINTER_BYTES_MAX, ParseError};
+pub use parse::{DEPTH_MAX, ITEMS_MAX, MEMBERS_MAX, POINTER_BYTES_MAX, ParseError};
 
 use crate::types::decimal::Decimal;
 

@@ -12,8 +12,11 @@ mod string;
 
 /// How deep arrays and objects may nest: requests need 4, and dropping a value recurses this deep.
 pub const DEPTH_MAX: usize = 64;
-/// How many members and elements a body may have in total, so a small body cannot become a large tree.
-pub const ITEMS_MAX: usize = 10_000;
+/// How many members and elements a body may have in total, so a small body cannot become a large tree. A thousand
+/// transactions of a few entries each must fit.
+pub const ITEMS_MAX: usize = 100_000;
+/// How many members one object may have: no request needs a hundred, and finding a name takes longer the more there are.
+pub const MEMBERS_MAX: usize = 1_000;
 /// How long an error's pointer may be: keys are the client's, and the pointer is sent back.
 pub const POINTER_BYTES_MAX: usize = 512;
 
@@ -163,6 +166,12 @@ impl Parser<'_> {
             }
             self.advance(1);
             let key = self.string()?;
+            if let Some(Container::Object(object)) = self.stack.last()
+                && object.len() >= MEMBERS_MAX
+            {
+                let message = format!("too many members; send at most {MEMBERS_MAX} in one object");
+                return Err(self.fail(key_at, message));
+            }
             if let Some(Container::Object(object)) = self.stack.last_mut()
                 && let Err(duplicate) = object.insert(key, Json::Null)
             {

@@ -162,7 +162,7 @@ fn depth_is_bounded() {
 fn items_are_bounded_in_total() {
     let elements = |count: usize| format!("[{}]", vec!["1"; count].join(","));
     assert!(Json::parse(elements(ITEMS_MAX).as_bytes()).is_ok());
-    check_refused(elements(ITEMS_MAX + 1), 2 * ITEMS_MAX + 1, "", "10000");
+    check_refused(elements(ITEMS_MAX + 1), 2 * ITEMS_MAX + 1, "", "100000");
     // Two members and their elements are one total.
     let two = |each: usize| format!(r#"{{"a":{0},"b":{0}}}"#, elements(each));
     assert!(Json::parse(two(ITEMS_MAX / 2 - 1).as_bytes()).is_ok());
@@ -170,8 +170,18 @@ fn items_are_bounded_in_total() {
 }
 
 #[test]
+fn members_are_bounded_in_each_object() {
+    let members = |count: usize| {
+        let members: Vec<String> = (0..count).map(|index| format!(r#""{index:04}":1"#)).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    assert!(Json::parse(members(MEMBERS_MAX).as_bytes()).is_ok());
+    check_refused(members(MEMBERS_MAX + 1), 9 * MEMBERS_MAX + 1, "", "1000 in one object");
+}
+
+#[test]
 fn large_objects_find_every_key() {
-    let keys = || (0..ITEMS_MAX).rev().map(|index| format!("{index:05}"));
+    let keys = || (0..MEMBERS_MAX).rev().map(|index| format!("{index:05}"));
     let body = format!(
         "{{{}}}",
         keys()
@@ -181,7 +191,7 @@ fn large_objects_find_every_key() {
     );
     let body = body.replace(r#""00000":0"#, r#""00000":1"#);
     let Json::Object(large) = read(&body) else { panic!("an object") };
-    assert_eq!(large.len(), ITEMS_MAX);
+    assert_eq!(large.len(), MEMBERS_MAX);
     assert!(large.iter().map(|(key, _)| key.to_owned()).eq(keys()));
     assert_eq!(large.get("00042"), Some(&read("2")));
     assert_eq!(large.get("42"), None);

@@ -1,0 +1,127 @@
+//! What the descriptions of many routes have in common.
+
+use std::collections::BTreeMap;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{Content, Ref, RefOr, Required, Response, ResponseBuilder};
+use utoipa::{IntoParams, IntoResponses};
+
+/// The errors every route may answer with.
+pub(crate) struct Problems;
+
+/// Those of routes about one thing.
+pub(crate) struct AbsentProblems;
+
+/// Those of lists and other routes with parameters.
+pub(crate) struct QueryProblems;
+
+/// Those of every write.
+pub(crate) struct WriteProblems;
+
+/// Those of writes about the books, which the books may refuse.
+pub(crate) struct BooksProblems;
+
+const DEFAULT: (&str, &str) =
+    ("default", "Any other error: `unauthorized`, `forbidden`, `rate_limited`, … as `error` says");
+const INVALID: (&str, &str) = ("400", "`invalid_request`");
+const ABSENT: (&str, &str) = ("404", "`not_found`: absent, or another tenant's");
+const EXPIRED: (&str, &str) = ("410", "`idempotency_key_expired`");
+const MISMATCH: (&str, &str) =
+    ("422", "`idempotency_key_fingerprint_mismatch`: the key belongs to another request");
+
+impl IntoResponses for Problems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[DEFAULT])
+    }
+}
+
+impl IntoResponses for AbsentProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[ABSENT, DEFAULT])
+    }
+}
+
+impl IntoResponses for QueryProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[INVALID, DEFAULT])
+    }
+}
+
+impl IntoResponses for WriteProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            (
+                "400",
+                "`idempotency_key_required`, `idempotency_key_invalid`, `invalid_request`, `gateway_rejected`",
+            ),
+            ("402", "`card_declined`; stored and replayed"),
+            ("409", "`idempotency_key_in_use`: retry with the same key"),
+            EXPIRED,
+            MISMATCH,
+            ("503", "`outcome_pending`, `store_unavailable`, `gateway_unavailable`, `shutting_down`"),
+            DEFAULT,
+        ])
+    }
+}
+
+impl IntoResponses for BooksProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            (
+                "400",
+                "`idempotency_key_required`, `idempotency_key_invalid`, `invalid_request`; stored and replayed: `insufficient_funds`, `cap_exceeded`",
+            ),
+            ABSENT,
+            (
+                "409",
+                "`idempotency_key_in_use`: retry with the same key; stored and replayed: `account_exists`, `asset_exists`, `already_reversed`, `not_reversible`, `hold_ended`",
+            ),
+            EXPIRED,
+            MISMATCH,
+            ("503", "`store_unavailable`, `shutting_down`"),
+            DEFAULT,
+        ])
+    }
+}
+
+fn problems(cases: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    let problem = || Content::new(Some(Ref::from_schema_name("Problem")));
+    let response = |description: &str| {
+        ResponseBuilder::new().description(description).content("application/problem+json", problem()).build()
+    };
+    cases.iter().map(|(status, words)| ((*status).to_owned(), response(words).into())).collect()
+}
+
+/// The header of every write.
+pub(crate) struct KeyHeader;
+
+impl IntoParams for KeyHeader {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let words = "1 to 255 visible ASCII characters, bare or quoted; the same on every retry of this request. Required unless the tenant's policy makes it optional.";
+        vec![parameter("Idempotency-Key", ParameterIn::Header, Type::String, words)]
+    }
+}
+
+/// The parameters of every list.
+pub(crate) struct PageQuery;
+
+impl IntoParams for PageQuery {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let after = "Id of the last element of the page before; in the list of assets its code";
+        vec![
+            parameter("limit", ParameterIn::Query, Type::Integer, "1 to 100; 20 if absent"),
+            parameter("starting_after", ParameterIn::Query, Type::String, after),
+        ]
+    }
+}
+
+fn parameter(name: &str, stands_in: ParameterIn, kind: Type, words: &str) -> Parameter {
+    let schema = ObjectBuilder::new().schema_type(kind).format(None::<SchemaFormat>).build();
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(stands_in)
+        .required(Required::False)
+        .description(Some(words))
+        .schema(Some(schema))
+        .build()
+}

@@ -1,0 +1,197 @@
+//! Conversion between assets: exact decimal rates, explicit rounding, remainders that are booked and not lost.
+//!
+//! Nothing here is approximate: a rate is an integer and a power of ten, and a result is rounded once, as asked.
+
+use crate::types::decimal::Decimal;
+use crate::types::limits::AMOUNT_MAX;
+use std::fmt;
+
+/// Significant digits a rate may have: more than any market quotes, and a product with an amount still fits 128 bits.
+pub const RATE_DIGITS_MAX: u32 = 18;
+/// Largest magnitude of the power of ten of a rate's first digit: beyond it no amount gives another.
+pub const RATE_LEAD_MAX: i32 = 18;
+
+/// Units of one asset per unit of another, exact and above zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Without zeros at the end.
+    digits: u64,
+    exponent: i32,
+}
+
+/// Why a number is no rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateError {
+    /// Zero or below.
+    NotPositive,
+    /// More than [`RATE_DIGITS_MAX`] significant digits.
+    Digits,
+    /// Beyond [`RATE_LEAD_MAX`].
+    Magnitude,
+}
+
+impl Rate {
+    /// Checks a rate.
+    pub fn new(number: &Decimal) -> Result<Rate, RateError> {
+        if number.is_negative() || *number == Decimal::from_i64(0) {
+            return Err(RateError::NotPositive);
+        }
+        let (digits, exponent) = number.scaled().ok_or(RateError::Digits)?;
+        let digits = u64::try_from(digits).map_err(|_| RateError::Digits)?;
+        let below_lead = digits.ilog10();
+        if below_lead >= RATE_DIGITS_MAX {
+            return Err(RateError::Digits);
+        }
+        let lead = exponent.saturating_add_unsigned(below_lead);
+        if lead.unsigned_abs() > RATE_LEAD_MAX.unsigned_abs() {
+            return Err(RateError::Magnitude);
+        }
+        Ok(Rate { digits, exponent })
+    }
+}
+
+/// What happens to a fraction of a minor unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// To the nearest; halves to the even one.
+    HalfEven,
+    /// To the nearest; halves up.
+    HalfUp,
+    /// Always down.
+    Down,
+    /// Always up.
+    Up,
+}
+
+const ROUNDINGS: [Rounding; 4] = [Rounding::HalfEven, Rounding::HalfUp, Rounding::Down, Rounding::Up];
+
+impl Rounding {
+    /// The word clients see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rounding::HalfEven => "half_even",
+            Rounding::HalfUp => "half_up",
+            Rounding::Down => "down",
+            Rounding::Up => "up",
+        }
+    }
+
+    /// The rounding of that name.
+    pub fn parse(name: &str) -> Option<Rounding> {
+        ROUNDINGS.into_iter().find(|rounding| rounding.name() == name)
+    }
+}
+
+/// A converted amount, in minor units of the target: `exchange` is `to` and `rounding` together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// What the receiver gets: the exact result, rounded as asked.
+    pub to: i64,
+    /// What the exchange account pays: the exact result, rounded up.
+    pub exchange: i64,
+    /// What the rounding account gets: 0 or 1.
+    pub rounding: i64,
+}
+
+/// Why an amount cannot be converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConvertError {
+    /// Nothing is left after rounding, or there was nothing to convert.
+    Zero,
+    /// The result is above [`AMOUNT_MAX`].
+    TooLarge,
+}
+
+/// Converts `amount` minor units. The rate is of major units; the exponents say how many minor units they have.
+pub fn convert(
+    amount: i64,
+    from_exponent: u8,
+    to_exponent: u8,
+    rate: &Rate,
+    rounding: Rounding,
+) -> Result<Converted, ConvertError> {
+    let amount = u64::try_from(amount).map_err(|_| ConvertError::Zero)?;
+    // At most 19 digits times at most 18: far from the end of a u128.
+    let product = u128::from(amount).saturating_mul(u128::from(rate.digits));
+    if product == 0 {
+        return Err(ConvertError::Zero);
+    }
+    let power = rate.exponent.saturating_add(i32::from(to_exponent)).saturating_sub(i32::from(from_exponent));
+    let (whole, fraction) = times_ten_to(product, power).ok_or(ConvertError::TooLarge)?;
+    let exchange = whole.saturating_add(u128::from(fraction != Fraction::None));
+    let to = if fraction.goes_up(rounding, whole) { exchange } else { whole };
+    let (Ok(to), Ok(exchange)) = (i64::try_from(to), i64::try_from(exchange)) else {
+        return Err(ConvertError::TooLarge);
+    };
+    if exchange > AMOUNT_MAX {
+        return Err(ConvertError::TooLarge);
+    }
+    if to == 0 {
+        return Err(ConvertError::Zero);
+    }
+    Ok(Converted { to, exchange, rounding: exchange.saturating_sub(to) })
+}
+
+/// What stands after the point, as far as rounding asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fraction {
+    None,
+    BelowHalf,
+    Half,
+    AboveHalf,
+}
+
+impl Fraction {
+    /// Whether the number with this fraction after `whole` is rounded up.
+    const fn goes_up(self, rounding: Rounding, whole: u128) -> bool {
+        match self {
+            Fraction::None => false,
+            Fraction::BelowHalf => matches!(rounding, Rounding::Up),
+            Fraction::Half => match rounding {
+                Rounding::HalfEven => whole % 2 == 1,
+                Rounding::HalfUp | Rounding::Up => true,
+                Rounding::Down => false,
+            },
+            Fraction::AboveHalf => !matches!(rounding, Rounding::Down),
+        }
+    }
+}
+
+/// `number`, of at most 37 digits and above zero, times ten to the `power`; nothing if it does not fit.
+fn times_ten_to(number: u128, power: i32) -> Option<(u128, Fraction)> {
+    let factor = 10_u128.checked_pow(power.unsigned_abs());
+    if power >= 0 {
+        return Some((number.checked_mul(factor?)?, Fraction::None));
+    }
+    // A divisor of more than 128 bits is more than twice every such number.
+    let Some(divisor) = factor else { return Some((0, Fraction::BelowHalf)) };
+    let (whole, rest) = (number.checked_div(divisor)?, number.checked_rem(divisor)?);
+    let fraction = match rest.cmp(&divisor.saturating_sub(rest)) {
+        _ if rest == 0 => Fraction::None,
+        std::cmp::Ordering::Less => Fraction::BelowHalf,
+        std::cmp::Ordering::Equal => Fraction::Half,
+        std::cmp::Ordering::Greater => Fraction::AboveHalf,
+    };
+    Some((whole, fraction))
+}
+
+impl fmt::Display for RateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RateError::NotPositive => {
+                f.write_str("a rate is above zero; send units of the target per unit of the source")
+            }
+            RateError::Digits => {
+                write!(f, "the rate has too many digits; send at most {RATE_DIGITS_MAX} significant digits")
+            }
+            RateError::Magnitude => {
+                write!(
+                    f,
+                    "the rate is too large or too close to zero; keep it between 1e-{RATE_LEAD_MAX} and 1e{RATE_LEAD_MAX}"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for RateError {}

@@ -1,0 +1,134 @@
+//! A delta over several shards, in few parts: from the shards that have the most of what is asked for.
+
+use super::gather::receiver;
+use super::{Part, funds, narrow, room};
+use crate::ledger::balance::{Balance, Delta, Unfit};
+use std::cmp::Reverse;
+
+/// More than any shard or account has: where there is no bound.
+const NO_END: i128 = 1 << 100;
+
+/// What one shard is to do. Its numbers have the signs of the whole delta's.
+struct Draft<'a> {
+    shard: &'a Balance,
+    /// Whether this shard comes before all others: things were gathered there, or would be.
+    leads: bool,
+    posted: i128,
+    outgoing: i128,
+    incoming: i128,
+}
+
+impl Draft<'_> {
+    const fn is_used(&self) -> bool {
+        self.posted != 0 || self.outgoing != 0 || self.incoming != 0
+    }
+
+    /// What may go out of the shard in all. What is beyond the floor may not, but what is released there may.
+    fn funds(&self) -> i128 {
+        let own = funds(self.shard).map_or(NO_END, |funds| funds.max(0));
+        own.saturating_sub(self.outgoing).saturating_add(self.posted)
+    }
+
+    /// What may come into the shard in all.
+    fn room(&self) -> i128 {
+        let own = room(self.shard).map_or(NO_END, |room| room.max(0));
+        own.saturating_sub(self.incoming).saturating_sub(self.posted)
+    }
+
+    /// How far a number of the shard is from the largest there is.
+    fn below_max(value: i64) -> i128 {
+        i128::from(i64::MAX).saturating_sub(i128::from(value))
+    }
+}
+
+/// Spreads `delta`, which the account as a whole allows.
+///
+/// What is released is spread first, then what is posted, then what is reserved. Each step keeps every shard within
+/// its bounds, and leaves the steps after it as much in all as the account has, wherever it was taken. So only numbers
+/// at the end of 64 bits make a step fail.
+pub(super) fn spread<'a>(shards: &'a [Balance], delta: Delta) -> Result<Vec<Part>, Unfit> {
+    let leading = receiver(shards, delta).map(|shard| shard.shard);
+    let draft = |shard: &'a Balance| {
+        let leads = Some(shard.shard) == leading;
+        Draft { shard, leads, posted: 0, outgoing: 0, incoming: 0 }
+    };
+    let mut drafts: Vec<Draft<'_>> = shards.iter().map(draft).collect();
+    let (posted, outgoing, incoming) =
+        (i128::from(delta.posted), i128::from(delta.outgoing), i128::from(delta.incoming));
+    let released = |amount: i128| amount.saturating_neg().max(0);
+    share(
+        &mut drafts,
+        released(outgoing),
+        |draft| i128::from(draft.shard.outgoing),
+        |draft, share| draft.outgoing = draft.outgoing.saturating_sub(share),
+        Unfit::NotHeld,
+    )?;
+    share(
+        &mut drafts,
+        released(incoming),
+        |draft| i128::from(draft.shard.incoming),
+        |draft, share| draft.incoming = draft.incoming.saturating_sub(share),
+        Unfit::NotHeld,
+    )?;
+    share(
+        &mut drafts,
+        released(posted),
+        |draft| draft.funds().min(i128::from(draft.shard.posted).saturating_sub(i128::from(i64::MIN))),
+        |draft, share| draft.posted = draft.posted.saturating_sub(share),
+        Unfit::Insufficient,
+    )?;
+    share(
+        &mut drafts,
+        posted.max(0),
+        |draft| draft.room().min(Draft::below_max(draft.shard.posted)),
+        |draft, share| draft.posted = draft.posted.saturating_add(share),
+        Unfit::CapExceeded,
+    )?;
+    share(
+        &mut drafts,
+        outgoing.max(0),
+        |draft| draft.funds().min(Draft::below_max(draft.shard.outgoing)),
+        |draft, share| draft.outgoing = draft.outgoing.saturating_add(share),
+        Unfit::Insufficient,
+    )?;
+    share(
+        &mut drafts,
+        incoming.max(0),
+        |draft| draft.room().min(Draft::below_max(draft.shard.incoming)),
+        |draft, share| draft.incoming = draft.incoming.saturating_add(share),
+        Unfit::CapExceeded,
+    )?;
+    Ok(drafts.iter().filter(|draft| draft.is_used()).map(part).collect())
+}
+
+/// Shares `amount` out: first to shards that are to be used anyway, then to those that take the most.
+fn share(
+    drafts: &mut [Draft<'_>],
+    amount: i128,
+    takes: impl Fn(&Draft<'_>) -> i128,
+    give: impl Fn(&mut Draft<'_>, i128),
+    short: Unfit,
+) -> Result<(), Unfit> {
+    let mut order: Vec<&mut Draft<'_>> = drafts.iter_mut().collect();
+    order.sort_by_key(|draft| (!draft.leads, !draft.is_used(), Reverse(takes(draft))));
+    let mut rest = amount;
+    for draft in order {
+        let share = rest.min(takes(draft));
+        if share > 0 {
+            give(draft, share);
+            rest = rest.saturating_sub(share);
+        }
+    }
+    if rest == 0 { Ok(()) } else { Err(short) }
+}
+
+/// Shares are not above the whole, which has 64 bits.
+fn part(draft: &Draft<'_>) -> Part {
+    let delta = Delta {
+        posted: narrow(draft.posted),
+        outgoing: narrow(draft.outgoing),
+        incoming: narrow(draft.incoming),
+        ..Delta::default()
+    };
+    Part { shard: draft.shard.shard, delta }
+}

@@ -1,0 +1,11 @@
+//! Keeping the books: requests that need no provider. Each is decided from what is known, committed in one set with
+//! its own answer, and judged by the store in that commit.
+
+pub(crate) mod accounts;
+mod acts;
+mod bulk;
+pub(crate) mod charges;
+pub(crate) mod heat;
+mod keep;
+mod read;
+pub(crate) mod spread;

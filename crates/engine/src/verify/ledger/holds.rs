@@ -1,0 +1,152 @@
+//! Holds against the journal: what reserved them, what ended them, and what is still reserved.
+
+use super::super::report::Report;
+use super::rows::Rows;
+use super::{Seen, Walk};
+use counterfoil_core::ledger::account::Side;
+use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Transaction};
+use counterfoil_core::types::id::{AccountId, HoldId, TransactionId};
+use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
+use std::collections::BTreeMap;
+
+/// What a hold reserves, as its row says.
+#[derive(Clone, Copy)]
+pub(super) struct Reserved {
+    from: AccountId,
+    to: AccountId,
+    amount: i64,
+}
+
+/// The hold a transaction is about.
+fn about(kind: Kind) -> Option<HoldId> {
+    match kind {
+        Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) | Kind::HoldLapsed(hold) => {
+            Some(hold)
+        }
+        Kind::Transfer | Kind::General | Kind::Conversion | Kind::Charge(_) | Kind::Reversal(_) => None,
+    }
+}
+
+pub(super) fn ask(kind: Kind, keys: &mut Vec<RowKey>) {
+    keys.extend(about(kind).map(RowKey::Hold));
+}
+
+impl Walk {
+    pub(super) fn see_hold(&mut self, transaction: &Transaction, rows: &Rows, report: &mut Report) {
+        let Some(id) = about(transaction.kind) else { return };
+        let row = rows.hold(id);
+        let right = row.is_some_and(|hold| hold.tenant == transaction.tenant && is_step(hold, transaction));
+        report.note(
+            "holds_match_journal",
+            (!right).then(|| {
+                let hold = self.hold_name(id);
+                format!("{} is not a step of {hold}", self.transaction_name(transaction))
+            }),
+        );
+        match (transaction.kind, row) {
+            (Kind::Held(_), Some(hold)) => {
+                self.open.insert(id, Reserved { from: hold.from, to: hold.to, amount: hold.amount });
+            }
+            _ => {
+                self.open.remove(&id);
+            }
+        }
+    }
+
+    fn hold_name(&self, id: HoldId) -> String {
+        self.name(ReferenceKind::Transfer, id.to_i64())
+    }
+
+    pub(super) async fn finish_holds<S: Store>(
+        &self,
+        store: &S,
+        report: &mut Report,
+    ) -> Result<(), ReadError> {
+        // By account: what the journal has reserved, and what the open holds do.
+        let mut reserved: BTreeMap<AccountId, [(i128, i128); 2]> = BTreeMap::new();
+        for (account, Seen { totals, .. }) in &self.accounts {
+            if (totals.debits_pending, totals.credits_pending) != (0, 0) {
+                reserved.insert(*account, [(totals.debits_pending, totals.credits_pending), (0, 0)]);
+            }
+        }
+        for hold in self.open.values() {
+            let [_, from] = reserved.entry(hold.from).or_default();
+            from.0 = from.0.saturating_add(i128::from(hold.amount));
+            let [_, to] = reserved.entry(hold.to).or_default();
+            to.1 = to.1.saturating_add(i128::from(hold.amount));
+        }
+        for (account, [journal, held]) in reserved {
+            let broken = (journal != held).then(|| {
+                let name = self.account_name(account);
+                format!("{name} has {journal:?} reserved, its open holds {held:?}")
+            });
+            report.note("holds_match_journal", broken);
+        }
+        self.scan_holds(store, report).await
+    }
+
+    /// Holds without the transactions they speak of.
+    async fn scan_holds<S: Store>(&self, store: &S, report: &mut Report) -> Result<(), ReadError> {
+        let mut after = None;
+        loop {
+            let page = store.scan(Scan::Holds { after, limit: SCAN_MAX }).await?;
+            let holds: Vec<Hold> = page
+                .into_iter()
+                .filter_map(|row| if let Row::Hold(hold) = row { Some(hold) } else { None })
+                .collect();
+            let Some(last) = holds.last() else { return Ok(()) };
+            after = Some(last.id);
+            let keys = holds.iter().flat_map(|hold| {
+                [Some(TransactionId::from_i64(hold.id.to_i64())), ended_by(hold.state)].into_iter().flatten()
+            });
+            let rows = Rows::read(store, keys.map(RowKey::Transaction).collect()).await?;
+            for hold in &holds {
+                let kind = |id| rows.transaction(id).map(|transaction| transaction.kind);
+                let begun = kind(TransactionId::from_i64(hold.id.to_i64())) == Some(Kind::Held(hold.id));
+                let ended = ended_by(hold.state).is_none_or(|by| kind(by) == end_kind(hold));
+                report.note(
+                    "holds_match_journal",
+                    (!begun || !ended)
+                        .then(|| format!("{} is {} without it", self.hold_name(hold.id), hold.state.name())),
+                );
+            }
+        }
+    }
+}
+
+fn ended_by(state: State) -> Option<TransactionId> {
+    match state {
+        State::Pending => None,
+        State::Posted { by, .. } | State::Voided { by } | State::Lapsed { by } => Some(by),
+    }
+}
+
+fn end_kind(hold: &Hold) -> Option<Kind> {
+    match hold.state {
+        State::Pending => None,
+        State::Posted { .. } => Some(Kind::HoldPosted(hold.id)),
+        State::Voided { .. } => Some(Kind::HoldVoided(hold.id)),
+        State::Lapsed { .. } => Some(Kind::HoldLapsed(hold.id)),
+    }
+}
+
+/// Whether a transaction is the reservation of a hold, or the end its row names.
+fn is_step(hold: &Hold, transaction: &Transaction) -> bool {
+    let pair = |layer, amount| {
+        let leg = |account, side| Leg { account, side, layer, amount, asset: hold.asset };
+        [leg(hold.from, Side::Debit), leg(hold.to, Side::Credit)]
+    };
+    let legs = transaction.legs.as_slice();
+    if transaction.kind == Kind::Held(hold.id) {
+        return transaction.id.to_i64() == hold.id.to_i64() && legs == pair(Layer::Pending, hold.amount);
+    }
+    let named = ended_by(hold.state) == Some(transaction.id) && end_kind(hold) == Some(transaction.kind);
+    let mut expected = pair(Layer::Released, hold.amount).to_vec();
+    if let State::Posted { amount, .. } = hold.state {
+        expected.extend(pair(Layer::Posted, amount));
+    }
+    named && legs == expected
+}

@@ -1,0 +1,113 @@
+//! The journal itself: transactions that balance, accounts they fit, sums and bounds after every commit.
+
+use super::super::report::Report;
+use super::Walk;
+use counterfoil_core::ledger::account::{Guard, Side};
+use counterfoil_core::ledger::totals::View;
+use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Transaction};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::id::AccountId;
+
+impl Walk {
+    /// Takes in the transactions of one commit: bounds are kept by all of them together.
+    pub(super) fn see_commit(&mut self, transactions: &[Transaction], report: &mut Report) {
+        let mut before: Vec<(AccountId, View, Guard)> = Vec::new();
+        let mut assets: Vec<Asset> = Vec::new();
+        for transaction in transactions {
+            let bad = Legs::balanced(transaction.legs.as_slice().to_vec()).err();
+            let broken = bad.map(|bad| format!("{}: {bad:?}", self.transaction_name(transaction)));
+            report.note("journal_balances", broken);
+            report.note("entries_fit_accounts", self.misfit(transaction));
+            for leg in transaction.legs.as_slice() {
+                self.remember(leg.account, &mut before);
+                if !assets.contains(&leg.asset) {
+                    assets.push(leg.asset);
+                }
+                self.add(leg);
+            }
+        }
+        for asset in assets {
+            let sums = self.sums.get(&asset).copied().unwrap_or_default();
+            let broken = sums != (0, 0);
+            report.note(
+                "ledger_sums_to_zero",
+                broken.then(|| format!("{asset} sums to {} posted and {} reserved", sums.0, sums.1)),
+            );
+        }
+        for (account, before, guard) in before {
+            report.note("guards_hold_at_every_prefix", self.beyond(account, before, guard));
+        }
+    }
+
+    fn misfit(&self, transaction: &Transaction) -> Option<String> {
+        let name = || self.transaction_name(transaction);
+        transaction.legs.as_slice().iter().find_map(|leg| {
+            let account = || self.account_name(leg.account);
+            match self.accounts.get(&leg.account).and_then(|seen| seen.facts) {
+                None => Some(format!("{} names {}, which is not there", name(), account())),
+                Some(facts) if facts.tenant != transaction.tenant => {
+                    Some(format!("{} names {}, which is another tenant's", name(), account()))
+                }
+                Some(facts) if facts.asset != leg.asset => Some(format!(
+                    "{} moves {} in {}, which counts {}",
+                    name(),
+                    leg.asset,
+                    account(),
+                    facts.asset
+                )),
+                Some(_) => None,
+            }
+        })
+    }
+
+    /// Keeps what a guarded account shows before the commit.
+    fn remember(&self, account: AccountId, before: &mut Vec<(AccountId, View, Guard)>) {
+        let Some(seen) = self.accounts.get(&account) else { return };
+        if let Some(facts) = seen.facts
+            && facts.guard.is_set()
+            && before.iter().all(|(known, _, _)| *known != account)
+        {
+            before.push((account, seen.totals.seen_from(facts.normal), facts.guard));
+        }
+    }
+
+    fn add(&mut self, leg: &Leg) {
+        let seen = self.accounts.entry(leg.account).or_default();
+        seen.totals = seen.totals.plus_leg(leg);
+        let amount = i128::from(leg.amount);
+        let signed = match leg.side {
+            Side::Debit => amount.saturating_neg(),
+            Side::Credit => amount,
+        };
+        let sums = self.sums.entry(leg.asset).or_default();
+        match leg.layer {
+            Layer::Posted => sums.0 = sums.0.saturating_add(signed),
+            Layer::Pending => sums.1 = sums.1.saturating_add(signed),
+            Layer::Released => sums.1 = sums.1.saturating_sub(signed),
+        }
+    }
+
+    /// How an account stands beyond its bounds, unless it came closer to them.
+    fn beyond(&self, account: AccountId, before: View, guard: Guard) -> Option<String> {
+        let seen = self.accounts.get(&account)?;
+        let after = seen.totals.seen_from(seen.facts?.normal);
+        if let Some(floor) = guard.floor
+            && after.available < i128::from(floor)
+            && after.available < before.available
+        {
+            return Some(format!(
+                "{} fell to {}, below {floor}",
+                self.account_name(account),
+                after.available
+            ));
+        }
+        let expected = |view: View| view.posted.saturating_add(view.incoming);
+        if let Some(cap) = guard.cap
+            && expected(after) > i128::from(cap)
+            && expected(after) > expected(before)
+        {
+            return Some(format!("{} rose to {}, above {cap}", self.account_name(account), expected(after)));
+        }
+        None
+    }
+}

@@ -1,0 +1,44 @@
+//! Reversals: each mirrors one transaction, and each transaction has one at most.
+
+use super::super::report::Report;
+use super::Walk;
+use super::rows::Rows;
+use counterfoil_core::ledger::transaction::{Kind, Transaction};
+use counterfoil_core::payments::books::decide::is_reversible;
+use counterfoil_core::types::id::TransactionId;
+use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_store::RowKey;
+
+pub(super) fn ask(kind: Kind, keys: &mut Vec<RowKey>) {
+    if let Kind::Reversal(original) = kind {
+        keys.extend([RowKey::Transaction(original), RowKey::Reversal(original)]);
+    }
+}
+
+impl Walk {
+    pub(super) fn see_reversal(&self, transaction: &Transaction, rows: &Rows, report: &mut Report) {
+        let Kind::Reversal(id) = transaction.kind else { return };
+        let linked = rows.reversal(id).is_some_and(|reversal| reversal.by == transaction.id);
+        let mirrored = rows.transaction(id).is_some_and(|original| {
+            is_reversible(original.kind)
+                && original.tenant == transaction.tenant
+                && original.legs.posted().reversed() == transaction.legs
+        });
+        let broken = (!linked || !mirrored).then(|| {
+            let original = self.name(ReferenceKind::Transaction, id.to_i64());
+            format!("{} is not the one reversal of {original}", self.transaction_name(transaction))
+        });
+        report.note("reversals_mirror", broken);
+    }
+
+    /// The row that says a transaction was undone points to what undid it.
+    pub(super) fn see_reversal_row(&self, rows: &Rows, original: TransactionId, report: &mut Report) {
+        let by = rows.reversal(original).and_then(|reversal| rows.transaction(reversal.by));
+        let right = by.is_some_and(|by| by.kind == Kind::Reversal(original));
+        let broken = (!right).then(|| {
+            let original = self.name(ReferenceKind::Transaction, original.to_i64());
+            format!("{original} is said to be undone and is not")
+        });
+        report.note("reversals_mirror", broken);
+    }
+}

@@ -1,0 +1,191 @@
+//! The projection: reads the store's feed in order and takes a snapshot of each account after so many entries, so that
+//! a balance is one snapshot and a short tail.
+//!
+//! A snapshot is the fold of an account's entries up to a position and carries that position, so applying the feed
+//! twice, or by two processes at once, gives the same snapshot: it is stored exactly once.
+
+use crate::engine::Inner;
+use crate::policy::PROJECTION_INTERVAL;
+use crate::signal::Signal;
+use crate::world::World;
+use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot, superfluous};
+use counterfoil_core::ledger::totals::Totals;
+use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY, SNAPSHOTS_MAX};
+use counterfoil_core::types::position::Position;
+use counterfoil_core::types::time::Time;
+use counterfoil_gateway::Gateway;
+use counterfoil_store::{ChangeSet, ReadError, Receipt, Row, RowKey, Scan, Store, Upto};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Accounts whose tails are counted at once; beyond this counting starts anew from the store.
+const COUNTED_MAX: usize = 100_000;
+
+/// What the projection knows between two rounds.
+struct Projection {
+    /// Where it stands, and the row that says so if one was stored.
+    at: Receipt,
+    stored: Option<Cursor>,
+    /// Entries since the last snapshot.
+    tails: HashMap<AccountId, u64>,
+}
+
+pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
+    let mut projection: Option<Projection> = None;
+    while !inner.is_stopped() {
+        let caught_up = match inner.project(&mut projection).await {
+            Ok(caught_up) => caught_up,
+            Err(error) => {
+                tracing::warn!(%error, "the projection could not go on; trying again");
+                projection = None;
+                true
+            }
+        };
+        if caught_up {
+            inner.world.sleep(Duration::from_millis(PROJECTION_INTERVAL.ms())).await;
+        }
+    }
+}
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// Applies one page of the feed; says whether that was the last.
+    async fn project(&self, projection: &mut Option<Projection>) -> Result<bool, ReadError> {
+        let state = match projection {
+            Some(state) => state,
+            None => projection.insert(self.resume_projection().await?),
+        };
+        let page = self.store.feed(state.at.position, SCAN_MAX).await?;
+        let Some(last) = page.last().map(|committed| committed.receipt) else {
+            self.watch.saw(Signal::ProjectionLag(Duration::ZERO));
+            return Ok(true);
+        };
+        let keys: Vec<RowKey> = page
+            .iter()
+            .flat_map(|committed| &committed.touched)
+            .filter(|key| matches!(key, RowKey::Transaction(_)))
+            .cloned()
+            .collect();
+        let posted = !keys.is_empty();
+        // In order: the same feed gives the same commits.
+        let mut gained: BTreeMap<AccountId, u64> = BTreeMap::new();
+        for keys in keys.chunks(SCAN_MAX) {
+            for row in self.store.read(keys.to_vec()).await?.into_iter().flatten() {
+                let Row::Transaction(transaction) = row else { continue };
+                for leg in transaction.legs.as_slice() {
+                    let count = gained.entry(leg.account).or_default();
+                    *count = count.saturating_add(1);
+                }
+            }
+        }
+        if state.tails.len() > COUNTED_MAX {
+            state.tails.clear();
+        }
+        for (account, gained) in gained {
+            let tail = match state.tails.get(&account) {
+                Some(known) => known.saturating_add(gained),
+                // Not counted since this process began: the store knows.
+                None => self.tail(account, last.position).await?.1.entries,
+            };
+            let tail =
+                if tail >= SNAPSHOT_EVERY { self.snapshot(account, last.position).await? } else { tail };
+            state.tails.insert(account, tail);
+        }
+        state.at = last;
+        let caught_up = page.len() < SCAN_MAX;
+        let lag = if caught_up {
+            Duration::ZERO
+        } else {
+            Duration::from_millis(self.store.now().since(last.at).ms())
+        };
+        self.watch.saw(Signal::ProjectionLag(lag));
+        if posted {
+            self.store_cursor(state).await;
+        }
+        Ok(caught_up)
+    }
+
+    async fn resume_projection(&self) -> Result<Projection, ReadError> {
+        let rows = self.store.read(vec![RowKey::Cursor(Reader::Projection)]).await?;
+        let stored = match rows.into_iter().next().flatten() {
+            Some(Row::Cursor(cursor)) => Some(cursor),
+            _ => None,
+        };
+        let start = Receipt { position: Position::START, at: Time::EPOCH };
+        let at = stored.map_or(start, |cursor| Receipt { position: cursor.position, at: cursor.at });
+        Ok(Projection { at, stored, tails: HashMap::new() })
+    }
+
+    /// The last snapshot's position and the entries after it, up to `upto`.
+    async fn tail(
+        &self,
+        account: AccountId,
+        upto: Position,
+    ) -> Result<(Option<Snapshot>, Totals), ReadError> {
+        let upto = Upto::Position(upto);
+        let rows = self.store.scan(Scan::Snapshots { account, upto, limit: 1 }).await?;
+        let snapshot = rows.into_iter().find_map(|row| match row {
+            Row::Snapshot(snapshot) => Some(snapshot),
+            _ => None,
+        });
+        let after = snapshot.map_or(Position::START, |snapshot| snapshot.position);
+        Ok((snapshot, self.store.fold(account, after, upto).await?.totals))
+    }
+
+    /// Takes a snapshot at `upto` and drops one that is no longer needed. Says how long the tail is then.
+    async fn snapshot(&self, account: AccountId, upto: Position) -> Result<u64, ReadError> {
+        let point = Upto::Position(upto);
+        let rows = self.store.scan(Scan::Snapshots { account, upto: point, limit: SNAPSHOTS_MAX }).await?;
+        let older: Vec<Snapshot> = rows
+            .into_iter()
+            .filter_map(|row| if let Row::Snapshot(snapshot) = row { Some(snapshot) } else { None })
+            .collect();
+        let (after, totals) =
+            older.first().map_or((Position::START, Totals::default()), |last| (last.position, last.totals));
+        let tail = self.store.fold(account, after, point).await?;
+        let Some(last) = tail.last.filter(|_| tail.totals.entries >= SNAPSHOT_EVERY) else {
+            return Ok(tail.totals.entries);
+        };
+        let next =
+            Snapshot { account, position: last.position, at: last.at, totals: totals.and(tail.totals) };
+        let Some(id) = self.next_id(self.store.now()).await else { return Ok(tail.totals.entries) };
+        let mut set = ChangeSet::new(SetId::from_i64(id)).insert(next);
+        if let Some(position) = superfluous(&next, &older) {
+            set = set.remove(RowKey::Snapshot(account, position), 1);
+        }
+        match self.commit(set).await {
+            Ok(_) => Ok(0),
+            // Another process took the same one; the next count comes from the store.
+            Err(error) => {
+                tracing::debug!(?error, "a snapshot was put off");
+                Ok(tail.totals.entries)
+            }
+        }
+    }
+
+    /// Stores how far it came. Losing this costs counting anew, nothing else.
+    async fn store_cursor(&self, state: &mut Projection) {
+        let Some(id) = self.next_id(self.store.now()).await else { return };
+        let set = ChangeSet::new(SetId::from_i64(id));
+        let next = Cursor {
+            reader: Reader::Projection,
+            position: state.at.position,
+            at: state.at.at,
+            revision: state.stored.map_or(1, |stored| stored.revision.saturating_add(1)),
+        };
+        let set = match state.stored {
+            None => set.insert(next),
+            Some(stored) => set.replace(next, stored.revision),
+        };
+        match self.commit(set).await {
+            Ok(_) => state.stored = Some(next),
+            // Another process keeps it too: go on from theirs.
+            Err(_) => {
+                if let Ok(resumed) = self.resume_projection().await {
+                    state.stored = resumed.stored;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! One store for several engines: a process that dies leaves it behind.
+
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::types::id::{AccountId, EPOCH, SetId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_store::memory::MemoryStore;
+use counterfoil_store::{
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
+    Scan, Store, Tally, Upto,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A handle of the store. Each process has its own.
+#[derive(Clone)]
+pub struct SharedStore(pub Arc<MemoryStore>, Arc<Manner>);
+
+/// How a handle behaves.
+struct Manner {
+    /// Before every answer others may run, as chance wills it; zero means never.
+    chance: AtomicU64,
+    /// Commits left until the process behind this handle is dead and hears nothing any more.
+    life: AtomicU64,
+}
+
+impl SharedStore {
+    pub fn new() -> SharedStore {
+        let start = tokio::time::Instant::now();
+        let base = EPOCH.plus(Span::from_ms(86_400_000));
+        let clock = move || base.plus(Span::from_ms(u64::try_from(start.elapsed().as_millis()).unwrap()));
+        SharedStore::with(Arc::new(MemoryStore::new(Arc::new(clock))), 0)
+    }
+
+    fn with(memory: Arc<MemoryStore>, chance: u64) -> SharedStore {
+        let manner = Manner { chance: AtomicU64::new(chance), life: AtomicU64::new(u64::MAX) };
+        SharedStore(memory, Arc::new(manner))
+    }
+
+    /// A handle for another process.
+    pub fn another(&self) -> SharedStore {
+        SharedStore::with(Arc::clone(&self.0), 0)
+    }
+
+    /// A handle whose answers come late and in any order, so that tasks meet in every way.
+    pub fn jumpy(&self, seed: u64) -> SharedStore {
+        SharedStore::with(Arc::clone(&self.0), seed | 1)
+    }
+
+    /// The process behind this handle dies after so many more commits.
+    pub fn dies_after(&self, commits: u64) {
+        self.1.life.store(commits, Ordering::SeqCst);
+    }
+
+    async fn turn(&self) {
+        if self.1.life.load(Ordering::SeqCst) == 0 {
+            std::future::pending::<()>().await;
+        }
+        let seed = self.1.chance.load(Ordering::Relaxed);
+        if seed == 0 {
+            return;
+        }
+        let mut next = seed;
+        next ^= next << 13;
+        next ^= next >> 7;
+        next ^= next << 17;
+        self.1.chance.store(next, Ordering::Relaxed);
+        for _ in 0..next % 4 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Store for SharedStore {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+    fn secret(&self) -> Masked<[u8; 32]> {
+        self.0.secret()
+    }
+    fn is_exclusive(&self) -> bool {
+        self.0.is_exclusive()
+    }
+    async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
+        self.turn().await;
+        self.0.read(keys).await
+    }
+    async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
+        self.turn().await;
+        self.0.scan(scan).await
+    }
+    async fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.turn().await;
+        self.0.entries(account, page, limit).await
+    }
+    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+        self.turn().await;
+        self.0.fold(account, after, upto).await
+    }
+    async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
+        self.turn().await;
+        self.0.due(due, now, limit).await
+    }
+    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+        self.turn().await;
+        if self.1.life.load(Ordering::SeqCst) != u64::MAX {
+            self.1.life.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.0.commit(set).await
+    }
+    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+        self.turn().await;
+        self.0.committed(id).await
+    }
+    async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
+        self.turn().await;
+        self.0.feed(after, limit).await
+    }
+    async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
+        self.turn().await;
+        self.0.tally(now).await
+    }
+}

@@ -1,0 +1,83 @@
+//! A store that tells one lie.
+
+use crate::support::SharedStore;
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::time::Time;
+use counterfoil_store::{
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
+    Scan, Store, Tally, Upto,
+};
+
+/// What becomes of a row; nothing hides it.
+type RowLie = Box<dyn Fn(Row) -> Option<Row> + Send + Sync>;
+type FoldLie = Box<dyn Fn(AccountId, Folded) -> Folded + Send + Sync>;
+
+pub(crate) struct Lying {
+    store: SharedStore,
+    row: RowLie,
+    fold: FoldLie,
+}
+
+impl Lying {
+    /// Changes or hides rows.
+    pub(crate) fn about_rows(
+        store: &SharedStore,
+        lie: impl Fn(Row) -> Option<Row> + Send + Sync + 'static,
+    ) -> Lying {
+        Lying { store: store.clone(), row: Box::new(lie), fold: Box::new(|_, folded| folded) }
+    }
+
+    /// Changes what accounts' histories add up to.
+    pub(crate) fn about_histories(
+        store: &SharedStore,
+        lie: impl Fn(AccountId, Folded) -> Folded + Send + Sync + 'static,
+    ) -> Lying {
+        Lying { store: store.clone(), row: Box::new(Some), fold: Box::new(lie) }
+    }
+}
+
+impl Store for Lying {
+    fn now(&self) -> Time {
+        self.store.now()
+    }
+    fn secret(&self) -> Masked<[u8; 32]> {
+        self.store.secret()
+    }
+    fn is_exclusive(&self) -> bool {
+        self.store.is_exclusive()
+    }
+    async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
+        Ok(self.store.read(keys).await?.into_iter().map(|row| row.and_then(&self.row)).collect())
+    }
+    async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
+        Ok(self.store.scan(scan).await?.into_iter().filter_map(&self.row).collect())
+    }
+    async fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.store.entries(account, page, limit).await
+    }
+    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+        Ok((self.fold)(account, self.store.fold(account, after, upto).await?))
+    }
+    async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
+        self.store.due(due, now, limit).await
+    }
+    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+        self.store.commit(set).await
+    }
+    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+        self.store.committed(id).await
+    }
+    async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
+        self.store.feed(after, limit).await
+    }
+    async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
+        self.store.tally(now).await
+    }
+}

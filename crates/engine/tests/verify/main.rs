@@ -1,0 +1,409 @@
+//! Verification of the books: on honest stores everything holds; each lie breaks the invariant it is about, and no
+//! other.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod live;
+mod lying;
+#[path = "../support/mod.rs"]
+mod support;
+
+use counterfoil_core::ledger::account::{Account, Guard, Name};
+use counterfoil_core::ledger::balance::{Balance, Delta};
+use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::transaction::{Kind, Layer, Legs, Reversal, Transaction};
+use counterfoil_core::payments::books::Act;
+use counterfoil_core::types::id::{AccountId, HoldId, SetId, TenantId, TransactionId};
+use counterfoil_engine::service::Service;
+use counterfoil_engine::verify::verify;
+use counterfoil_store::{ChangeSet, Move, Row, RowKey, Store};
+use lying::Lying;
+use std::collections::BTreeMap;
+use support::books::*;
+use support::*;
+
+/// Invariants that do not hold.
+async fn broken<S: Store>(store: &S) -> Vec<&'static str> {
+    let report = verify(store, |_| {}).await.unwrap();
+    report
+        .findings()
+        .into_iter()
+        .filter(|finding| finding.violations > 0)
+        .map(|finding| finding.invariant)
+        .collect()
+}
+
+/// A store where everything has happened once: charges, transfers, holds in every state, reversals, snapshots.
+async fn eventful() -> (SharedStore, TestEngine) {
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Approve, Script::Decline]));
+    let engine = engine(&store, &provider).await;
+    assert_eq!(answer(&charge(&engine, "captured", 1_250).await).0, 201);
+    assert_eq!(answer(&charge(&engine, "declined", 1_250).await).0, 402);
+    funded(
+        &engine,
+        &[(guarded("rich", Some(-50), Some(10_000)), 5_000), (guarded("poor", Some(0), None), 0)],
+    )
+    .await;
+    let moved = number(&kept(&engine, "move", transfer("rich", "poor", 700)).await.1);
+    assert_eq!(kept(&engine, "undo", reverse(moved)).await.0, 201);
+    for (key, end) in [("post", true), ("void", false)] {
+        let held = number(&kept(&engine, &format!("hold {key}"), hold("rich", "poor", 300)).await.1);
+        let end = if end { post_hold(held, Some(120)) } else { void(held) };
+        assert_eq!(kept(&engine, key, end).await.0, 200);
+    }
+    kept(&engine, "hold open", hold("rich", "poor", 40)).await;
+    kept(&engine, "hold lapse", hold_for(&store, "rich", "world", 60, 5)).await;
+    for number in 0..300 {
+        assert_eq!(kept(&engine, &format!("small {number}"), transfer("world", "poor", 1)).await.0, 201);
+    }
+    seconds(8).await;
+    (store, engine)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_store_holds() {
+    assert_eq!(broken(&SharedStore::new()).await, Vec::<&str>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_honest_store_holds_and_every_invariant_has_something_to_look_at() {
+    let (store, _engine) = eventful().await;
+    let report = verify(&store, |_| {}).await.unwrap();
+    assert!(report.holds(), "{:#?}", report.findings());
+    let books: Vec<_> =
+        report.findings().into_iter().skip_while(|finding| finding.invariant != "journal_balances").collect();
+    assert_eq!(books.len(), 11);
+    assert!(books.iter().all(|finding| finding.looked_at > 0), "{books:#?}");
+}
+
+/// Commits what no engine would.
+async fn smuggle(store: &SharedStore, legs: Legs) -> TransactionId {
+    let id = TransactionId::from_i64(i64::MAX - 1);
+    let (tenant, at) = (TENANT, store.now());
+    let transaction = Transaction { id, tenant, kind: Kind::General, legs, metadata: BTreeMap::new(), at };
+    store.commit(ChangeSet::new(SetId::from_i64(i64::MAX)).insert(transaction)).await.unwrap();
+    id
+}
+
+async fn id(engine: &TestEngine, code: &str) -> AccountId {
+    account(engine, code).await.id
+}
+
+#[tokio::test(start_paused = true)]
+async fn legs_of_unlawful_amounts_or_none_at_all() {
+    let (store, engine) = eventful().await;
+    let usd = asset("USD");
+    let (world, suspense) = (id(&engine, "world").await, id(&engine, "chart:suspense:USD").await);
+    smuggle(&store, Legs::released_pair(world, suspense, 0, usd)).await;
+    assert_eq!(broken(&store).await, ["journal_balances"]);
+
+    let (store, _engine) = eventful().await;
+    smuggle(&store, Legs::released_pair(world, suspense, 1, usd).posted()).await;
+    assert_eq!(broken(&store).await, ["journal_balances"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn legs_on_accounts_that_are_not_there_or_anothers() {
+    let (store, engine) = eventful().await;
+    let world = id(&engine, "world").await;
+    let legs = Legs::transfer(world, AccountId::from_i64(77), 5, asset("USD"), Layer::Posted).unwrap();
+    smuggle(&store, legs).await;
+    // The history of what is not there cannot be read, so the others no longer sum to zero.
+    assert_eq!(broken(&store).await, ["ledger_sums_to_zero", "entries_fit_accounts"]);
+
+    let (store, engine) = eventful().await;
+    let another = request_of(TenantId::from_i64(2), "k", b"");
+    let opened = engine.keep(another, Act::Open(plain("theirs"))).await;
+    let theirs = AccountId::from_i64(number(&answer(&opened).1));
+    let world = id(&engine, "world").await;
+    smuggle(&store, Legs::transfer(world, theirs, 5, asset("USD"), Layer::Posted).unwrap()).await;
+    assert_eq!(broken(&store).await, ["entries_fit_accounts"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leg_in_another_asset_than_its_account() {
+    let (store, engine) = eventful().await;
+    let [world, fees] = [id(&engine, "world").await, id(&engine, "chart:fees:USD").await];
+    smuggle(&store, Legs::transfer(world, fees, 5, asset("EUR"), Layer::Posted).unwrap()).await;
+    assert_eq!(broken(&store).await, ["entries_fit_accounts"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_that_is_not_the_journals() {
+    let (store, engine) = eventful().await;
+    let world = id(&engine, "chart:fees:USD").await;
+    let lying = Lying::about_histories(&store, move |account, mut folded| {
+        folded.totals.entries += u64::from(account == world);
+        folded
+    });
+    assert_eq!(broken(&lying).await, ["entries_match_journal"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_is_gone() {
+    let (store, engine) = eventful().await;
+    let [world, fees] = [id(&engine, "world").await, id(&engine, "chart:fees:USD").await];
+    let gone = smuggle(&store, Legs::transfer(world, fees, 5, asset("USD"), Layer::Posted).unwrap()).await;
+    assert_eq!(broken(&store).await, Vec::<&str>::new());
+    let lying =
+        Lying::about_rows(&store, move |row| Some(row).filter(|row| row.key() != RowKey::Transaction(gone)));
+    assert_eq!(broken(&lying).await, ["entries_match_journal"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn money_out_of_nothing() {
+    // Legs cannot be unbalanced, so only histories can be: then they are not the journal's either.
+    let (store, engine) = eventful().await;
+    let fees = id(&engine, "chart:fees:USD").await;
+    let lying = Lying::about_histories(&store, move |account, mut folded| {
+        folded.totals.credits += i128::from(account == fees);
+        folded
+    });
+    assert_eq!(broken(&lying).await, ["ledger_sums_to_zero", "entries_match_journal"]);
+}
+
+/// The store with one row told differently.
+fn told(store: &SharedStore, lie: impl Fn(&mut Row) + Send + Sync + 'static) -> Lying {
+    Lying::about_rows(store, move |mut row| {
+        lie(&mut row);
+        Some(row)
+    })
+}
+
+fn told_balance(store: &SharedStore, account: AccountId, lie: fn(&mut Balance)) -> Lying {
+    told(store, move |row| {
+        if let Row::Balance(balance) = row
+            && balance.account == account
+        {
+            lie(balance);
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balance_that_is_not_its_entries_sum() {
+    let (store, engine) = eventful().await;
+    let rich = id(&engine, "rich").await;
+    let lies: [fn(&mut Balance); 5] = [
+        |balance| balance.posted += 1,
+        |balance| balance.outgoing -= 1,
+        |balance| balance.incoming += 1,
+        |balance| balance.floor = Some(0),
+        |balance| balance.cap = None,
+    ];
+    for lie in lies {
+        assert_eq!(broken(&told_balance(&store, rich, lie)).await, ["balances_match_entries"]);
+    }
+    let hidden =
+        Lying::about_rows(&store, move |row| Some(row).filter(|row| row.key() != RowKey::Balance(rich, 0)));
+    assert_eq!(broken(&hidden).await, ["balances_match_entries"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balance_that_bounds_nothing() {
+    let (store, engine) = eventful().await;
+    for (account, shard) in
+        [(id(&engine, "world").await, 0), (id(&engine, "rich").await, 9), (AccountId::from_i64(3), 0)]
+    {
+        let guarded = Guard::default().guarded();
+        let nothing = Move { account, shard, guarded, delta: Delta::default() };
+        let set =
+            ChangeSet::new(SetId::from_i64(i64::from(shard) + account.to_i64() % 1_000 + 1)).shift(nothing);
+        store.commit(set).await.unwrap();
+        assert_eq!(broken(&store).await, ["balances_match_entries"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_floor_or_a_cap_that_was_passed() {
+    let (store, engine) = eventful().await;
+    let rich = id(&engine, "rich").await;
+    // Account and balance agree on bounds the journal did not keep.
+    let bounds = |floor: Option<i64>, cap: Option<i64>| {
+        told(&store, move |row| match row {
+            Row::Account(Account { id, guard, .. }) if *id == rich => *guard = Guard { floor, cap },
+            Row::Balance(balance) if balance.account == rich => (balance.floor, balance.cap) = (floor, cap),
+            _ => {}
+        })
+    };
+    assert_eq!(broken(&bounds(Some(4_301), None)).await, ["guards_hold_at_every_prefix"]);
+    assert_eq!(broken(&bounds(None, Some(4_999))).await, ["guards_hold_at_every_prefix"]);
+    // It fell from 5,000 to 4,300 and rose to 5,000 in the meantime: it never passed these.
+    assert_eq!(broken(&bounds(Some(4_300), Some(5_000))).await, Vec::<&str>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_of_another_sum() {
+    let (store, engine) = eventful().await;
+    let world = id(&engine, "world").await;
+    let lying = told(&store, move |row| {
+        if let Row::Snapshot(snapshot) = row
+            && snapshot.account == world
+        {
+            snapshot.totals.debits += 1;
+        }
+    });
+    assert_eq!(broken(&lying).await, ["snapshots_match_entries"]);
+}
+
+fn told_hold(store: &SharedStore, lie: fn(&mut Hold)) -> Lying {
+    told(store, move |row| {
+        if let Row::Hold(hold) = row {
+            lie(hold);
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_is_not_what_the_journal_says() {
+    let (store, _engine) = eventful().await;
+    let lies: [fn(&mut Hold); 6] = [
+        |hold| {
+            if let State::Posted { amount, .. } = &mut hold.state {
+                *amount -= 1;
+            }
+        },
+        |hold| {
+            if let State::Voided { by } = hold.state {
+                hold.state = State::Lapsed { by };
+            }
+        },
+        |hold| {
+            if let State::Lapsed { by } = &mut hold.state {
+                *by = TransactionId::from_i64(1);
+            }
+        },
+        |hold| {
+            if hold.state == State::Pending {
+                hold.amount += 1;
+            }
+        },
+        |hold| {
+            if hold.state == State::Pending {
+                hold.state = State::Voided { by: TransactionId::from_i64(hold.id.to_i64()) };
+            }
+        },
+        |hold| {
+            if hold.amount == 60 {
+                hold.state = State::Pending;
+            }
+        },
+    ];
+    for lie in lies {
+        assert_eq!(broken(&told_hold(&store, lie)).await, ["holds_match_journal"]);
+    }
+    let hidden =
+        Lying::about_rows(&store, |row| Some(row).filter(|row| !matches!(row.key(), RowKey::Hold(_))));
+    assert_eq!(broken(&hidden).await, ["holds_match_journal"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reservations_without_a_hold_and_holds_without_a_reservation() {
+    let (store, engine) = eventful().await;
+    let [world, fees] = [id(&engine, "world").await, id(&engine, "chart:fees:USD").await];
+    smuggle(&store, Legs::transfer(world, fees, 5, asset("USD"), Layer::Pending).unwrap()).await;
+    assert_eq!(broken(&store).await, ["holds_match_journal"]);
+
+    let (store, _engine) = eventful().await;
+    let hold = Hold {
+        id: HoldId::from_i64(5),
+        tenant: TENANT,
+        from: world,
+        to: fees,
+        amount: 5,
+        asset: asset("USD"),
+        expires_at: store.now().plus(counterfoil_core::types::time::Span::from_ms(1_000_000)),
+        state: State::Pending,
+        metadata: BTreeMap::new(),
+        created_at: store.now(),
+        revision: 1,
+    };
+    store.commit(ChangeSet::new(SetId::from_i64(5)).insert(hold)).await.unwrap();
+    assert_eq!(broken(&store).await, ["holds_match_journal"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reversal_that_mirrors_nothing() {
+    let (store, engine) = eventful().await;
+    let lying = told(&store, |row| {
+        if let Row::Reversal(Reversal { by, original }) = row {
+            *by = *original;
+        }
+    });
+    assert_eq!(broken(&lying).await, ["reversals_mirror"]);
+    let hidden = Lying::about_rows(&store, |row| Some(row).filter(|row| !matches!(row, Row::Reversal(_))));
+    assert_eq!(broken(&hidden).await, ["reversals_mirror"]);
+    // A second reversal of the same transaction, and one of nothing.
+    let fees = id(&engine, "chart:fees:USD").await;
+    let undone = told(&store, move |row| {
+        if let Row::Transaction(transaction) = row
+            && transaction.kind == Kind::General
+        {
+            transaction.kind = Kind::Reversal(TransactionId::from_i64(1));
+        }
+    });
+    smuggle(
+        &store,
+        Legs::transfer(fees, id(&engine, "world").await, 5, asset("USD"), Layer::Posted).unwrap(),
+    )
+    .await;
+    assert_eq!(broken(&undone).await, ["reversals_mirror"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_charge_that_is_not_what_it_posted() {
+    let (store, engine) = eventful().await;
+    let world = id(&engine, "world").await;
+    let redirected = told(&store, move |row| {
+        if let Row::Charge(charge) = row {
+            charge.order.destination = world;
+        }
+    });
+    assert_eq!(broken(&redirected).await, ["charges_are_posted_once"]);
+    let renamed = told(&store, |row| {
+        if let Row::Transaction(transaction) = row
+            && matches!(transaction.kind, Kind::Charge(_))
+        {
+            transaction.kind = Kind::General;
+        }
+    });
+    assert_eq!(broken(&renamed).await, ["charges_are_posted_once"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_posting_of_a_charge_that_was_not_captured_or_was_posted_before() {
+    for about in ["declined", "captured"] {
+        let (store, engine) = eventful().await;
+        let receivable = id(&engine, "chart:receivable:USD").await;
+        let payable = id(&engine, "chart:payable:USD").await;
+        let charge = claim(&store, about).await.subject.into();
+        let legs = Legs::transfer(receivable, payable, 1_250, asset("USD"), Layer::Posted).unwrap();
+        let smuggled = smuggle(&store, legs).await;
+        let lying = told(&store, move |row| {
+            if let Row::Transaction(transaction) = row
+                && transaction.id == smuggled
+            {
+                transaction.kind = Kind::Charge(charge);
+            }
+        });
+        assert_eq!(broken(&lying).await, ["charges_are_posted_once"], "{about}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_code_that_names_another_account_or_none() {
+    let (store, engine) = eventful().await;
+    let [rich, poor] = [id(&engine, "rich").await, id(&engine, "poor").await];
+    let crossed = told(&store, move |row| {
+        if let Row::Name(Name { account, .. }) = row
+            && *account == rich
+        {
+            *account = poor;
+        }
+    });
+    assert_eq!(broken(&crossed).await, ["account_names"]);
+    let hidden = Lying::about_rows(&store, move |row| {
+        Some(row).filter(|row| !matches!(row, Row::Name(name) if name.account == rich))
+    });
+    assert_eq!(broken(&hidden).await, ["account_names"]);
+}

@@ -1,0 +1,96 @@
+//! What the requests of a run ask for, and when an answer means that it was done.
+
+use super::body::{AMOUNT_DIGITS, Body, Field, NUMBER_DIGITS};
+use crate::client::Answer;
+use crate::report::Outcome;
+use crate::transfer::{Transfers, posted};
+
+pub(crate) enum Work {
+    Charge,
+    Transfer(Transfers),
+}
+
+impl Work {
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Work::Charge => "/v1/charges",
+            Work::Transfer(transfers) if transfers.batch == 1 => "/v1/transfers",
+            Work::Transfer(_) => "/v1/transactions/bulk",
+        }
+    }
+
+    /// What a request counts as.
+    pub(crate) fn per_request(&self) -> u64 {
+        match self {
+            Work::Charge => 1,
+            Work::Transfer(transfers) => transfers.batch as u64,
+        }
+    }
+
+    pub(super) fn write(&self, body: &mut Body) {
+        match self {
+            Work::Charge => charge(body),
+            Work::Transfer(transfers) if transfers.batch == 1 => transfer(transfers, 0, body),
+            Work::Transfer(transfers) => {
+                body.text("{\"transactions\":[");
+                for item in 0..self.per_request() {
+                    body.text(if item == 0 { "" } else { "," });
+                    transfer(transfers, item, body);
+                }
+                body.text("]}");
+            }
+        }
+    }
+
+    /// The accounts of the `nth` transfer of a connection.
+    pub(super) fn pair(&self, connection: u64, nth: u64) -> (&str, &str) {
+        let pairs = match self {
+            Work::Charge => [].as_slice(),
+            Work::Transfer(transfers) => &transfers.pairs,
+        };
+        let place = mixed(connection << 40 ^ nth).checked_rem(pairs.len() as u64).unwrap_or_default();
+        let pair = usize::try_from(place).ok().and_then(|place| pairs.get(place));
+        pair.map_or(("", ""), |(debited, credited)| (debited, credited))
+    }
+
+    /// What the first answer to a request says.
+    pub(crate) fn judge(&self, answer: &Answer<'_>) -> Outcome {
+        let status = answer.head.status;
+        let count = match self {
+            Work::Charge => u64::from(answer.is_success()),
+            Work::Transfer(transfers) if transfers.batch == 1 => u64::from(status == 201),
+            Work::Transfer(_) if status == 200 => posted(answer.body()),
+            Work::Transfer(_) => 0,
+        };
+        if count == 0 { Outcome::Refused(status) } else { Outcome::New { count, status } }
+    }
+}
+
+fn charge(body: &mut Body) {
+    body.text("{\"amount\":");
+    body.slot(0, Field::Amount, AMOUNT_DIGITS);
+    body.text(
+        ",\"currency\":\"USD\",\"payment_method\":\"pm_card_visa\",\"description\":\"bench\",\
+         \"metadata\":{\"order\":\"",
+    );
+    body.slot(0, Field::Number, NUMBER_DIGITS);
+    body.text("\"}}");
+}
+
+fn transfer(transfers: &Transfers, item: u64, body: &mut Body) {
+    let (debited, credited) = transfers.pairs.first().map_or((0, 0), |(from, to)| (from.len(), to.len()));
+    body.text("{\"from\":\"");
+    body.slot(item, Field::Debited, debited);
+    body.text("\",\"to\":\"");
+    body.slot(item, Field::Credited, credited);
+    body.text("\",\"amount\":");
+    body.slot(item, Field::Amount, AMOUNT_DIGITS);
+    body.text(",\"currency\":\"USD\"}");
+}
+
+/// Spreads neighbouring numbers over all pairs (the finaliser of SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}

@@ -1,0 +1,70 @@
+//! Transfers between accounts that are there already: one in each request, or many.
+//!
+//! A transfer counts as one only if it was new and posted. Requests with many of them count by their transfers, the
+//! refused ones too; latencies are those of requests.
+
+use crate::closed_loop;
+use crate::plan::is_key_byte;
+use crate::report::{Progress, Report};
+use crate::request::Work;
+use crate::{LoadError, Plan};
+
+/// Stands once in the answer to many transfers for each that was posted.
+const POSTED: &str = "\"status\":\"posted\"";
+/// What one bulk request may hold.
+pub const BATCH_MAX: usize = 1_000;
+/// Longer than any reference or code of an account.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Transfers to ask for, all of them in dollars.
+#[derive(Clone, Debug)]
+pub struct Transfers {
+    /// Accounts debited and credited, by reference or code; each transfer takes a pair by chance. All first names
+    /// have one length, and all second names.
+    pub pairs: Vec<(String, String)>,
+    /// Transfers in one request: 1 uses the route for one transfer, more the route for many.
+    pub batch: usize,
+}
+
+impl Transfers {
+    fn check(&self, plan: &Plan) -> Result<(), LoadError> {
+        if !(1..=BATCH_MAX).contains(&self.batch) {
+            return Err(LoadError::Plan("a request has 1 to 1000 transfers"));
+        }
+        if self.batch > 1 && plan.replay_percent > 0 {
+            return Err(LoadError::Plan(
+                "requests with many transfers are not replayed; their answers are too large to keep",
+            ));
+        }
+        let Some((debited, credited)) = self.pairs.first() else {
+            return Err(LoadError::Plan("transfers need at least one pair of accounts"));
+        };
+        let fits = |name: &str, first: &str| {
+            name.len() == first.len()
+                && (1..=NAME_BYTES_MAX).contains(&name.len())
+                && name.bytes().all(is_key_byte)
+        };
+        if !self.pairs.iter().all(|(from, to)| fits(from, debited) && fits(to, credited)) {
+            return Err(LoadError::Plan(
+                "accounts are named by 1 to 64 letters, digits, '-' or '_', all of one length",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the plan with transfers to its end and tells what was measured; the rest is as with
+/// [`crate::charge::run`].
+pub async fn run(plan: Plan, transfers: Transfers, progress: impl Fn(Progress)) -> Result<Report, LoadError> {
+    transfers.check(&plan)?;
+    closed_loop::run(plan, Work::Transfer(transfers), progress).await
+}
+
+/// How many transfers were posted, by the body of the answer to a request with many.
+pub fn posted(body: &[u8]) -> u64 {
+    let found = std::str::from_utf8(body).map_or(0, |text| text.matches(POSTED).count());
+    found as u64
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

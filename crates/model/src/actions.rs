@@ -1,0 +1,451 @@
+//! What may happen next, and what follows. Every action is one atomic moment: between any two, any worker may crash or
+//! sleep.
+
+use crate::provider::{Answer, Fate, Message};
+use crate::state::{LEASE, State, Stored};
+use crate::worker::{Held, Lesson, Worker};
+use crate::{Bug, Protocol};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Event, LeasePolicy, Settled, State as ClaimState};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::outbox::{Outbox, Pinned};
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Wanted, decide};
+use counterfoil_core::payments::charge::next::{Next, next};
+use counterfoil_core::payments::charge::resume::take_over;
+use counterfoil_core::payments::charge::settle::{Attempt, Verdict, give_to_a_human, judge_outcome, judge_query};
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{AccountId, ChargeId, Holder, SetId, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::judge::Image;
+use counterfoil_store::{Change, ChangeSet, Row, RowKey};
+use std::collections::BTreeMap;
+
+/// Something that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// A client's request reaches an idle worker, which claims its key.
+    Submit { key: usize, worker: usize },
+    /// An idle worker takes over work that is due.
+    TakeOver { key: usize, worker: usize },
+    /// A worker that holds work does what the core says is next.
+    Act { worker: usize },
+    /// The provider receives a request. One that is never received is lost.
+    Deliver { place: usize, fate: FateName },
+    /// A worker gives up waiting for an answer.
+    GiveUp { worker: usize },
+    /// A worker that waits renews its lease.
+    Renew { worker: usize },
+    /// A worker commits what it learnt.
+    Conclude { worker: usize },
+    /// A worker dies, and another stands in its place.
+    Crash { worker: usize },
+    /// A lease's time passes.
+    Tick,
+}
+
+/// What a received request comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FateName {
+    /// Executed and answered.
+    Approve,
+    /// Refused by the issuer.
+    Decline,
+    /// Executed, and answered with an error.
+    ApproveThenFail,
+    /// An error, and nothing was executed.
+    Fail,
+}
+
+/// Attempts at one key: with one more the states would go on for ever.
+const ATTEMPTS_MAX: u32 = 4;
+const POLICY: LeasePolicy = LeasePolicy { lease: LEASE, ceiling: Span::from_ms(LEASE.ms() * 2) };
+
+impl Protocol {
+    pub(crate) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
+        let now = state.now();
+        // Idle workers are all alike: the first stands for them.
+        let idle = state.workers.iter().position(|worker| *worker == Worker::Idle);
+        for (key, stored) in state.stored.iter().enumerate() {
+            let Some(worker) = idle else { break };
+            match (&stored.claim, &stored.outbox) {
+                (None, _) => actions.push(Action::Submit { key, worker }),
+                (Some(claim), Some(outbox)) if self.is_due(claim, outbox, now) => {
+                    actions.push(Action::TakeOver { key, worker });
+                }
+                (Some(_), _) => {}
+            }
+        }
+        for (worker, doing) in state.workers.iter().enumerate() {
+            match doing {
+                Worker::Idle => continue,
+                Worker::Holding(_) => actions.push(Action::Act { worker }),
+                Worker::Waiting(held) => {
+                    actions.push(Action::GiveUp { worker });
+                    if held.claim.state.lease().is_some_and(|lease| lease.until < lease.ceiling && lease.until <= now) {
+                        actions.push(Action::Renew { worker });
+                    }
+                }
+                Worker::Knowing(..) => actions.push(Action::Conclude { worker }),
+            }
+            if state.crashes < self.crashes {
+                actions.push(Action::Crash { worker });
+            }
+        }
+        for place in 0..state.wire.len() {
+            for fate in [FateName::Approve, FateName::Decline, FateName::ApproveThenFail, FateName::Fail] {
+                actions.push(Action::Deliver { place, fate });
+            }
+        }
+        if state.ticks < self.ticks {
+            actions.push(Action::Tick);
+        }
+    }
+
+    fn is_due(&self, claim: &Claim, outbox: &Outbox, now: Time) -> bool {
+        let lease_over = claim.state.lease().is_none_or(|lease| lease.is_over(now));
+        let ignored = self.bug == Some(Bug::LeaseIgnored);
+        outbox.parked.is_none()
+            && claim.attempts < ATTEMPTS_MAX
+            && (ignored || (lease_over && outbox.due_at <= now))
+    }
+
+    pub(crate) fn after(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = state.clone();
+        match action {
+            Action::Submit { key, worker } => self.submit(&mut next, key, worker),
+            Action::TakeOver { key, worker } => self.take_over(&mut next, key, worker)?,
+            Action::Act { worker } => self.act(&mut next, worker)?,
+            Action::Deliver { place, fate } => self.deliver(&mut next, place, fate),
+            Action::GiveUp { worker } => {
+                let Worker::Waiting(held) = next.workers.get(worker)?.clone() else { return None };
+                *next.workers.get_mut(worker)? = Worker::Knowing(held, Lesson::Silence);
+            }
+            Action::Renew { worker } => self.renew(&mut next, worker)?,
+            Action::Conclude { worker } => self.conclude(&mut next, worker)?,
+            Action::Crash { worker } => {
+                *next.workers.get_mut(worker)? = Worker::Idle;
+                next.crashes = next.crashes.saturating_add(1);
+            }
+            Action::Tick => {
+                next.ticks = next.ticks.saturating_add(1);
+                let now = next.now();
+                let late = self.profile.rules.late_delivery;
+                next.wire.retain(|message| now <= message.sent_at.plus(late));
+            }
+        }
+        Some(next)
+    }
+
+    fn submit(&self, state: &mut State, key: usize, worker: usize) {
+        let minted = Minted {
+            charge: charge_id(key),
+            now: state.now(),
+            chance: 0,
+            holder: holder(worker),
+            destination: AccountId::from_i64(1),
+        };
+        let opening = decide(command(key), pinned(), POLICY, &minted, None);
+        let held = Held { key, claim: opening.claim.clone(), outbox: opening.outbox.clone() };
+        let set = set().insert(opening.claim).insert(opening.outbox);
+        if self.commit(state, key, &set) {
+            place(state, worker, Worker::Holding(held));
+        }
+    }
+
+    fn take_over(&self, state: &mut State, key: usize, worker: usize) -> Option<()> {
+        let Stored { claim: Some(claim), outbox: Some(outbox) } = state.stored.get(key)?.clone() else {
+            return None;
+        };
+        let mut taken = take_over(&claim, &outbox, POLICY, holder(worker), state.now(), 0).ok()?;
+        if self.bug == Some(Bug::LeaseIgnored) {
+            taken.outbox.history = outbox.history;
+        }
+        if self.bug == Some(Bug::FreshKeyPerAttempt) {
+            taken.outbox.history.generation = taken.outbox.history.generation.saturating_add(1);
+        }
+        let set = set()
+            .replace(taken.claim.clone(), claim.revision)
+            .replace(taken.outbox.clone(), outbox.revision);
+        if self.commit(state, key, &set) {
+            let held = Held { key, claim: taken.claim, outbox: taken.outbox };
+            place(state, worker, Worker::Holding(held));
+        }
+        Some(())
+    }
+
+    fn act(&self, state: &mut State, worker: usize) -> Option<()> {
+        let Worker::Holding(held) = state.workers.get(worker)?.clone() else { return None };
+        let now = state.now();
+        let rules = &self.profile.rules;
+        let what = match self.bug {
+            Some(Bug::BlindRepetition) => Next::Call,
+            _ => next(rules, &held.outbox, held.claim.attempts, now),
+        };
+        let then = match what {
+            // The last look before the request leaves.
+            Next::Call if held.claim.state.lease().is_none_or(|lease| lease.is_over(now)) => Worker::Idle,
+            Next::Call => {
+                let generation = held.outbox.history.generation;
+                state.wire.push(Message { key: held.key, generation, sent_at: now, worker });
+                Worker::Waiting(held)
+            }
+            Next::Query => {
+                let asked = u64::from(state.ticks);
+                let lesson = match state.provider.effects(held.key) {
+                    0 if state.provider.has_declined(held.key) => Lesson::FoundDeclined(asked),
+                    0 => Lesson::FoundNothing(asked),
+                    1 => Lesson::FoundApproved(asked),
+                    _ => Lesson::FoundSeveral(asked),
+                };
+                Worker::Knowing(held, lesson)
+            }
+            Next::Wait(until) => {
+                let verdict = Verdict::Doubt { not_before: until, outbox: held.outbox.clone() };
+                self.settle(state, &held, verdict);
+                Worker::Idle
+            }
+            Next::Park(reason) => {
+                let charge = charge(held.key, now);
+                let verdict = give_to_a_human(attempt(&charge, &held, &reference(held.key), now), reason);
+                self.settle(state, &held, verdict);
+                Worker::Idle
+            }
+        };
+        place(state, worker, then);
+        Some(())
+    }
+
+    fn deliver(&self, state: &mut State, place_on_wire: usize, fate: FateName) {
+        let message = state.wire.remove(place_on_wire);
+        let fate = match fate {
+            FateName::Approve => Fate::Approve,
+            FateName::Decline => Fate::Decline,
+            FateName::ApproveThenFail => Fate::ApproveThenFail,
+            FateName::Fail => Fate::Fail,
+        };
+        let now = state.now();
+        let answer = state.provider.receive(&message, fate, &self.profile.rules, now);
+        if let Some(Worker::Waiting(held)) = state.workers.get(message.worker).cloned()
+            && held.key == message.key
+            && held.outbox.history.generation == message.generation
+        {
+            place(state, message.worker, Worker::Knowing(held, Lesson::Answered(answer)));
+        }
+    }
+
+    fn renew(&self, state: &mut State, worker: usize) -> Option<()> {
+        let Worker::Waiting(held) = state.workers.get(worker)?.clone() else { return None };
+        let claim = held.claim.on(Event::Renewed { until: state.now().plus(LEASE) }).ok()?;
+        let outbox = Outbox {
+            due_at: claim.state.lease()?.until,
+            revision: held.outbox.revision.saturating_add(1),
+            ..held.outbox.clone()
+        };
+        let set = set()
+            .replace(claim.clone(), held.claim.revision)
+            .replace(outbox.clone(), held.outbox.revision);
+        let then = if self.commit(state, held.key, &set) {
+            Worker::Waiting(Held { key: held.key, claim, outbox })
+        } else {
+            // Lost to a higher fence: this attempt stops. Its request may still arrive.
+            Worker::Idle
+        };
+        place(state, worker, then);
+        Some(())
+    }
+
+    fn conclude(&self, state: &mut State, worker: usize) -> Option<()> {
+        let Worker::Knowing(held, lesson) = state.workers.get(worker)?.clone() else { return None };
+        let now = state.now();
+        let charge = charge(held.key, now);
+        let reference = reference(held.key);
+        let rules = &self.profile.rules;
+        let unknown_fails = self.bug == Some(Bug::UnknownIsFailure);
+        let approved = || Outcome::Approved(approval(held.key));
+        let declined =
+            || Outcome::Declined(Decline { code: "no".into(), decline_code: None, reference: None });
+        let called = |outcome: &Outcome| judge_outcome(attempt(&charge, &held, &reference, now), rules, outcome);
+        let asked = |found: &Found, ticks: u64| {
+            let at = Time::EPOCH.plus(Span::from_ms(ticks.saturating_mul(LEASE.ms())));
+            let hasty = self.bug == Some(Bug::HastyProof) && *found == Found::Nothing;
+            let at = if hasty { Time::MAX } else { at };
+            judge_query(attempt(&charge, &held, &reference, at), rules, found)
+        };
+        let verdict = match lesson {
+            Lesson::Answered(Answer::Approved) => called(&approved()),
+            Lesson::Answered(Answer::Declined) => called(&declined()),
+            Lesson::Answered(Answer::ServerError) | Lesson::Silence if unknown_fails => called(&declined()),
+            Lesson::Answered(Answer::ServerError) => called(&Outcome::Unknown(Cause::ServerError)),
+            Lesson::Silence => called(&Outcome::Unknown(Cause::Timeout)),
+            Lesson::FoundApproved(at) => asked(&Found::Payment(approved()), at),
+            Lesson::FoundDeclined(at) => asked(&Found::Payment(declined()), at),
+            Lesson::FoundNothing(at) => asked(&Found::Nothing, at),
+            Lesson::FoundSeveral(at) => asked(&Found::Several, at),
+        };
+        self.settle(state, &held, verdict);
+        place(state, worker, Worker::Idle);
+        Some(())
+    }
+
+    /// Commits what follows from a verdict; a late writer changes nothing.
+    fn settle(&self, state: &mut State, held: &Held, verdict: Verdict) {
+        let now = state.now();
+        let (event, outbox) = match verdict {
+            Verdict::Complete(_) => (Event::Completed(answer()), None),
+            Verdict::Fail(_) => (Event::Failed(answer()), None),
+            Verdict::Retry { outbox, .. } if matches!(held.claim.state, ClaimState::Uncertain(_)) => {
+                (Event::Doubted { not_before: now }, Some((outbox, now)))
+            }
+            Verdict::Retry { outbox, .. } => (Event::PutOff { not_before: now }, Some((outbox, now))),
+            Verdict::Doubt { not_before, outbox } => {
+                let not_before = not_before.max(now);
+                (Event::Doubted { not_before }, Some((outbox, not_before)))
+            }
+            Verdict::Park { outbox, .. } => (Event::Doubted { not_before: Time::MAX }, Some((outbox, Time::MAX))),
+        };
+        let Ok(claim) = held.claim.on(event) else { return };
+        let set = set().replace(claim, held.claim.revision);
+        let set = match outbox {
+            Some((outbox, due_at)) => {
+                let revision = held.outbox.revision.saturating_add(1);
+                set.replace(Outbox { due_at, revision, ..outbox }, held.outbox.revision)
+            }
+            None => set.remove(RowKey::Outbox(held.outbox.charge), held.outbox.revision),
+        };
+        self.commit(state, held.key, &set);
+    }
+
+    /// Commits as every store does: by the one judge.
+    fn commit(&self, state: &mut State, key: usize, set: &ChangeSet) -> bool {
+        let Some(stored) = state.stored.get_mut(key) else { return false };
+        let (claim_key, outbox_key) = (RowKey::Claim(claim_id(key)), RowKey::Outbox(charge_id(key)));
+        if self.bug == Some(Bug::NoCompareAndSwap) {
+            for change in set.changes() {
+                match change {
+                    Change::Insert(row) | Change::Replace { row, .. } => match &**row {
+                        Row::Claim(claim) => stored.claim = Some(claim.clone()),
+                        Row::Outbox(outbox) => stored.outbox = Some(outbox.clone()),
+                        _ => {}
+                    },
+                    Change::Remove { .. } => stored.outbox = None,
+                    Change::Move(_) => {}
+                }
+            }
+            return true;
+        }
+        let mut image = Image::default();
+        image.bring(claim_key.clone(), stored.claim.clone().map(Row::Claim));
+        image.bring(outbox_key.clone(), stored.outbox.clone().map(Row::Outbox));
+        if image.admit(set).is_err() {
+            return false;
+        }
+        stored.claim = match image.get(&claim_key) {
+            Some(Row::Claim(claim)) => Some(claim.clone()),
+            _ => None,
+        };
+        stored.outbox = match image.get(&outbox_key) {
+            Some(Row::Outbox(outbox)) => Some(outbox.clone()),
+            _ => None,
+        };
+        true
+    }
+}
+
+fn place(state: &mut State, worker: usize, doing: Worker) {
+    if let Some(place) = state.workers.get_mut(worker) {
+        *place = doing;
+    }
+}
+
+fn set() -> ChangeSet {
+    ChangeSet::new(SetId::from_i64(1))
+}
+
+fn number(key: usize) -> i64 {
+    i64::try_from(key).unwrap_or(0).saturating_add(1)
+}
+
+fn charge_id(key: usize) -> ChargeId {
+    ChargeId::from_i64(number(key))
+}
+
+fn claim_id(key: usize) -> ClaimId {
+    ClaimId::from_digest(Digest::of("model", &[&number(key).to_be_bytes()]))
+}
+
+fn holder(worker: usize) -> Holder {
+    Holder { slot: u16::try_from(worker).unwrap_or(0), epoch: 1 }
+}
+
+fn pinned() -> Pinned {
+    Pinned { profile: "model".into(), endpoint: "model".into() }
+}
+
+fn reference(key: usize) -> String {
+    format!("ch_{key}")
+}
+
+#[expect(clippy::expect_used, reason = "the model's own constants")]
+fn amount() -> Money {
+    Money::new(1, Asset::currency("USD").expect("a currency")).expect("an amount")
+}
+
+fn command(key: usize) -> CreateCharge {
+    CreateCharge {
+        request: Request {
+            tenant: TenantId::from_i64(1),
+            claim: claim_id(key),
+            fingerprint: Fingerprint::from_digest(Digest::of("model", &[])),
+            id: Ulid::new(Time::EPOCH, 0),
+        },
+        wanted: Wanted {
+            amount: amount(),
+            payment_method: Masked::new("pm".into()),
+            capture: true,
+            destination: None,
+            description: None,
+            metadata: BTreeMap::new(),
+        },
+    }
+}
+
+fn charge(key: usize, now: Time) -> Charge {
+    let minted = Minted {
+        charge: charge_id(key),
+        now,
+        chance: 0,
+        holder: holder(0),
+        destination: AccountId::from_i64(1),
+    };
+    decide(command(key), pinned(), POLICY, &minted, None).charge
+}
+
+fn approval(key: usize) -> Approval {
+    Approval {
+        reference: format!("pi_{key}"),
+        captured: true,
+        amount_minor: amount().minor(),
+        asset: Some(amount().asset()),
+        payment: Some(reference(key)),
+    }
+}
+
+fn attempt<'a>(charge: &'a Charge, held: &'a Held, reference: &'a str, now: Time) -> Attempt<'a> {
+    Attempt { charge, outbox: &held.outbox, reference, attempts_max: 8, now }
+}
+
+fn answer() -> Settled {
+    Settled {
+        reply: Reply { status: 201, media: Media::Json, location: None, body: Vec::new().into() },
+        windows: Windows { replay_until: Time::MAX, tombstone_until: Time::MAX },
+    }
+}
+

@@ -1,0 +1,100 @@
+//! The provider: what it executed, and what it remembers by key.
+
+use counterfoil_core::payments::provider::Rules;
+use counterfoil_core::types::time::Time;
+use std::collections::BTreeMap;
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Message {
+    pub(crate) key: usize,
+    /// Which provider key it carries.
+    pub(crate) generation: u16,
+    pub(crate) sent_at: Time,
+    /// Who waits for its answer.
+    pub(crate) worker: usize,
+}
+
+/// What a request may come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Fate {
+    /// Executed and answered.
+    Approve,
+    /// Refused by the issuer.
+    Decline,
+    /// Executed, and answered with an error.
+    ApproveThenFail,
+    /// An error, and nothing was executed.
+    Fail,
+}
+
+/// What is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Answer {
+    Approved,
+    Declined,
+    ServerError,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Provider {
+    effects: Vec<u8>,
+    declined: Vec<bool>,
+    memory: BTreeMap<(usize, u16), (Answer, Time)>,
+}
+
+impl Provider {
+    pub(crate) fn new(keys: usize) -> Provider {
+        Provider { effects: vec![0; keys], declined: vec![false; keys], memory: BTreeMap::new() }
+    }
+
+    pub(crate) fn effects(&self, key: usize) -> u8 {
+        self.effects.get(key).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn has_declined(&self, key: usize) -> bool {
+        self.declined.get(key).copied().unwrap_or(false)
+    }
+
+    /// The answer the provider repeats for this request instead of executing it.
+    pub(crate) fn remembered(&self, message: &Message, rules: &Rules, now: Time) -> Option<Answer> {
+        let window = rules.dedup_window?;
+        let (answer, since) = self.memory.get(&(message.key, message.generation))?;
+        (now < since.plus(window)).then_some(*answer)
+    }
+
+    /// Whether this request would still be executed.
+    pub(crate) fn would_execute(&self, message: &Message, rules: &Rules, now: Time) -> bool {
+        self.remembered(message, rules, now).is_none() && now <= message.sent_at.plus(rules.late_delivery)
+    }
+
+    /// Receives a request and answers it.
+    pub(crate) fn receive(&mut self, message: &Message, fate: Fate, rules: &Rules, now: Time) -> Answer {
+        if let Some(answer) = self.remembered(message, rules, now) {
+            return answer;
+        }
+        let (executes, answer) = match fate {
+            Fate::Approve => (true, Answer::Approved),
+            Fate::Decline => (false, Answer::Declined),
+            Fate::ApproveThenFail => (true, Answer::ServerError),
+            Fate::Fail => (false, Answer::ServerError),
+        };
+        if executes && let Some(effects) = self.effects.get_mut(message.key) {
+            *effects = effects.saturating_add(1);
+        }
+        if answer == Answer::Declined && let Some(declined) = self.declined.get_mut(message.key) {
+            *declined = true;
+        }
+        let kept = match answer {
+            Answer::Approved | Answer::Declined => Some(answer),
+            Answer::ServerError if rules.stores_errors => Some(answer),
+            Answer::ServerError if rules.reexecutes_errors => None,
+            // It knows what it did, whatever it said.
+            Answer::ServerError => executes.then_some(Answer::Approved),
+        };
+        if let Some(kept) = kept {
+            self.memory.insert((message.key, message.generation), (kept, now));
+        }
+        answer
+    }
+}

@@ -1,0 +1,96 @@
+//! One state of the modelled world.
+
+use crate::Protocol;
+use crate::provider::{Message, Provider};
+use crate::worker::Worker;
+use counterfoil_core::idempotency::claim::{Claim, State as ClaimState};
+use counterfoil_core::outbox::Outbox;
+use counterfoil_core::types::time::{Span, Time};
+
+/// Workers of the model.
+pub const WORKERS: usize = 3;
+/// Milliseconds of one tick: a whole lease.
+pub(crate) const TICK: u64 = 10;
+/// How long a lease lasts.
+pub(crate) const LEASE: Span = Span::from_ms(TICK);
+
+/// The world.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// Leases that have passed since the start.
+    pub(crate) ticks: u8,
+    /// Crashes so far.
+    pub(crate) crashes: u8,
+    /// What the store has of each key.
+    pub(crate) stored: Vec<Stored>,
+    /// Who works.
+    pub(crate) workers: [Worker; WORKERS],
+    /// The provider.
+    pub(crate) provider: Provider,
+    /// Requests under way to it, in order of sending.
+    pub(crate) wire: Vec<Message>,
+}
+
+/// What the store has of one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Stored {
+    pub(crate) claim: Option<Claim>,
+    pub(crate) outbox: Option<Outbox>,
+}
+
+impl State {
+    pub(crate) fn start(keys: usize) -> State {
+        State {
+            ticks: 0,
+            crashes: 0,
+            stored: vec![Stored::default(); keys],
+            workers: [const { Worker::Idle }; WORKERS],
+            provider: Provider::new(keys),
+            wire: Vec::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time::EPOCH.plus(Span::from_ms(u64::from(self.ticks).saturating_mul(TICK)))
+    }
+
+    fn keys(&self) -> impl Iterator<Item = (usize, &Stored)> {
+        self.stored.iter().enumerate()
+    }
+
+    pub(crate) fn effects_are_single(&self) -> bool {
+        self.keys().all(|(key, _)| self.provider.effects(key) <= 1)
+    }
+
+    pub(crate) fn completed_have_their_effect(&self) -> bool {
+        self.keys().all(|(key, stored)| {
+            let completed = matches!(state_of(stored), Some(ClaimState::Completed(_)));
+            !completed || self.provider.effects(key) == 1
+        })
+    }
+
+    pub(crate) fn failed_have_none(&self, model: &Protocol) -> bool {
+        self.keys().all(|(key, stored)| {
+            let failed = matches!(state_of(stored), Some(ClaimState::FailedTerminal(_)));
+            let late = self.wire.iter().any(|message| {
+                message.key == key && self.provider.would_execute(message, &model.profile.rules, self.now())
+            });
+            !failed || (self.provider.effects(key) == 0 && !late)
+        })
+    }
+
+    pub(crate) fn work_is_kept(&self) -> bool {
+        self.keys().all(|(_, stored)| {
+            let settled = state_of(stored).is_none_or(|state| state.settled().is_some());
+            settled == stored.outbox.is_none()
+        })
+    }
+
+    pub(crate) fn all_completed(&self) -> bool {
+        self.keys().all(|(_, stored)| matches!(state_of(stored), Some(ClaimState::Completed(_))))
+    }
+}
+
+fn state_of(stored: &Stored) -> Option<&ClaimState> {
+    stored.claim.as_ref().map(|claim| &claim.state)
+}

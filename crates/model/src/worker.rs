@@ -1,0 +1,43 @@
+//! One worker: what it holds in its memory, all of it lost in a crash.
+
+use crate::provider::Answer;
+use counterfoil_core::idempotency::claim::Claim;
+use counterfoil_core::outbox::Outbox;
+
+/// A worker.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Worker {
+    /// Nothing to do.
+    Idle,
+    /// It holds the lease of a key's work.
+    Holding(Held),
+    /// Its request is on the way.
+    Waiting(Held),
+    /// It knows something and has not committed it yet.
+    Knowing(Held, Lesson),
+}
+
+/// Work as this worker last saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Held {
+    pub(crate) key: usize,
+    pub(crate) claim: Claim,
+    pub(crate) outbox: Outbox,
+}
+
+/// What it learnt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Lesson {
+    /// The provider answered.
+    Answered(Answer),
+    /// It did not, or the answer was lost.
+    Silence,
+    /// It was asked and knows an approved payment.
+    FoundApproved(u64),
+    /// It was asked and knows a refused one.
+    FoundDeclined(u64),
+    /// It was asked, at this time, and knows nothing.
+    FoundNothing(u64),
+    /// It was asked and knows several.
+    FoundSeveral(u64),
+}

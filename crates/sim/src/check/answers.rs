@@ -1,0 +1,204 @@
+//! What clients heard, held against each other and against what was stored.
+
+use super::{Evidence, Violation};
+use crate::client::{Heard, Response, charge_amount, fingerprint, request};
+use crate::script::Ask;
+use crate::store::START;
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::service::Submitted;
+use counterfoil_store::{Row, RowKey};
+use std::collections::BTreeMap;
+
+/// A claim as it was committed.
+struct Version<'a> {
+    at: Time,
+    claim: &'a Claim,
+    /// Whether it stands in the place of another.
+    replaces: bool,
+}
+
+/// One write and what was heard of it.
+struct Said<'a> {
+    heard: &'a Heard,
+    fingerprint: Fingerprint,
+    submitted: &'a Submitted,
+    invoked: Time,
+    returned: Time,
+}
+
+type Key = (&'static str, u64, u64);
+
+/// Checks answers.
+pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
+    let mut versions: BTreeMap<ClaimId, Vec<Version<'_>>> = BTreeMap::new();
+    for applied in &evidence.history {
+        for (before, row) in applied.before.iter().zip(&applied.after) {
+            if let Some(Row::Claim(claim)) = row {
+                let at = applied.committed.receipt.at;
+                versions.entry(claim.id).or_default().push(Version { at, claim, replaces: before.is_some() });
+            }
+        }
+    }
+    let mut by_key: BTreeMap<Key, Vec<Said<'_>>> = BTreeMap::new();
+    for heard in &evidence.heard {
+        look(heard, found);
+        let (key, body) = match heard.ask {
+            Ask::Charge { tenant, key, body } => (("charge", tenant, key), body),
+            Ask::Keep { key, body } => (("keep", 1, key), body),
+            Ask::Look { .. } => continue,
+        };
+        let said = by_key.entry(key).or_default();
+        if let (Some(Response::Submitted(submitted)), Some(returned)) = (&heard.response, heard.returned) {
+            let fingerprint = fingerprint(key.0, key.2, body);
+            let (invoked, returned) = (time(heard.invoked), time(returned));
+            said.push(Said { heard, fingerprint, submitted, invoked, returned });
+        }
+    }
+    for ((kind, tenant, key), said) in &by_key {
+        let Some(request) = request(*tenant, kind, *key, 0, Ulid::from_bytes([0; 16])) else { continue };
+        let versions = versions.get(&request.claim).map_or(&[][..], Vec::as_slice);
+        let name = format!("{kind} {key} of tenant {tenant}");
+        let mut say = |invariant, what: String| {
+            found.push(Violation::new("answers", invariant, format!("{name}: {what}")));
+        };
+        for one in said {
+            against_store(one, versions, &mut say);
+            for other in said.iter().filter(|other| !is_doubtful(evidence, other)) {
+                against_other(one, other, &mut say);
+            }
+        }
+        reuse(versions, &mut say);
+        if *kind == "charge" {
+            executed(evidence, (*tenant, *key), versions, &mut say);
+        }
+    }
+}
+
+fn time(ms: u64) -> Time {
+    START.plus(Span::from_ms(ms))
+}
+
+fn look(heard: &Heard, found: &mut Vec<Violation>) {
+    if let Some(Response::Charge { own, shown }) = heard.response
+        && own != shown
+    {
+        let what = if own { "a tenant does not see its own charge" } else { "a tenant sees another's charge" };
+        found.push(Violation::new("answers", "I17", what.to_owned()));
+    }
+}
+
+/// An answer must be the stored one, of this very request.
+fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
+    let stored = |settled: &Settled| {
+        versions.iter().any(|version| {
+            version.at <= one.returned
+                && version.claim.fingerprint == one.fingerprint
+                && version.claim.state.settled() == Some(settled)
+        })
+    };
+    match one.submitted {
+        Submitted::Answer { settled, .. } if !stored(settled) => {
+            let body = String::from_utf8_lossy(&settled.reply.body).into_owned();
+            say("I19", format!("the answer {} {body} was never stored for it", settled.reply.status));
+        }
+        Submitted::Mismatch if versions.iter().all(|version| version.claim.fingerprint == one.fingerprint) => {
+            say("I13", "is told to be another request, and there is no other".to_owned());
+        }
+        Submitted::Expired { .. } => {
+            let over = versions.iter().any(|version| {
+                version.claim.state.settled().is_some_and(|it| it.windows.replay_until <= one.returned)
+            });
+            if !over {
+                say("I13", "is told to have expired before its window was over".to_owned());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A claim whose commit is in doubt is told as pending, under the id its charge would have had. If it was not stored
+/// there is no such charge: the store could not be asked, which may happen at any time.
+fn is_doubtful(evidence: &Evidence, said: &Said<'_>) -> bool {
+    matches!(said.submitted, Submitted::Pending { charge, .. } if !evidence.rows.contains_key(&RowKey::Charge(*charge)))
+}
+
+/// Once there is an answer, every retry gets it until its window is over; another request never does.
+fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'static str, String)) {
+    let Submitted::Answer { settled, .. } = first.submitted else { return };
+    if later.invoked < first.returned || later.returned >= settled.windows.replay_until {
+        return;
+    }
+    let same = first.fingerprint == later.fingerprint;
+    match later.submitted {
+        Submitted::StoreUnavailable | Submitted::Draining => {}
+        Submitted::Answer { settled: again, .. } if same && again == settled => {}
+        Submitted::Mismatch if !same => {}
+        // A body that is wrong in itself is told so before its key is looked at.
+        Submitted::Invalid(_) if !same => {}
+        other => {
+            let which = if same { "the same request" } else { "another request" };
+            let what = format!(
+                "after the answer {} at {}, {which} at {} got {}",
+                settled.reply.status,
+                first.heard.returned.unwrap_or(0),
+                later.heard.invoked,
+                word(other)
+            );
+            say(if same { "I2" } else { "I13" }, what);
+        }
+    }
+}
+
+fn word(submitted: &Submitted) -> String {
+    match submitted {
+        Submitted::Answer { settled, .. } => {
+            format!("{} {}", settled.reply.status, String::from_utf8_lossy(&settled.reply.body))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// A key is claimed anew only when its tombstone is over.
+fn reuse(versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
+    for (old, new) in versions.iter().zip(versions.iter().skip(1)) {
+        // Where nothing is left of the old one, the key was free whenever the new one was decided.
+        if old.claim.subject == new.claim.subject || !new.replaces {
+            continue;
+        }
+        let free_at = match &old.claim.state {
+            State::Completed(settled) | State::FailedTerminal(settled) => settled.windows.tombstone_until,
+            State::Expired { tombstone_until } => *tombstone_until,
+            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => Time::MAX,
+        };
+        // The decision rests on the store's clock a moment before its commit.
+        if new.claim.created_at < free_at {
+            say("I13", "the key was claimed anew before it was free".to_owned());
+        }
+    }
+}
+
+/// Every charge made under a key is the one its claim was made for.
+fn executed(
+    evidence: &Evidence,
+    (tenant, key): (u64, u64),
+    versions: &[Version<'_>],
+    say: &mut impl FnMut(&'static str, String),
+) {
+    for version in versions.iter().filter(|version| version.claim.makes == Resource::Charge) {
+        let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("charge", key, *body)) else {
+            say("I13", "the claim is of a request nobody made".to_owned());
+            continue;
+        };
+        let charge = evidence.rows.get(&RowKey::Charge(version.claim.subject.into()));
+        match charge {
+            Some(Row::Charge(charge)) if charge.order.amount.minor() == charge_amount(tenant, key, body) => {}
+            Some(Row::Charge(charge)) => {
+                say("I13", format!("another amount was charged: {}", charge.order.amount.minor()));
+            }
+            _ => say("I19", "its charge is not there".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The checks: what clients heard, what the provider did and what the store keeps, held against each other. They share
+//! no code with the engine; its own verification is run too, as one more witness.
+//!
+//! | check | invariants |
+//! |---|---|
+//! | [`effects`] | I1 one effect per payment; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none |
+//! | [`answers`] | I2 byte-identical replays; I13 another request under a key is never executed; I17 tenants apart; I19 what was acknowledged is there |
+//! | [`books`] | I3, I4 sums are zero at every prefix; I6 floors and caps at every prefix; I7, I21 postings equal captures; I8, I20 balances equal the fold |
+//! | [`order`] | I10 lawful transitions, growing fences and revisions; I11 audit with its effect; I14 unique ids; dense positions; no work lost at any prefix |
+//! | the run itself | I9 everything ends or is parked in sight; I22 same seed, same trace |
+//!
+//! I12 (proofs), I15 (regions), I16 (webhooks) and I18 (secrets in outputs) have nothing to look at here yet.
+
+pub mod answers;
+pub mod books;
+pub mod effects;
+pub mod order;
+
+use crate::client::Heard;
+use crate::executor::lock;
+use crate::provider::{Effect, Sent};
+use crate::run::Cluster;
+use crate::store::{Applied, Still};
+use counterfoil_store::{Row, RowKey};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which check found it.
+    pub check: &'static str,
+    /// Which invariant it breaks.
+    pub invariant: &'static str,
+    /// What was found.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation.
+    pub fn new(check: &'static str, invariant: &'static str, what: String) -> Violation {
+        Violation { check, invariant, what }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.invariant, self.check, self.what)
+    }
+}
+
+/// What the checks look at.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// What clients asked and heard.
+    pub heard: Vec<Heard>,
+    /// What the provider did.
+    pub effects: Vec<Effect>,
+    /// Calls that were begun.
+    pub sent: Vec<Sent>,
+    /// Every commit.
+    pub history: Vec<Applied>,
+    /// Every row at the end.
+    pub rows: BTreeMap<RowKey, Row>,
+    /// Virtual milliseconds at the end.
+    pub now: u64,
+    /// What the engine's own verification finds.
+    pub verified: Vec<String>,
+}
+
+impl Evidence {
+    /// The evidence of a run that has ended.
+    pub fn of(cluster: &Cluster) -> Evidence {
+        let still = Still::new(Arc::clone(&cluster.machine));
+        let verified = match at_once(counterfoil_engine::verify::verify(&still, |_| {})) {
+            Some(Ok(report)) => {
+                let findings = report.findings().into_iter().filter(|finding| finding.violations > 0);
+                findings.map(|finding| format!("{}: {:?}", finding.invariant, finding.examples)).collect()
+            }
+            Some(Err(error)) => vec![error.to_string()],
+            None => vec!["verification waits for something".to_owned()],
+        };
+        let machine = lock(&cluster.machine);
+        let provider = lock(&cluster.provider);
+        Evidence {
+            heard: lock(&cluster.heard).clone(),
+            effects: provider.effects.clone(),
+            sent: provider.sent.clone(),
+            history: machine.shelf.history().to_vec(),
+            rows: machine.shelf.rows().clone(),
+            now: cluster.executor.now(),
+            verified,
+        }
+    }
+}
+
+/// The answer of a future that never waits.
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
+}
+
+/// Everything that must not be.
+pub fn check(evidence: &Evidence) -> Vec<Violation> {
+    let mut found = Vec::new();
+    effects::check(evidence, &mut found);
+    answers::check(evidence, &mut found);
+    books::check(evidence, &mut found);
+    order::check(evidence, &mut found);
+    found.extend(evidence.verified.iter().map(|what| Violation::new("verify", "I10", what.clone())));
+    found
+}

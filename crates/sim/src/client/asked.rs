@@ -1,0 +1,222 @@
+//! What a key stands for: a pure function of its number and the body's, so that every retry asks for the same.
+
+use super::Learnt;
+use crate::chance::{Chance, mix};
+use crate::provider::{DECLINED, MOODY, VISA};
+use crate::script::Ask;
+use crate::store::START;
+use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::key::IdempotencyKey;
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::ledger::account::{Code, Guard, Side};
+use counterfoil_core::ledger::convert::{Rate, Rounding};
+use counterfoil_core::payments::books::{
+    Act, Convert, End, HoldTerms, Item, Metadata, Named, Open, Post, PostLeg, Transfer,
+};
+use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::decimal::Decimal;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::TenantId;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use std::collections::BTreeMap;
+
+/// A request, ready to be handed to a process.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// A charge.
+    Charge(Box<CreateCharge>),
+    /// An act.
+    Keep(Request, Box<Act>),
+    /// Many transactions.
+    Bulk(Request, Vec<Item>),
+}
+
+
+/// The tenant whose books are kept.
+const KEEPER: u64 = 1;
+/// Items of a large bulk request: more than one set takes.
+pub const BULK_LARGE: u64 = 130;
+
+/// The accounts every run begins with: code, asset, floor, cap, shards.
+pub const ACCOUNTS: [(&str, &str, Option<i64>, Option<i64>, u16); 8] = [
+    ("world", "USD", None, None, 1),
+    ("alice", "USD", Some(0), None, 1),
+    ("bob", "USD", Some(0), Some(5_000), 1),
+    ("carol", "USD", Some(0), None, 4),
+    ("dora", "USD", None, Some(3_000), 1),
+    ("euro", "EUR", None, None, 1),
+    ("frank", "EUR", Some(0), None, 1),
+    ("grace", "USD", Some(-500), None, 1),
+];
+
+/// The request that a client makes under a key.
+pub fn request(tenant: u64, kind: &str, key: u64, body: u64, id: Ulid) -> Option<Request> {
+    let tenant = TenantId::from_i64(i64::try_from(tenant).ok()?);
+    let text = format!("{kind}-{key}");
+    let claim = ClaimId::new(tenant, &IdempotencyKey::from_text(text.as_bytes()).ok()?);
+    Some(Request { tenant, claim, fingerprint: fingerprint(kind, key, body), id })
+}
+
+/// The fingerprint of a body.
+pub fn fingerprint(kind: &str, key: u64, body: u64) -> Fingerprint {
+    let parts: [&[u8]; 3] = [kind.as_bytes(), &key.to_be_bytes(), &body.to_be_bytes()];
+    Fingerprint::from_digest(Digest::of("sim", &parts))
+}
+
+/// The amount of a charge: no two bodies share one.
+pub fn charge_amount(tenant: u64, key: u64, body: u64) -> i64 {
+    i64::try_from(tenant * 100_000 + key * 100 + body * 7 + 11).unwrap_or(1)
+}
+
+/// The currency of a charge.
+pub fn charge_asset(key: u64) -> Option<Asset> {
+    Asset::currency(match key % 3 {
+        0 => "USD",
+        1 => "EUR",
+        _ => "JPY",
+    })
+    .ok()
+}
+
+/// Opens the accounts every run begins with and funds two of them.
+pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
+    let request = request(KEEPER, "open", number, 0, id)?;
+    let place = usize::try_from(number).ok()?;
+    if let Some((code, asset, floor, cap, shards)) = ACCOUNTS.get(place).copied() {
+        let open = Open {
+            code: Code::parse(code).ok()?,
+            asset: Asset::currency(asset).ok()?,
+            normal: Side::Credit,
+            guard: Guard { floor, cap },
+            shards,
+            metadata: Metadata::new(),
+        };
+        return Some(Asked::Keep(request, Box::new(Act::Open(open))));
+    }
+    let (from, to, amount, asset) = match place.checked_sub(ACCOUNTS.len())? {
+        0 => ("world", "alice", 2_000, "USD"),
+        1 => ("world", "carol", 2_000, "USD"),
+        2 => ("euro", "frank", 900, "EUR"),
+        _ => return None,
+    };
+    let transfer = transfer(from, to, amount, asset, None, "open")?;
+    Some(Asked::Keep(request, Box::new(Act::Transfer(transfer))))
+}
+
+fn transfer(from: &str, to: &str, amount: i64, asset: &str, hold: Option<Time>, tag: &str) -> Option<Transfer> {
+    Some(Transfer {
+        from: named(from)?,
+        to: named(to)?,
+        amount,
+        asset: Asset::currency(asset).ok()?,
+        hold: hold.map(|at| HoldTerms { expires_at: Some(at) }),
+        metadata: tagged(tag),
+    })
+}
+
+fn named(code: &str) -> Option<Named> {
+    Code::parse(code).ok().map(Named::Code)
+}
+
+fn tagged(tag: &str) -> Metadata {
+    BTreeMap::from([("k".to_owned(), Masked::new(tag.to_owned()))])
+}
+
+impl Ask {
+    /// The request, if everything it names is known.
+    pub fn asked(self, learnt: &Learnt, id: Ulid) -> Option<Asked> {
+        match self {
+            Ask::Charge { tenant, key, body } => {
+                let request = request(tenant, "charge", key, body, id)?;
+                let method = match key % 4 {
+                    _ if body > 0 => VISA,
+                    1 => MOODY,
+                    3 => DECLINED,
+                    _ => VISA,
+                };
+                let named = if tenant == KEEPER && key % 6 == 0 { learnt.accounts.get("bob") } else { None };
+                let wanted = Wanted {
+                    amount: Money::new(charge_amount(tenant, key, body), charge_asset(key)?).ok()?,
+                    payment_method: Masked::new(method.to_owned()),
+                    capture: key % 5 != 2,
+                    destination: named.copied(),
+                    description: None,
+                    metadata: BTreeMap::new(),
+                };
+                Some(Asked::Charge(Box::new(CreateCharge { request, wanted })))
+            }
+            Ask::Keep { key, body } => keep(key, body, learnt, id),
+            Ask::Look { .. } => None,
+        }
+    }
+}
+
+fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
+    let request = request(KEEPER, "keep", key, body, id)?;
+    let mut chance = Chance::new(mix(&[key, body, 31]));
+    let tag = format!("{key}/{body}");
+    let dollars = ["world", "alice", "bob", "carol", "dora", "grace"];
+    let from = chance.pick(&dollars, "world");
+    let others: Vec<&str> = dollars.into_iter().filter(|code| *code != from).collect();
+    let to = chance.pick(&others, "world");
+    let amount = i64::try_from(chance.between(1, 700)).ok()?;
+    let act = match key % 12 {
+        2 => {
+            let deadline = START.plus(Span::from_ms(chance.between(5_000, 200_000)));
+            Act::Transfer(transfer(from, to, amount, "USD", Some(deadline), &tag)?)
+        }
+        3 => {
+            let amount = chance.percent(30).then_some(1);
+            Act::End { hold: *learnt.holds.get(&key.checked_sub(1)?)?, how: End::Post { amount } }
+        }
+        4 => Act::End { hold: *learnt.holds.get(&key.checked_sub(2)?)?, how: End::Void },
+        5 => {
+            let leg = |code: &str, side, amount| -> Option<PostLeg> {
+                Some(PostLeg { account: named(code)?, side, amount, asset: Asset::currency("USD").ok()? })
+            };
+            let entries = vec![
+                leg("world", Side::Debit, amount.saturating_add(5))?,
+                leg("alice", Side::Credit, amount)?,
+                leg("grace", Side::Credit, 5)?,
+            ];
+            Act::Post(Post { entries, metadata: tagged(&tag) })
+        }
+        1 => Act::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(1)?)? },
+        6 => Act::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(1)?)? },
+        7 => Act::Convert(Convert {
+            from: named("alice")?,
+            to: named("frank")?,
+            amount,
+            rate: Rate::new(&Decimal::parse("0.91734").ok()?).ok()?,
+            rounding: chance.pick(&[Rounding::HalfEven, Rounding::Up], Rounding::Down),
+            metadata: tagged(&tag),
+        }),
+        8 => {
+            let count = if key % 24 == 8 { BULK_LARGE } else { 5 };
+            let item = |number: u64| -> Option<Item> {
+                let from = chance.pick(&dollars, "world");
+                let to = if from == "bob" { "alice" } else { "bob" };
+                let amount = i64::try_from(chance.between(1, 60)).ok()?;
+                Some(Item::Transfer(transfer(from, to, amount, "USD", None, &format!("{tag}:{number}"))?))
+            };
+            return Some(Asked::Bulk(request, (0..count).map(item).collect::<Option<_>>()?));
+        }
+        9 => Act::Open(Open {
+            code: Code::parse("shared").ok()?,
+            asset: Asset::currency("USD").ok()?,
+            normal: Side::Credit,
+            guard: Guard { floor: Some(0), cap: None },
+            shards: 1,
+            metadata: Metadata::new(),
+        }),
+        10 => Act::Reshard { account: named("carol")?, shards: u16::try_from(chance.between(1, 8)).ok()? },
+        11 => Act::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(11)?)? },
+        _ => Act::Transfer(transfer(from, to, amount, "USD", None, &tag)?),
+    };
+    Some(Asked::Keep(request, Box::new(act)))
+}

@@ -1,0 +1,62 @@
+//! The clients: what a key stands for, what was asked, and what was heard.
+
+mod asked;
+mod present;
+
+pub use asked::{ACCOUNTS, Asked, BULK_LARGE, charge_amount, charge_asset, fingerprint, opening, request};
+pub use present::Plain;
+
+use crate::script::Ask;
+use counterfoil_core::types::id::{AccountId, HoldId, TransactionId};
+use counterfoil_engine::service::{BalanceView, KeyView, Submitted};
+use std::collections::BTreeMap;
+
+/// One request and what came of it.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// What was asked.
+    pub ask: Ask,
+    /// Of which process.
+    pub process: u64,
+    /// When, in virtual milliseconds.
+    pub invoked: u64,
+    /// How many commits the store had taken by then.
+    pub commits: usize,
+    /// When the answer came.
+    pub returned: Option<u64>,
+    /// The answer, if one came.
+    pub response: Option<Response>,
+}
+
+/// What a client may hear.
+#[derive(Clone, Debug)]
+pub enum Response {
+    /// The answer to a write.
+    Submitted(Submitted),
+    /// A balance.
+    Balance(AccountId, BalanceView),
+    /// What a tenant sees of a charge, and whether it is its own.
+    Charge {
+        /// Whether the asking tenant owns it.
+        own: bool,
+        /// Whether it was shown.
+        shown: bool,
+    },
+    /// The record of a key.
+    Key(Option<Box<KeyView>>),
+    /// The store could not be read.
+    Unreadable,
+    /// Nobody listened.
+    NobodyThere,
+}
+
+/// What clients have learnt from answers.
+#[derive(Clone, Debug, Default)]
+pub struct Learnt {
+    /// Accounts by code.
+    pub accounts: BTreeMap<String, AccountId>,
+    /// Holds by the key that made them.
+    pub holds: BTreeMap<u64, HoldId>,
+    /// Transactions by the key that made them.
+    pub transactions: BTreeMap<u64, TransactionId>,
+}

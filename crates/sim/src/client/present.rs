@@ -1,0 +1,58 @@
+//! Answers in a form that is enough for checks: every one names what it is about.
+
+use bytes::Bytes;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::present::{ItemResult, Present, Shown};
+
+/// Plain answers.
+pub struct Plain(pub References);
+
+impl Present for Plain {
+    fn charge(&self, charge: &Charge) -> Reply {
+        let id = self.0.seal(Kind::Charge, charge.id.to_i64());
+        let body = format!(
+            r#"{{"id":"{id}","amount":{},"currency":"{}","status":"{}"}}"#,
+            charge.order.amount.minor(),
+            charge.order.amount.asset(),
+            charge.status.name()
+        );
+        reply(201, body)
+    }
+
+    fn failure(&self, charge: &Charge, request: Ulid) -> Reply {
+        let id = self.0.seal(Kind::Charge, charge.id.to_i64());
+        let code = charge.failure.as_ref().map_or("unknown", |failure| failure.code.name());
+        reply(402, format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#))
+    }
+
+    fn books(&self, shown: Shown<'_>, _: Ulid) -> Reply {
+        let made = |number: i64| reply(201, format!(r#"{{"n":"{number}"}}"#));
+        match shown {
+            Shown::Opened(account) | Shown::Resharded(account) => made(account.id.to_i64()),
+            Shown::Defined(_) => made(0),
+            Shown::Transferred(transaction) | Shown::Posted(transaction) => made(transaction.id.to_i64()),
+            Shown::Held(hold) | Shown::Ended(hold) => made(hold.id.to_i64()),
+            Shown::Bulk { id, results } => {
+                let words: Vec<String> = results.iter().map(word).collect();
+                reply(200, format!(r#"{{"n":"{}","results":[{}]}}"#, id.to_i64(), words.join(",")))
+            }
+            Shown::Refused(refusal) => reply(400, format!(r#"{{"error":"{}"}}"#, refusal.name())),
+        }
+    }
+}
+
+fn word(result: &ItemResult) -> String {
+    match result {
+        ItemResult::Posted(transaction) => format!(r#""{}""#, transaction.id.to_i64()),
+        ItemResult::Refused(refusal) => format!(r#""{}""#, refusal.name()),
+        ItemResult::Invalid(_) => r#""invalid""#.to_owned(),
+    }
+}
+
+fn reply(status: u16, body: String) -> Reply {
+    let media = if status < 400 { Media::Json } else { Media::Problem };
+    Reply { status, media, location: None, body: Bytes::from(body) }
+}

@@ -1,0 +1,119 @@
+//! Drawing a run from a seed. Swarm testing: every seed turns some faults off and chooses its own intensities, so that
+//! rare combinations are not drowned by common ones.
+
+use crate::chance::Chance;
+use crate::faults::{FAULTS, Fault, Odds};
+use crate::script::{Ask, Event, Script, Setup, Source, What};
+use counterfoil_gateway::Profile;
+use counterfoil_gateway::profile::PROFILES;
+
+/// The run of a seed, on the profile it draws or the one that is wanted.
+pub fn draw(seed: u64, wanted: Option<&'static Profile>) -> Script {
+    let mut chance = Chance::at(&[seed, 1_000]);
+    let [first, ..] = &PROFILES;
+    let profiles: Vec<&'static Profile> = PROFILES.iter().collect();
+    let drawn = chance.pick(&profiles, first);
+    let setup = setup(seed, wanted.unwrap_or(drawn), &mut chance);
+    let events = events(&setup, &mut chance);
+    Script { setup, events, faults: Source::Drawn(odds(&mut chance)) }
+}
+
+fn setup(seed: u64, profile: &'static Profile, chance: &mut Chance) -> Setup {
+    let plain = Setup::plain(seed, profile);
+    let processes = chance.between(1, 3);
+    let (lease, heartbeat, ceiling) =
+        chance.pick(&[(30_000, 10_000, 180_000), (4_000, 1_000, 20_000), (8_000, 60_000, 24_000)], (30_000, 10_000, 180_000));
+    let (replay, tombstone) =
+        chance.pick(&[(86_400_000, 86_400_000), (86_400_000, 86_400_000), (15_000, 10_000)], (86_400_000, 86_400_000));
+    let drifts = chance.percent(40);
+    let mut pace = || if drifts { chance.between(500, 2_000) } else { 1_000 };
+    let paces = [pace(), pace(), pace()];
+    Setup {
+        processes,
+        exclusive: processes == 1 && chance.percent(60),
+        lease,
+        ceiling,
+        heartbeat,
+        wait: chance.pick(&[5_000, 300], 5_000),
+        replay,
+        tombstone,
+        attempts: chance.pick(&[3, 8, 2], 3),
+        breaker: chance.pick(&[1_000, 5], 1_000),
+        latency: chance.pick(&[1, 5, 40, 400], 5),
+        in_order: false,
+        paces,
+        end: chance.pick(&[15_000, 30_000, 60_000], 30_000),
+        ..plain
+    }
+}
+
+/// Which faults may happen in this run, and how often.
+fn odds(chance: &mut Chance) -> Odds {
+    let mut odds = Odds::default();
+    let share = chance.pick(&[100, 60, 30, 10], 60);
+    for fault in FAULTS {
+        if chance.percent(share) {
+            odds.kinds.insert(*fault);
+        }
+    }
+    let often = |chance: &mut Chance, list: &[u64]| chance.pick(list, 0);
+    odds.per_million = [
+        often(chance, &[0, 10_000, 50_000, 200_000]),
+        often(chance, &[0, 2_000, 20_000, 100_000]),
+        often(chance, &[0, 100_000, 400_000, 800_000]),
+        often(chance, &[0, 100_000, 400_000]),
+        often(chance, &[0, 500, 2_000, 8_000]),
+    ];
+    // Lies of the provider end in parking: with many of them little else would be seen.
+    if chance.percent(70) {
+        for lie in [Fault::WrongAmount, Fault::WrongCurrency, Fault::WrongPayment, Fault::WrongCapture, Fault::Duplicate] {
+            odds.kinds.remove(&lie);
+        }
+    }
+    odds
+}
+
+fn events(setup: &Setup, chance: &mut Chance) -> Vec<Event> {
+    let mut events = Vec::new();
+    let charges = chance.pick(&[1, 3, 8], 3);
+    let books = chance.pick(&[0, 12, 36], 12);
+    let first_book = chance.below(24);
+    let asks = chance.pick(&[10, 30, 60], 30);
+    let others = chance.pick(&[0, 5, 20], 5);
+    let impatient = chance.pick(&[0, 0, 20], 0);
+    let bursts = chance.pick(&[0, 0, 40], 0);
+    let mut at = 0;
+    for _ in 0..asks {
+        if !chance.percent(bursts) {
+            at = chance.below(setup.end);
+        }
+        let body = u64::from(chance.percent(others));
+        let ask = match chance.below(10) {
+            0 => Ask::Look { number: chance.below(64) },
+            1..=5 => Ask::Charge { tenant: chance.between(1, 2), key: chance.below(charges), body },
+            _ if books == 0 => Ask::Charge { tenant: 1, key: chance.below(charges), body },
+            _ => Ask::Keep { key: first_book.saturating_add(chance.below(books)), body },
+        };
+        let patience = chance.percent(impatient).then(|| chance.below(3_000));
+        let what = What::Ask { process: chance.below(setup.processes), ask, patience };
+        events.push(Event { at, what });
+    }
+    for _ in 0..chance.pick(&[0, 0, 1, 4], 0) {
+        let process = chance.below(setup.processes);
+        let what = match chance.below(10) {
+            0 | 1 => What::Crash { process, back: chance.between(100, 20_000) },
+            2..=4 => What::Pause { process, ms: chance.pick(&[2_000, 35_000, 90_000, 400_000], 35_000) },
+            5 => What::Drain { process },
+            6 | 7 => What::ProviderDown(chance.between(1_000, 60_000)),
+            _ => What::StoreDown(chance.between(100, 70_000)),
+        };
+        events.push(Event { at: chance.below(setup.end), what });
+    }
+    // Long sleeps let windows, waits and quiescence end while faults still strike.
+    for _ in 0..chance.pick(&[0, 0, 1, 3], 0) {
+        let ms = chance.pick(&[40_000, 200_000, 200_000, 4_000_000, 50_000_000], 200_000);
+        events.push(Event { at: chance.below(setup.end), what: What::Freeze(ms) });
+    }
+    events.sort_by_key(|event| event.at);
+    events
+}

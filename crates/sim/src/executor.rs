@@ -1,0 +1,302 @@
+//! The executor: one thread, virtual time, and a seeded choice of who runs next.
+//!
+//! Every task belongs to a group. A group is one incarnation of a process, or the world outside. A group can be
+//! killed (all its tasks are dropped at once, wherever they wait) and paused (its tasks are not run for a while and
+//! then go on as if nothing had happened).
+
+use crate::chance::{Chance, mix};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Identifies a group.
+pub type Group = u64;
+/// Identifies a task.
+pub type TaskId = u64;
+
+/// The group of what never dies: the network, the store's and the provider's own machines.
+pub const OUTSIDE: Group = 0;
+
+type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A handle to the executor.
+#[derive(Clone)]
+pub struct Executor {
+    core: Arc<Mutex<Core>>,
+    ready: Arc<Mutex<BTreeSet<TaskId>>>,
+}
+
+struct Core {
+    now: u64,
+    tasks: BTreeMap<TaskId, Task>,
+    next: TaskId,
+    timers: BTreeMap<(u64, u64), Option<Waker>>,
+    timer: u64,
+    paused: BTreeMap<Group, u64>,
+    chance: Chance,
+    in_order: bool,
+    polls: u64,
+    trace: u64,
+}
+
+struct Task {
+    group: Group,
+    /// Absent while it is polled.
+    future: Option<Boxed>,
+    waker: Waker,
+}
+
+struct Bell {
+    task: TaskId,
+    ready: Arc<Mutex<BTreeSet<TaskId>>>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        lock(&self.ready).insert(self.task);
+    }
+}
+
+/// Locks, whatever happened to whoever held it: there is one thread.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What one step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A task of this group was run.
+    Ran(Group),
+    /// Time went on.
+    Waited,
+    /// Nothing is left to do before the limit.
+    Idle,
+}
+
+impl Executor {
+    /// An executor whose choices follow `seed`. `in_order` takes the choice away: the oldest task runs first.
+    pub fn new(seed: u64, in_order: bool) -> Executor {
+        let core = Core {
+            now: 0,
+            tasks: BTreeMap::new(),
+            next: 1,
+            timers: BTreeMap::new(),
+            timer: 0,
+            paused: BTreeMap::new(),
+            chance: Chance::at(&[seed, 1]),
+            in_order,
+            polls: 0,
+            trace: mix(&[seed]),
+        };
+        Executor { core: Arc::new(Mutex::new(core)), ready: Arc::default() }
+    }
+
+    /// Virtual milliseconds since the start.
+    pub fn now(&self) -> u64 {
+        lock(&self.core).now
+    }
+
+    /// How many times a task was run so far.
+    pub fn polls(&self) -> u64 {
+        lock(&self.core).polls
+    }
+
+    /// Everything that happened so far, as one number.
+    pub fn trace(&self) -> u64 {
+        lock(&self.core).trace
+    }
+
+    /// Adds to the trace.
+    pub fn note(&self, words: &[u64]) {
+        let mut core = lock(&self.core);
+        core.trace = mix(&[core.trace, core.now, mix(words)]);
+    }
+
+    /// Starts a task in a group.
+    pub fn spawn(&self, group: Group, future: impl Future<Output = ()> + Send + 'static) -> TaskId {
+        let mut core = lock(&self.core);
+        let id = core.next;
+        core.next = id.saturating_add(1);
+        let waker = Waker::from(Arc::new(Bell { task: id, ready: Arc::clone(&self.ready) }));
+        core.tasks.insert(id, Task { group, future: Some(Box::pin(future)), waker });
+        lock(&self.ready).insert(id);
+        id
+    }
+
+    /// Waits so many virtual milliseconds; at least once for the others to run.
+    pub fn sleep(&self, ms: u64) -> Sleep {
+        let until = self.now().saturating_add(ms);
+        Sleep { executor: self.clone(), until, id: None }
+    }
+
+    /// Drops all tasks of a group.
+    pub fn kill(&self, group: Group) {
+        let dropped: Vec<Task> = {
+            let mut core = lock(&self.core);
+            core.paused.remove(&group);
+            let ids: Vec<TaskId> =
+                core.tasks.iter().filter(|(_, task)| task.group == group).map(|(id, _)| *id).collect();
+            ids.iter().filter_map(|id| core.tasks.remove(id)).collect()
+        };
+        // Outside the lock: what is dropped may wake others.
+        drop(dropped);
+    }
+
+    /// Drops one task.
+    pub fn cancel(&self, task: TaskId) -> bool {
+        let dropped = lock(&self.core).tasks.remove(&task);
+        dropped.is_some()
+    }
+
+    /// Runs nothing of the group before `until`.
+    pub fn pause(&self, group: Group, until: u64) {
+        let mut core = lock(&self.core);
+        core.timer = core.timer.saturating_add(1);
+        let place = (until, core.timer);
+        core.timers.insert(place, None);
+        let end = core.paused.entry(group).or_default();
+        *end = (*end).max(until);
+    }
+
+    /// Ends every pause.
+    pub fn resume_all(&self) {
+        lock(&self.core).paused.clear();
+    }
+
+    /// Runs one task, or lets time go on to the next timer at or before `limit`.
+    pub fn step(&self, limit: u64) -> Step {
+        if let Some((id, group, mut future, waker)) = self.choose() {
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            let mut core = lock(&self.core);
+            if polled.is_pending()
+                && let Some(task) = core.tasks.get_mut(&id)
+            {
+                task.future = Some(future);
+            } else {
+                core.tasks.remove(&id);
+                drop(core);
+                drop(future);
+            }
+            return Step::Ran(group);
+        }
+        let mut core = lock(&self.core);
+        let Some(next) = core.timers.keys().next().map(|(at, _)| *at).filter(|at| *at <= limit) else {
+            core.now = core.now.max(limit);
+            return Step::Idle;
+        };
+        core.now = core.now.max(next);
+        let now = core.now;
+        core.paused.retain(|_, until| *until > now);
+        let later = core.timers.split_off(&(now.saturating_add(1), 0));
+        let fired = std::mem::replace(&mut core.timers, later);
+        drop(core);
+        for waker in fired.into_values().flatten() {
+            waker.wake();
+        }
+        Step::Waited
+    }
+
+    /// Picks a runnable task and takes its future out.
+    fn choose(&self) -> Option<(TaskId, Group, Boxed, Waker)> {
+        let mut core = lock(&self.core);
+        let mut ready = lock(&self.ready);
+        ready.retain(|id| core.tasks.contains_key(id));
+        let runnable: Vec<TaskId> = ready
+            .iter()
+            .filter(|id| core.tasks.get(id).is_some_and(|task| !core.paused.contains_key(&task.group)))
+            .copied()
+            .collect();
+        let first = *runnable.first()?;
+        let id = if core.in_order { first } else { core.chance.pick(&runnable, first) };
+        ready.remove(&id);
+        let task = core.tasks.get_mut(&id)?;
+        let (group, future, waker) = (task.group, task.future.take()?, task.waker.clone());
+        core.polls = core.polls.saturating_add(1);
+        core.trace = mix(&[core.trace, core.now, id]);
+        Some((id, group, future, waker))
+    }
+}
+
+/// A wait in virtual time.
+pub struct Sleep {
+    executor: Executor,
+    until: u64,
+    id: Option<(u64, u64)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut core = lock(&self.executor.core);
+        if let Some(place) = self.id {
+            if core.now >= self.until {
+                core.timers.remove(&place);
+                return Poll::Ready(());
+            }
+            core.timers.insert(place, Some(context.waker().clone()));
+            return Poll::Pending;
+        }
+        core.timer = core.timer.saturating_add(1);
+        let place = (self.until.max(core.now), core.timer);
+        core.timers.insert(place, Some(context.waker().clone()));
+        drop(core);
+        self.id = Some(place);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(place) = self.id {
+            let removed = lock(&self.executor.core).timers.remove(&place);
+            drop(removed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    fn run(executor: &Executor, limit: u64) {
+        while executor.step(limit) != Step::Idle {}
+    }
+
+    #[test]
+    fn time_goes_on_only_when_nobody_can_run() {
+        let executor = Executor::new(1, false);
+        let seen = Arc::new(AtomicU64::new(0));
+        let (at, clock) = (Arc::clone(&seen), executor.clone());
+        executor.spawn(OUTSIDE, async move {
+            clock.sleep(70).await;
+            clock.sleep(7).await;
+            at.store(clock.now(), Ordering::SeqCst);
+        });
+        run(&executor, 50);
+        assert_eq!((executor.now(), seen.load(Ordering::SeqCst)), (50, 0));
+        run(&executor, 100);
+        assert_eq!((executor.now(), seen.load(Ordering::SeqCst)), (100, 77));
+    }
+
+    #[test]
+    fn a_killed_group_is_gone_and_a_paused_one_goes_on_later() {
+        let executor = Executor::new(1, false);
+        let (dead, late) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        for (group, seen) in [(1, &dead), (2, &late)] {
+            let (seen, clock) = (Arc::clone(seen), executor.clone());
+            executor.spawn(group, async move {
+                clock.sleep(10).await;
+                seen.store(clock.now(), Ordering::SeqCst);
+            });
+        }
+        run(&executor, 5);
+        executor.kill(1);
+        executor.pause(2, 60);
+        run(&executor, 100);
+        assert_eq!((dead.load(Ordering::SeqCst), late.load(Ordering::SeqCst)), (0, 60));
+    }
+}

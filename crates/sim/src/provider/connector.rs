@@ -1,0 +1,227 @@
+//! One process's connector to the provider: requests over a network that delays and loses, answers as outcomes.
+
+use super::Provider;
+use crate::bank::Bug;
+use crate::chance::Chance;
+use crate::executor::{Executor, OUTSIDE, lock};
+use crate::faults::{Fault, Faults, Site};
+use crate::store::Machine;
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules, Step};
+use counterfoil_core::types::time::Span;
+use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// How long a connector waits for an answer. A request that has not left by then never leaves.
+pub const TIMEOUT: u64 = 20_000;
+
+/// A connector.
+#[derive(Clone)]
+pub struct Connector {
+    provider: Arc<Mutex<Provider>>,
+    machine: Arc<Mutex<Machine>>,
+    faults: Arc<Mutex<Faults>>,
+    executor: Executor,
+    latency: u64,
+    endpoint: String,
+    bug: Option<Bug>,
+}
+
+impl Connector {
+    /// A connector that binds new payments to `endpoint`.
+    pub fn new(
+        provider: Arc<Mutex<Provider>>,
+        machine: Arc<Mutex<Machine>>,
+        faults: Arc<Mutex<Faults>>,
+        executor: Executor,
+        latency: u64,
+        endpoint: String,
+        bug: Option<Bug>,
+    ) -> Connector {
+        Connector { provider, machine, faults, executor, latency, endpoint, bug }
+    }
+
+    /// The request arrives, is worked on, and the answer goes back.
+    async fn deliver(self, call: Call, fault: Option<Fault>, mut chance: Chance, answer: oneshot::Sender<Outcome>) {
+        let late = lock(&self.provider).profile().rules.late_delivery.ms().saturating_sub(1_000);
+        let there = match fault {
+            Some(Fault::Late | Fault::LateCut) => chance.between(TIMEOUT.min(late), late),
+            _ => chance.between(0, self.latency),
+        };
+        self.executor.sleep(there).await;
+        let arrived = lock(&self.provider).arrive(&call, fault, self.executor.now(), &mut chance);
+        let outcome = match arrived {
+            Some(outcome) => outcome,
+            None => {
+                self.executor.sleep(chance.between(0, self.latency.saturating_mul(4).min(900))).await;
+                lock(&self.provider).execute(&call, fault, self.executor.now(), &mut chance)
+            }
+        };
+        self.executor.note(&[3, u64::from(matches!(outcome, Outcome::Approved(_)))]);
+        let back = match fault {
+            Some(Fault::CallSlow) => chance.between(1_000, TIMEOUT.saturating_sub(2_000)),
+            _ => chance.between(0, self.latency),
+        };
+        self.executor.sleep(back).await;
+        let _ = answer.send(outcome);
+    }
+
+    async fn exchange(&self, call: Call) -> Outcome {
+        let (fault, mut chance) = lock(&self.faults).at(Site::Call);
+        let begun = self.executor.now();
+        let commits = lock(&self.machine).shelf.history().len();
+        lock(&self.provider).sent.push(super::Sent { payment: call.payment.clone(), at: begun, commits });
+        if fault == Some(Fault::ConnectSlow) {
+            self.executor.sleep(chance.between(1_000, TIMEOUT / 2)).await;
+        }
+        let overslept = self.executor.now().saturating_sub(begun) >= TIMEOUT && self.bug != Some(Bug::SendsLate);
+        let away = lock(&self.provider).down_until > self.executor.now();
+        if overslept || away || fault == Some(Fault::NotSent) {
+            self.executor.sleep(chance.between(0, self.latency)).await;
+            return Outcome::NotSent;
+        }
+        let (sender, mut answer) = oneshot::channel();
+        if !matches!(fault, Some(Fault::CutBefore | Fault::HangBefore)) {
+            self.executor.spawn(OUTSIDE, self.clone().deliver(call, fault, chance.clone(), sender));
+        }
+        let cut = match fault {
+            Some(Fault::CutBefore | Fault::CutAfter | Fault::LateCut) => Some(chance.between(0, 5_000)),
+            _ => None,
+        };
+        let silent = matches!(fault, Some(Fault::HangBefore | Fault::HangAfter));
+        let patience = self.executor.sleep(cut.unwrap_or(TIMEOUT));
+        let mut patience = std::pin::pin!(patience);
+        tokio::select! {
+            biased;
+            outcome = &mut answer, if cut.is_none() && !silent => outcome.unwrap_or(Outcome::Unknown(Cause::Cut)),
+            () = &mut patience => Outcome::Unknown(if cut.is_some() { Cause::Cut } else { Cause::Timeout }),
+        }
+    }
+
+    /// What a broken connector makes of a call.
+    fn twisted(&self, mut call: Call, chance: &mut Chance) -> Call {
+        match self.bug {
+            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.next()),
+            Some(Bug::KeyConstant) => call.key = "cf".into(),
+            Some(Bug::EndpointNotPinned) => call.pinned.endpoint.clone_from(&self.endpoint),
+            _ => {}
+        }
+        call
+    }
+
+    /// What a broken connector makes of an answer.
+    fn misread(&self, outcome: Outcome, call: &Call) -> Outcome {
+        let approval = || {
+            Outcome::Approved(Approval {
+                reference: "pi_believed".into(),
+                captured: call.step == Step::Charge,
+                amount_minor: call.amount.minor(),
+                asset: Some(call.amount.asset()),
+                payment: Some(call.payment.clone()),
+            })
+        };
+        let decline = || {
+            Outcome::Declined(Decline { code: "card_declined".into(), decline_code: None, reference: None })
+        };
+        match (self.bug, outcome) {
+            (Some(Bug::TimeoutIsNotSent), Outcome::Unknown(Cause::Timeout))
+            | (Some(Bug::CutIsNotSent), Outcome::Unknown(Cause::Cut)) => Outcome::NotSent,
+            (Some(Bug::ErrorIsDecline), Outcome::Unknown(Cause::ServerError)) => decline(),
+            (Some(Bug::ErrorIsApproval), Outcome::Unknown(Cause::ServerError))
+            | (Some(Bug::UnreadableIsApproval), Outcome::Unknown(Cause::Unreadable)) => approval(),
+            (Some(Bug::TimeoutIsRejected), Outcome::Unknown(Cause::Timeout)) => {
+                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
+            (Some(Bug::AmountEchoed), Outcome::Approved(said)) => Outcome::Approved(Approval {
+                amount_minor: call.amount.minor(),
+                asset: Some(call.amount.asset()),
+                payment: Some(call.payment.clone()),
+                ..said
+            }),
+            (Some(Bug::CaptureEchoed), Outcome::Approved(said)) => {
+                Outcome::Approved(Approval { captured: call.step == Step::Charge, ..said })
+            }
+            (_, outcome) => outcome,
+        }
+    }
+
+    fn asked(&self, lookup: &Lookup, stale: bool) -> Found {
+        let provider = lock(&self.provider);
+        let found = provider.find(&lookup.payment, self.executor.now(), stale);
+        match (self.bug, found) {
+            (Some(Bug::DeclineWins), Found::Payment(Outcome::Approved(_)))
+                if provider.declined.contains_key(&lookup.payment) =>
+            {
+                Found::Payment(Outcome::Declined(Decline {
+                    code: "card_declined".into(),
+                    decline_code: None,
+                    reference: None,
+                }))
+            }
+            (_, found) => found,
+        }
+    }
+}
+
+impl Gateway for Connector {
+    fn pinned(&self) -> Pinned {
+        let profile = lock(&self.provider).profile().name.to_owned();
+        Pinned { profile, endpoint: self.endpoint.clone() }
+    }
+
+    fn rules(&self, pinned: &Pinned) -> Rules {
+        let own = lock(&self.provider).profile();
+        let rules = Profile::named(&pinned.profile).map_or(own.rules, |profile| profile.rules);
+        match self.bug {
+            Some(Bug::LagIgnored) => Rules { query_lag: Span::ZERO, ..rules },
+            Some(Bug::LateIgnored) => Rules { late_delivery: Span::ZERO, ..rules },
+            Some(Bug::WindowOverstated) => Rules { dedup_window: Some(Span::from_ms(365 * 86_400_000)), ..rules },
+            Some(Bug::ReexecutionDenied) => Rules { reexecutes_errors: false, ..rules },
+            _ => rules,
+        }
+    }
+
+    async fn call(&self, call: Call) -> Outcome {
+        let (seed, count) = (self.executor.now(), self.executor.polls());
+        let call = self.twisted(call, &mut Chance::at(&[seed, count]));
+        if self.bug == Some(Bug::CallHedged) {
+            let second = Call { key: format!("{}2", call.key), ..call.clone() };
+            tokio::select! {
+                biased;
+                outcome = self.exchange(call.clone()) => return outcome,
+                () = self.executor.sleep(1_500) => {}
+            }
+            return self.exchange(second).await;
+        }
+        let outcome = self.exchange(call.clone()).await;
+        let outcome = self.misread(outcome, &call);
+        *lock(&self.provider).told.entry(outcome.name()).or_default() += 1;
+        outcome
+    }
+
+    async fn lookup(&self, lookup: Lookup) -> Found {
+        let (fault, mut chance) = lock(&self.faults).at(Site::Lookup);
+        self.executor.sleep(chance.between(0, self.latency)).await;
+        let away = lock(&self.provider).down_until > self.executor.now();
+        let unclear = match fault {
+            Some(Fault::LookupTimeout) => {
+                self.executor.sleep(TIMEOUT).await;
+                Some(Cause::Timeout)
+            }
+            Some(Fault::LookupError) => Some(Cause::ServerError),
+            _ if away => Some(Cause::Cut),
+            _ => None,
+        };
+        if let Some(cause) = unclear {
+            return if self.bug == Some(Bug::UnclearIsNothing) { Found::Nothing } else { Found::Unclear(cause) };
+        }
+        let found = self.asked(&lookup, fault == Some(Fault::LookupStale));
+        let back = match fault {
+            Some(Fault::LookupSlow) => chance.between(1_000, TIMEOUT.saturating_sub(2_000)),
+            _ => chance.between(0, self.latency),
+        };
+        self.executor.sleep(back).await;
+        found
+    }
+}

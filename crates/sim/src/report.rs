@@ -1,0 +1,69 @@
+//! What many runs saw, in a few lines.
+
+use crate::faults::{FAULTS, Fault};
+use crate::run::Outcome;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Sums over runs.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Runs.
+    pub runs: u64,
+    /// Runs that broke something.
+    pub broken: u64,
+    sums: BTreeMap<&'static str, u64>,
+    struck: BTreeMap<Fault, u64>,
+}
+
+impl Report {
+    /// Adds a run.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.runs = self.runs.saturating_add(1);
+        self.broken = self.broken.saturating_add(u64::from(!outcome.violations.is_empty()));
+        let seen = &outcome.seen;
+        for (name, value) in [
+            ("asks", seen.asks),
+            ("answers", seen.answers),
+            ("charges", seen.charges),
+            ("effects", seen.effects),
+            ("parked", seen.parked),
+            ("transactions", seen.transactions),
+            ("commits", seen.commits),
+            ("crashes", seen.crashes),
+            ("steps", seen.polls),
+            ("simulated hours", 0),
+            ("ms", seen.ms),
+        ] {
+            let sum = self.sums.entry(name).or_default();
+            *sum = sum.saturating_add(value);
+        }
+        for fault in outcome.struck.values() {
+            let times = self.struck.entry(*fault).or_default();
+            *times = times.saturating_add(1);
+        }
+    }
+
+    /// Faults that never struck.
+    pub fn never(&self) -> Vec<&'static str> {
+        FAULTS.iter().filter(|fault| !self.struck.contains_key(fault)).map(|fault| fault.name()).collect()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} runs, {} broken;", self.runs, self.broken)?;
+        let hours = self.sums.get("ms").copied().unwrap_or(0) / 3_600_000;
+        for (name, sum) in self.sums.iter().filter(|(name, _)| **name != "ms") {
+            let sum = if *name == "simulated hours" { hours } else { *sum };
+            write!(f, " {sum} {name},")?;
+        }
+        writeln!(f)?;
+        f.write_str("faults that struck:")?;
+        for (fault, times) in &self.struck {
+            write!(f, " {}={times}", fault.name())?;
+        }
+        let never = self.never();
+        if never.is_empty() { Ok(()) } else { write!(f, "\nfaults that never struck: {}", never.join(" ")) }
+    }
+}

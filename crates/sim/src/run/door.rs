@@ -1,0 +1,118 @@
+//! The door of one process as a client finds it, and doors that break their promises.
+
+use super::cluster::SimEngine;
+use crate::bank::Bug;
+use crate::client::{Asked, Response};
+use crate::script::Ask;
+use bytes::Bytes;
+use counterfoil_core::idempotency::claim::{ClaimId, Settled};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::ledger::account::Code;
+use counterfoil_core::payments::books::Named;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_engine::service::{Service, Submitted};
+use counterfoil_store::{Position, Upto};
+
+/// Something to look at.
+#[derive(Clone, Debug)]
+pub(super) enum Look {
+    /// A balance, by the account's code.
+    Balance(String),
+    /// A charge, as a tenant sees it.
+    Charge {
+        /// Which.
+        id: ChargeId,
+        /// Whose it is.
+        owner: i64,
+        /// Who asks.
+        asking: i64,
+    },
+}
+
+/// Hands a write to the engine.
+pub(super) async fn submit(engine: &SimEngine, asked: Asked, ask: Ask, bug: Option<Bug>) -> Submitted {
+    let asked = twisted(asked, ask, bug);
+    let submitted = match asked {
+        Asked::Charge(command) => engine.submit(*command).await,
+        Asked::Keep(request, act) => engine.keep(request, *act).await,
+        Asked::Bulk(request, items) => engine.bulk(request, items).await,
+    };
+    distorted(submitted, engine.now(), bug).await
+}
+
+/// Looks.
+pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Response {
+    match look {
+        Look::Balance(code) => {
+            let Ok(code) = Code::parse(&code) else { return Response::Unreadable };
+            let Ok(Some(account)) = engine.account(TenantId::from_i64(1), Named::Code(code)).await else {
+                return Response::Unreadable;
+            };
+            let id = account.id;
+            let upto = if bug == Some(Bug::BalanceOld) { Upto::Position(Position(14)) } else { Upto::Now };
+            match engine.balance(account, upto).await {
+                Ok(view) => Response::Balance(id, view),
+                Err(_) => Response::Unreadable,
+            }
+        }
+        Look::Charge { id, owner, asking } => {
+            let believed = if bug == Some(Bug::TenantIgnored) { owner } else { asking };
+            match engine.charge(TenantId::from_i64(believed), id).await {
+                Ok(shown) => Response::Charge { own: owner == asking, shown: shown.is_some() },
+                Err(_) => Response::Unreadable,
+            }
+        }
+    }
+}
+
+fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
+    let turn = |request: Request| match bug {
+        Some(Bug::FingerprintIgnored) => {
+            Request { fingerprint: Fingerprint::from_digest(Digest::from_bytes([1; 32])), ..request }
+        }
+        Some(Bug::KeyForgotten) => {
+            let parts: [&[u8]; 2] = [request.claim.digest().as_bytes(), &request.id.to_bytes()];
+            Request { claim: ClaimId::from_digest(Digest::of("forgotten", &parts)), ..request }
+        }
+        Some(Bug::KeyWithoutTenant) => {
+            let (Ask::Charge { key, .. } | Ask::Keep { key, .. } | Ask::Look { number: key }) = ask;
+            let claim = ClaimId::from_digest(Digest::of("shared", &[&key.to_be_bytes()]));
+            Request { claim, ..request }
+        }
+        _ => request,
+    };
+    match asked {
+        Asked::Charge(mut command) => {
+            command.request = turn(command.request);
+            Asked::Charge(command)
+        }
+        Asked::Keep(request, act) => Asked::Keep(turn(request), act),
+        Asked::Bulk(request, items) => Asked::Bulk(turn(request), items),
+    }
+}
+
+async fn distorted(submitted: Submitted, now: Time, bug: Option<Bug>) -> Submitted {
+    let said = |status, body: &str| {
+        let reply = Reply { status, media: Media::Json, location: None, body: Bytes::from(body.to_owned()) };
+        let until = now.plus(Span::from_ms(86_400_000));
+        let windows = Windows { replay_until: until, tombstone_until: until };
+        Submitted::Answer { settled: Settled { reply, windows }, replayed: false }
+    };
+    match (bug, submitted) {
+        (Some(Bug::ReplyBeforeCommit), Submitted::Pending { .. }) => said(201, r#"{"status":"succeeded"}"#),
+        (Some(Bug::PendingIsFailure), Submitted::Pending { .. })
+        | (Some(Bug::OutageIsFailure), Submitted::StoreUnavailable) => said(402, r#"{"error":"card_declined"}"#),
+        (Some(Bug::ReplayRewritten), Submitted::Answer { mut settled, replayed: true }) => {
+            settled.reply.body = Bytes::from([settled.reply.body.as_ref(), b" "].concat());
+            Submitted::Answer { settled, replayed: true }
+        }
+        (Some(Bug::InUseForever), Submitted::Answer { replayed: true, .. }) => Submitted::InUse,
+        (Some(Bug::NeverAnswers), Submitted::Answer { replayed: true, .. }) => std::future::pending().await,
+        (_, submitted) => submitted,
+    }
+}

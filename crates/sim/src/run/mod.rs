@@ -1,0 +1,195 @@
+//! One run: a quiet beginning, a phase of faults in which nothing may go wrong, a phase without faults in which
+//! everything must come to its end, and the checks.
+
+mod cluster;
+mod door;
+mod settle;
+
+pub use cluster::{Cluster, SimEngine, references};
+
+use crate::bank::Bug;
+use crate::check::{self, Evidence, Violation};
+use crate::client::{ACCOUNTS, opening};
+use crate::executor::lock;
+use crate::faults::{Fault, Point};
+use crate::script::{Ask, Script, What};
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::Row;
+use std::collections::BTreeMap;
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Everything that happened, as one number.
+    pub trace: u64,
+    /// What must not be.
+    pub violations: Vec<Violation>,
+    /// The faults that struck, to be listed in a script.
+    pub struck: BTreeMap<Point, Fault>,
+    /// Places reached, by site.
+    pub reached: [u64; 5],
+    /// What there was to look at.
+    pub seen: Seen,
+}
+
+/// Counts of one run, to show that it was not empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// Requests.
+    pub asks: u64,
+    /// Requests that got their stored answer.
+    pub answers: u64,
+    /// Charges made.
+    pub charges: u64,
+    /// Effects at the provider.
+    pub effects: u64,
+    /// Charges that ended with a human.
+    pub parked: u64,
+    /// Transactions of the ledger.
+    pub transactions: u64,
+    /// Commits.
+    pub commits: u64,
+    /// Processes that died.
+    pub crashes: u64,
+    /// Virtual milliseconds.
+    pub ms: u64,
+    /// Tasks that were run.
+    pub polls: u64,
+}
+
+/// Time without any progress after which the beginning counts as failed.
+const PATIENCE: u64 = 300_000;
+
+/// Runs a script. `bug` is what is broken on purpose.
+pub fn run(script: &Script, bug: Option<Bug>) -> Outcome {
+    let mut cluster = Cluster::new(script, bug);
+    cluster.boot_all();
+    let mut violations = Vec::new();
+    if let Err(violation) = begin(&mut cluster, needs_books(script)) {
+        violations.push(violation);
+        return outcome(&cluster, violations);
+    }
+    let start = cluster.executor.now();
+    lock(&cluster.faults).start();
+    act(&mut cluster, script, start);
+    violations.extend(settle::settle(&mut cluster));
+    let mut outcome = outcome(&cluster, violations);
+    outcome.violations.extend(check::check(&Evidence::of(&cluster)));
+    outcome
+}
+
+/// Whether anybody asks for something that needs the accounts.
+fn needs_books(script: &Script) -> bool {
+    script.events.iter().any(|event| match event.what {
+        What::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0,
+        What::Ask { ask: Ask::Keep { .. } | Ask::Look { .. }, .. } => true,
+        _ => false,
+    })
+}
+
+/// Starts everybody and opens the accounts, without faults.
+fn begin(cluster: &mut Cluster, books: bool) -> Result<(), Violation> {
+    let stuck = |what: &str| Err(Violation::new("begin", "I9", format!("without any fault, {what}")));
+    cluster.run(PATIENCE, Cluster::all_up);
+    if !cluster.all_up() {
+        return stuck("a process does not start");
+    }
+    let openings = if books { u64::try_from(ACCOUNTS.len()).unwrap_or(0).saturating_add(3) } else { 0 };
+    for number in 0..openings {
+        let id = Ulid::new(Time::from_ms(0), u128::from(number));
+        let ask = Ask::Keep { key: number, body: 0 };
+        let place = cluster.hand(0, ask, opening(number, id), None);
+        let until = cluster.executor.now().saturating_add(PATIENCE);
+        cluster.run(until, |cluster| lock(&cluster.heard).get(place).is_some_and(|heard| heard.returned.is_some()));
+        let answered = lock(&cluster.heard).get(place).is_some_and(|heard| heard.returned.is_some());
+        if !answered {
+            return stuck("an account cannot be opened");
+        }
+    }
+    lock(&cluster.heard).clear();
+    let mut learnt = lock(&cluster.learnt);
+    *learnt = crate::client::Learnt::default();
+    for row in lock(&cluster.machine).shelf.rows().values() {
+        if let Row::Account(account) = row {
+            learnt.accounts.insert(account.code.as_str().to_owned(), account.id);
+        }
+    }
+    Ok(())
+}
+
+/// The phase of faults.
+fn act(cluster: &mut Cluster, script: &Script, start: u64) {
+    // A drained process is gone a little later.
+    let mut gone: Vec<(u64, u64)> = Vec::new();
+    // What everybody slept through puts off what comes after.
+    let mut start = start;
+    for event in &script.events {
+        let at = start.saturating_add(event.at);
+        leave(cluster, &mut gone, at);
+        cluster.run(at, |_| false);
+        let now = cluster.executor.now();
+        match event.what {
+            What::Ask { process, ask, patience } => {
+                cluster.ask(process, ask, patience);
+            }
+            What::Crash { process, back } => cluster.crash(process, back),
+            What::Pause { process, ms } => cluster.pause(process, ms),
+            What::Drain { process } => {
+                cluster.drain(process);
+                gone.push((now.saturating_add(6_000), process));
+            }
+            What::Freeze(ms) => {
+                cluster.freeze(now.saturating_add(ms));
+                cluster.run(now.saturating_add(ms), |_| false);
+                start = start.saturating_add(ms);
+            }
+            What::StoreDown(ms) => lock(&cluster.machine).down_until = now.saturating_add(ms),
+            What::ProviderDown(ms) => lock(&cluster.provider).down_until = now.saturating_add(ms),
+        }
+    }
+    let end = start.saturating_add(script.setup.end);
+    leave(cluster, &mut gone, end.saturating_add(6_000));
+    cluster.run(end, |_| false);
+}
+
+fn leave(cluster: &mut Cluster, gone: &mut Vec<(u64, u64)>, until: u64) {
+    gone.sort_unstable();
+    while let Some((at, process)) = gone.first().copied().filter(|(at, _)| *at <= until) {
+        cluster.run(at, |_| false);
+        cluster.crash(process, 300);
+        gone.remove(0);
+    }
+}
+
+fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
+    let machine = lock(&cluster.machine);
+    let rows = machine.shelf.rows();
+    let count = |wanted: fn(&Row) -> bool| u64::try_from(rows.values().filter(|row| wanted(row)).count()).unwrap_or(0);
+    let heard = lock(&cluster.heard);
+    let answered = |it: &&crate::client::Heard| {
+        use counterfoil_engine::service::Submitted;
+        matches!(it.response, Some(crate::client::Response::Submitted(Submitted::Answer { .. })))
+    };
+    let size = |length: usize| u64::try_from(length).unwrap_or(0);
+    let seen = Seen {
+        asks: size(heard.len()),
+        answers: size(heard.iter().filter(answered).count()),
+        charges: count(|row| matches!(row, Row::Charge(_))),
+        effects: size(lock(&cluster.provider).effects.len()),
+        parked: count(|row| matches!(row, Row::Outbox(outbox) if outbox.parked.is_some())),
+        transactions: count(|row| matches!(row, Row::Transaction(_))),
+        commits: size(machine.shelf.history().len()),
+        crashes: cluster.crashes,
+        ms: cluster.executor.now(),
+        polls: cluster.executor.polls(),
+    };
+    let faults = lock(&cluster.faults);
+    Outcome {
+        trace: cluster.executor.trace(),
+        violations,
+        struck: faults.struck().clone(),
+        reached: faults.reached(),
+        seen,
+    }
+}

@@ -1,0 +1,222 @@
+//! The phase without faults: everybody is up, the store and the provider answer, and everything must come to its end.
+
+use super::cluster::Cluster;
+use crate::check::Violation;
+use crate::client::{Response, fingerprint, request};
+use crate::executor::lock;
+use crate::script::Ask;
+use crate::store::START;
+use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::service::Submitted;
+use counterfoil_store::{Row, RowKey};
+use std::collections::BTreeSet;
+
+/// Rounds in which due work must come to its end. A provider that stores its errors is asked every half minute for an
+/// hour or more before `not found` is proof.
+const ROUNDS_MAX: u32 = 30_000;
+/// Rounds in which nothing at all happens to work that is due.
+const IDLE_MAX: u32 = 24;
+/// Rounds of asking for what is still open.
+const ASKS_MAX: u32 = 40;
+
+/// A key that was used: `charge` or `keep`, its tenant and its number.
+type Used = (bool, u64, u64);
+
+/// Runs to the end; says what did not get there.
+pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
+    lock(&cluster.faults).stop();
+    lock(&cluster.machine).down_until = 0;
+    lock(&cluster.provider).down_until = 0;
+    cluster.executor.resume_all();
+    cluster.bring_back(true);
+    let mut violations = Vec::new();
+    let patience = cluster.executor.now().saturating_add(120_000);
+    cluster.run(patience, Cluster::all_up);
+    if !cluster.all_up() {
+        violations.push(Violation::new("liveness", "I9", "a process does not start again".to_owned()));
+        return violations;
+    }
+    work_off(cluster, &mut violations);
+    if !violations.is_empty() {
+        return violations;
+    }
+    let mut open = used(cluster);
+    for round in 0..ASKS_MAX {
+        if open.is_empty() || !violations.is_empty() {
+            break;
+        }
+        ask_all(cluster, &mut open, u64::from(round), &mut violations);
+        work_off(cluster, &mut violations);
+        if !open.is_empty() {
+            sleep_until_leases_end(cluster);
+        }
+    }
+    for (charge, tenant, key) in open {
+        let kind = if charge { "charge" } else { "keep" };
+        let what = format!("{kind} {key} of tenant {tenant} has no final answer and is not parked");
+        violations.push(Violation::new("liveness", "I9", what));
+    }
+    // What is still in the wire arrives now, if it ever does.
+    let late = cluster.setup.profile.rules.late_delivery.ms().saturating_add(30_000);
+    cluster.freeze(cluster.executor.now().saturating_add(late));
+    let end = cluster.executor.now().saturating_add(late).saturating_add(2_000);
+    cluster.run(end, |_| false);
+    work_off(cluster, &mut violations);
+    let end = cluster.executor.now().saturating_add(60_000);
+    cluster.run(end, |cluster| !has_overdue_hold(cluster));
+    violations
+}
+
+fn has_overdue_hold(cluster: &Cluster) -> bool {
+    let now = cluster.executor.now();
+    let machine = lock(&cluster.machine);
+    let overdue = |row: &Row| matches!(row, Row::Hold(hold) if hold.lapses_at().is_some_and(|at| since_start(at) <= now));
+    machine.shelf.rows().values().any(overdue)
+}
+
+/// Lets time go on, as fast as nothing happens, until no work is left but what is parked.
+fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
+    let (mut last, mut idle) = (None, 0_u32);
+    for _ in 0..ROUNDS_MAX {
+        let Some(next) = next_work(cluster) else { return };
+        idle = if last == Some(next) { idle.saturating_add(1) } else { 0 };
+        last = Some(next);
+        if idle > IDLE_MAX {
+            break;
+        }
+        let now = cluster.executor.now();
+        // Somebody at work is not stopped: only a wait that everybody knows of is slept through.
+        if !next.is_held && next.due > now.saturating_add(1_000) {
+            cluster.freeze(next.due);
+            cluster.run(next.due, |_| false);
+        }
+        let until = next.due.max(now).saturating_add(2_500);
+        cluster.run(until, |cluster| next_work(cluster) != Some(next));
+    }
+    violations.push(Violation::new("liveness", "I9", "work never comes to its end".to_owned()));
+}
+
+/// The work that is due next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Next {
+    /// Whether somebody holds any work at all.
+    is_held: bool,
+    due: u64,
+    revision: u64,
+}
+
+/// The work that is due next, if there is any.
+fn next_work(cluster: &Cluster) -> Option<Next> {
+    let machine = lock(&cluster.machine);
+    let range = RowKey::Outbox(ChargeId::from_i64(i64::MIN))..=RowKey::Outbox(ChargeId::from_i64(i64::MAX));
+    let open = machine.shelf.rows().range(range).filter_map(|(_, row)| match row {
+        Row::Outbox(outbox) if outbox.parked.is_none() => Some(outbox),
+        _ => None,
+    });
+    let (mut next, mut held) = (None, false);
+    for outbox in open {
+        let claim = machine.shelf.row(&RowKey::Claim(outbox.claim));
+        held |= matches!(claim, Some(Row::Claim(claim)) if claim.state.lease().is_some());
+        let one = (since_start(outbox.due_at), outbox.revision);
+        next = Some(next.map_or(one, |least: (u64, u64)| least.min(one)));
+    }
+    next.map(|(due, revision)| Next { is_held: held, due, revision })
+}
+
+fn since_start(at: Time) -> u64 {
+    at.since(START).ms()
+}
+
+/// Work that only a client's retry continues is taken over when its lease is over.
+fn sleep_until_leases_end(cluster: &mut Cluster) {
+    let until = {
+        let machine = lock(&cluster.machine);
+        let leases = machine.shelf.rows().values().filter_map(|row| match row {
+            Row::Claim(claim) => claim.state.lease().map(|lease| lease.until),
+            _ => None,
+        });
+        leases.max().map(since_start)
+    };
+    if let Some(until) = until.filter(|until| *until > cluster.executor.now()) {
+        cluster.freeze(until);
+        cluster.run(until, |_| false);
+    }
+}
+
+/// The keys that were used.
+fn used(cluster: &Cluster) -> BTreeSet<Used> {
+    let heard = lock(&cluster.heard);
+    let keys = heard.iter().filter_map(|heard| match heard.ask {
+        Ask::Charge { tenant, key, .. } => Some((true, tenant, key)),
+        Ask::Keep { key, .. } => Some((false, 1, key)),
+        Ask::Look { .. } => None,
+    });
+    keys.collect()
+}
+
+/// Asks once more for every open key, and keeps those that still have no end.
+fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violations: &mut Vec<Violation>) {
+    let processes = cluster.setup.processes.clamp(1, 3);
+    let mut asked = Vec::new();
+    for (turn, used) in (round..).zip(open.iter().copied()) {
+        let (charge, tenant, key) = used;
+        let body = body(cluster, used);
+        let ask = if charge { Ask::Charge { tenant, key, body } } else { Ask::Keep { key, body } };
+        asked.push((used, body, cluster.ask(turn % processes, ask, None)));
+    }
+    let crashes = cluster.crashes;
+    let places: Vec<usize> = asked.iter().map(|(_, _, place)| *place).collect();
+    let until = cluster.executor.now().saturating_add(60_000);
+    cluster.run(until, |cluster| {
+        let heard = lock(&cluster.heard);
+        places.iter().all(|place| heard.get(*place).is_some_and(|heard| heard.returned.is_some()))
+    });
+    for (used, said, place) in asked {
+        let response = lock(&cluster.heard).get(place).and_then(|heard| heard.response.clone());
+        let is_over = match response {
+            // A listed crash took the process it was asked of.
+            None if cluster.crashes > crashes => false,
+            None => {
+                let what = format!("{used:?}: a request got no answer within a minute without faults");
+                violations.push(Violation::new("liveness", "I9", what));
+                true
+            }
+            Some(Response::Submitted(submitted)) => match submitted {
+                Submitted::Answer { .. } | Submitted::Expired { .. } | Submitted::Invalid(_) | Submitted::NotFound => true,
+                Submitted::Pending { charge, .. } => is_parked(cluster, charge),
+                // A claim that was still under way came first; the next round asks for what it stands for.
+                Submitted::Mismatch if body(cluster, used) != said => false,
+                Submitted::Mismatch => {
+                    let what = format!("{used:?}: the request the record was made for is told to be another");
+                    violations.push(Violation::new("mismatch", "I13", what));
+                    true
+                }
+                Submitted::InUse | Submitted::StoreUnavailable | Submitted::Draining => false,
+            },
+            // It names something that was never made.
+            Some(_) => true,
+        };
+        if is_over {
+            open.remove(&used);
+        }
+    }
+}
+
+fn is_parked(cluster: &Cluster, charge: ChargeId) -> bool {
+    let machine = lock(&cluster.machine);
+    matches!(machine.shelf.row(&RowKey::Outbox(charge)), Some(Row::Outbox(outbox)) if outbox.parked.is_some())
+}
+
+/// The body the key was claimed with, or the first.
+fn body(cluster: &Cluster, (charge, tenant, key): Used) -> u64 {
+    let kind = if charge { "charge" } else { "keep" };
+    let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return 0 };
+    let machine = lock(&cluster.machine);
+    let claimed = match machine.shelf.row(&RowKey::Claim(request.claim)) {
+        Some(Row::Claim(claim)) => Some(claim.fingerprint),
+        _ => None,
+    };
+    (0..2).find(|body| claimed == Some(fingerprint(kind, key, *body))).unwrap_or(0)
+}

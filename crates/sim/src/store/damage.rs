@@ -1,0 +1,176 @@
+//! Stores that break their promises, for the bug bank.
+
+use super::shelf::Shelf;
+use crate::bank::Bug;
+use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::ledger::balance::{Balance, Delta};
+use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_store::judge::{Image, judge as lawful};
+use counterfoil_store::{
+    Change, ChangeSet, CommitError, Committed, Due, Folded, Move, Position, Reason, Receipt, Refusal, Row, RowKey, Upto,
+};
+
+/// What stands after a set that the judge refuses and a broken store takes all the same.
+pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option<Vec<Option<Row>>> {
+    let mut image = Image::default();
+    for (change, row) in set.changes().iter().zip(before) {
+        image.bring(change.key(), row.clone());
+    }
+    let refusal = lawful(&image, set).err()?;
+    if !overlooks(bug, &refusal, set) {
+        return None;
+    }
+    let after = set.changes().iter().zip(before).map(|(change, before)| match change {
+        Change::Insert(row) | Change::Replace { row, .. } => Some(Row::clone(row)),
+        Change::Remove { .. } => None,
+        Change::Move(motion) => Some(Row::Balance(forced(motion, before.as_ref()))),
+    });
+    Some(after.collect())
+}
+
+fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
+    let Some(change) = set.changes().get(refusal.change) else { return false };
+    let stale = matches!(refusal.reason, Reason::Stale | Reason::IllegalMove);
+    match (bug, change.key()) {
+        (Bug::NoFence, RowKey::Claim(_)) => stale,
+        (Bug::HoldEndsTwice, RowKey::Hold(_)) => stale,
+        (Bug::SlotShared, RowKey::Slot(_)) => stale || refusal.reason == Reason::Present,
+        (Bug::ClaimOverwritten, RowKey::Claim(_))
+        | (Bug::CodeTwice, RowKey::Name(..))
+        | (Bug::ReversedTwice, RowKey::Reversal(_)) => refusal.reason == Reason::Present,
+        (Bug::FloorIgnored, RowKey::Balance(..)) => refusal.reason == Reason::Insufficient,
+        (Bug::CapIgnored, RowKey::Balance(..)) => refusal.reason == Reason::CapExceeded,
+        (Bug::HoldsNotCounted, RowKey::Balance(..)) => {
+            let Change::Move(motion) = change else { return false };
+            let posted = |balance: &Balance| balance.posted.saturating_add(motion.delta.posted);
+            let free = matches!(&refusal.found, Some(Row::Balance(found)) if posted(found) >= found.floor.unwrap_or(i64::MIN));
+            refusal.reason == Reason::Insufficient && free
+        }
+        _ => false,
+    }
+}
+
+fn forced(motion: &Move, before: Option<&Row>) -> Balance {
+    let found = match before {
+        Some(Row::Balance(balance)) => *balance,
+        _ => Balance::empty(motion.account, motion.shard, motion.guarded),
+    };
+    let Delta { posted, outgoing, incoming, floor, cap } = motion.delta;
+    Balance {
+        posted: found.posted.saturating_add(posted),
+        outgoing: found.outgoing.saturating_add(outgoing),
+        incoming: found.incoming.saturating_add(incoming),
+        floor: found.floor.map(|it| it.saturating_add(floor)),
+        cap: found.cap.map(|it| it.saturating_add(cap)),
+        revision: found.revision.saturating_add(1),
+        ..found
+    }
+}
+
+/// What a broken store keeps of a set that it took.
+pub(super) fn tear(
+    bug: Bug,
+    number: u64,
+    set: &ChangeSet,
+    before: &[Option<Row>],
+    after: Vec<Option<Row>>,
+) -> Vec<Option<Row>> {
+    let strikes = number.is_multiple_of(3);
+    let rows = set.changes().iter().zip(before).zip(after);
+    rows.map(|((change, before), after)| if strikes { torn(bug, change, before.as_ref(), after) } else { after }).collect()
+}
+
+fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
+    let settled = matches!(&after, Some(Row::Claim(claim)) if claim.state.settled().is_some());
+    match (bug, change, after) {
+        (Bug::TornWork, Change::Insert(_), Some(Row::Outbox(_)))
+        | (Bug::TornAudit, Change::Insert(_), Some(Row::Audit(_)))
+        | (Bug::TornPosting, Change::Insert(_), Some(Row::Transaction(_)))
+        | (Bug::TornHold, _, Some(Row::Hold(_)))
+        | (Bug::TornCharge, Change::Replace { .. }, Some(Row::Charge(_)))
+        | (Bug::TornMoves, Change::Move(_), _) => before.cloned(),
+        (Bug::TornWorkRemoval, Change::Remove { key: RowKey::Outbox(_), .. }, None) => before.cloned(),
+        (Bug::TornClaim, _, Some(Row::Claim(_))) if settled => before.cloned(),
+        (Bug::MovedTwice, Change::Move(motion), Some(row)) => Some(Row::Balance(forced(motion, Some(&row)))),
+        (Bug::LegsReversed, Change::Insert(_), Some(Row::Transaction(mut transaction))) => {
+            transaction.legs = transaction.legs.reversed();
+            Some(Row::Transaction(transaction))
+        }
+        (Bug::ReplyAltered, _, Some(Row::Claim(mut claim))) => {
+            if let State::Completed(settled) | State::FailedTerminal(settled) = &mut claim.state {
+                settled.reply.status = settled.reply.status.saturating_add(1);
+            }
+            Some(Row::Claim(claim))
+        }
+        (Bug::AmountAltered, Change::Insert(_), Some(Row::Charge(mut charge))) => {
+            let more = Money::new(charge.order.amount.minor().saturating_add(1), charge.order.amount.asset());
+            charge.order.amount = more.unwrap_or(charge.order.amount);
+            Some(Row::Charge(charge))
+        }
+        (Bug::SnapshotWrong, Change::Insert(_), Some(Row::Snapshot(mut snapshot))) => {
+            snapshot.totals.credits = snapshot.totals.credits.saturating_add(1);
+            Some(Row::Snapshot(snapshot))
+        }
+        (_, _, after) => after,
+    }
+}
+
+/// A commit by a broken store.
+pub(super) fn commit(bug: Bug, shelf: &mut Shelf, set: &ChangeSet, at: Time) -> Result<Receipt, CommitError> {
+    let number = u64::try_from(shelf.history().len()).unwrap_or(0);
+    let strikes = set.id().to_i64() % 7 == 0 || number % 11 == 5;
+    if bug == Bug::AckWithoutCommit && strikes && number > 4 {
+        return Ok(Receipt { position: Position(number.saturating_add(1)), at });
+    }
+    let receipt = shelf.commit(set, at)?;
+    match bug {
+        Bug::LosesTail if number % 23 == 22 => {
+            shelf.lose_last();
+            Ok(receipt)
+        }
+        Bug::PositionGap if number % 23 == 22 => {
+            shelf.skip_position();
+            Ok(receipt)
+        }
+        Bug::AnswersForgotten if number % 9 == 8 => {
+            shelf.forget_answers();
+            Ok(receipt)
+        }
+        _ => Ok(receipt),
+    }
+}
+
+/// A row as a broken store reads it.
+pub(super) fn read(bug: Option<Bug>, shelf: &Shelf, key: &RowKey) -> Option<Row> {
+    if bug == Some(Bug::StaleRead) {
+        return shelf.before_last(key);
+    }
+    shelf.row(key).cloned()
+}
+
+/// What a broken store believes to be due.
+pub(super) fn due(bug: Option<Bug>, shelf: &Shelf, due: Due, now: Time, limit: usize) -> Vec<Row> {
+    match (bug, due) {
+        (Some(Bug::DueNever), Due::Outbox) | (Some(Bug::HoldsNeverLapse), Due::Holds) => Vec::new(),
+        (Some(Bug::AgedEarly), Due::Claims) => shelf.due(due, now.plus(Span::from_ms(400 * 86_400_000)), limit),
+        _ => shelf.due(due, now, limit),
+    }
+}
+
+/// The feed of a broken store.
+pub(super) fn feed(_bug: Option<Bug>, shelf: &Shelf, after: Position, limit: usize) -> Vec<Committed> {
+    shelf.feed(after, limit)
+}
+
+/// A sum by a broken store.
+pub(super) fn fold(bug: Option<Bug>, shelf: &Shelf, account: AccountId, after: Position, upto: Upto) -> Folded {
+    let whole = shelf.fold(account, after, upto);
+    match (bug, whole.last) {
+        (Some(Bug::FoldShort), Some(last)) if last.position.0 > after.0.saturating_add(1) => {
+            shelf.fold(account, after, Upto::Position(Position(last.position.0.saturating_sub(1))))
+        }
+        _ => whole,
+    }
+}

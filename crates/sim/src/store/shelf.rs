@@ -1,0 +1,342 @@
+//! The rows of the simulated store, judged by the one judge. It remembers every commit with what was there before,
+//! so that checks can look at every prefix of the history.
+
+use crate::bank::Bug;
+use crate::store::damage;
+use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SetId, SubjectId, TransactionId};
+use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::judge::Image;
+use counterfoil_store::{
+    Change, ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, Receipt, Row, RowKey, Scan,
+    Tally, Upto,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+/// The rows and their history.
+#[derive(Default)]
+pub struct Shelf {
+    rows: BTreeMap<RowKey, Row>,
+    due: [BTreeSet<(Time, RowKey)>; 3],
+    claims: BTreeMap<(SubjectId, ClaimId), ()>,
+    history: Vec<Applied>,
+    journal: BTreeMap<AccountId, Vec<Entry>>,
+    sets: BTreeMap<SetId, Receipt>,
+    latest: Option<Time>,
+    /// What is broken on purpose.
+    pub bug: Option<Bug>,
+}
+
+/// A commit as it happened.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// As the feed tells it.
+    pub committed: Committed,
+    /// Rows before it, in the order of its changes.
+    pub before: Vec<Option<Row>>,
+    /// Rows after it, in the same order.
+    pub after: Vec<Option<Row>>,
+}
+
+impl Shelf {
+    /// A time that never goes back.
+    pub fn tick(&mut self, now: Time) -> Time {
+        let now = if self.bug == Some(Bug::ClockGoesBack) { now } else { now.max(self.latest.unwrap_or(now)) };
+        self.latest = Some(now);
+        now
+    }
+
+    /// Every commit so far.
+    pub fn history(&self) -> &[Applied] {
+        &self.history
+    }
+
+    /// Every row as it stands.
+    pub fn rows(&self) -> &BTreeMap<RowKey, Row> {
+        &self.rows
+    }
+
+    /// One row as it stands.
+    pub fn row(&self, key: &RowKey) -> Option<&Row> {
+        self.rows.get(key)
+    }
+
+    /// Commits all of the set or nothing.
+    pub fn commit(&mut self, set: &ChangeSet, at: Time) -> Result<Receipt, CommitError> {
+        let mut image = Image::default();
+        let keys: Vec<RowKey> = set.changes().iter().map(Change::key).collect();
+        let before: Vec<Option<Row>> = keys.iter().map(|key| self.rows.get(key).cloned()).collect();
+        for (key, row) in keys.iter().zip(&before) {
+            image.bring(key.clone(), row.clone());
+        }
+        let after = match self.bug.and_then(|bug| damage::judge(bug, set, &before)) {
+            Some(after) => after,
+            None => {
+                image.admit(set).map_err(CommitError::Refused)?;
+                keys.iter().map(|key| image.get(key).cloned()).collect()
+            }
+        };
+        let number = u64::try_from(self.history.len()).unwrap_or(u64::MAX).saturating_add(1);
+        let receipt = Receipt { position: Position(number), at };
+        let after = match self.bug {
+            Some(bug) => damage::tear(bug, number, set, &before, after),
+            None => after,
+        };
+        for (key, row) in keys.iter().zip(&after) {
+            self.put(key, row.clone());
+        }
+        self.enter(set, &after, receipt);
+        self.history.push(Applied {
+            committed: Committed { receipt, set: set.id(), touched: keys },
+            before,
+            after,
+        });
+        self.sets.insert(set.id(), receipt);
+        Ok(receipt)
+    }
+
+    /// Puts a row where another stood, and keeps the indexes right.
+    fn put(&mut self, key: &RowKey, row: Option<Row>) {
+        let old = match row.clone() {
+            Some(row) => self.rows.insert(key.clone(), row),
+            None => self.rows.remove(key),
+        };
+        if let Some(old) = old {
+            self.index(key, &old, false);
+        }
+        if let Some(row) = row {
+            self.index(key, &row, true);
+        }
+    }
+
+    fn index(&mut self, key: &RowKey, row: &Row, present: bool) {
+        let (kind, at) = match row {
+            Row::Outbox(outbox) if outbox.parked.is_none() => (0, Some(outbox.due_at)),
+            Row::Claim(claim) => {
+                let place = (claim.subject, claim.id);
+                if present { self.claims.insert(place, ()) } else { self.claims.remove(&place) };
+                (1, claim.sweep_at())
+            }
+            Row::Hold(hold) => (2, hold.lapses_at()),
+            _ => (0, None),
+        };
+        if let (Some(at), Some(index)) = (at, self.due.get_mut(kind)) {
+            if present { index.insert((at, key.clone())) } else { index.remove(&(at, key.clone())) };
+        }
+    }
+
+    fn enter(&mut self, set: &ChangeSet, after: &[Option<Row>], receipt: Receipt) {
+        let mut entries: Vec<Entry> = Vec::new();
+        for (change, row) in set.changes().iter().zip(after) {
+            if let (Change::Insert(_), Some(Row::Transaction(transaction))) = (change, row) {
+                entries.extend(transaction.entries(receipt.position, receipt.at));
+            }
+        }
+        entries.sort_unstable_by_key(|entry| (entry.transaction, entry.leg));
+        for entry in entries {
+            self.journal.entry(entry.account).or_default().push(entry);
+        }
+    }
+
+    /// The receipt of a set.
+    pub fn committed(&self, id: SetId) -> Option<Receipt> {
+        self.sets.get(&id).copied()
+    }
+
+    /// Undoes the last commit, as a failover without its tail does.
+    pub fn lose_last(&mut self) {
+        let Some(lost) = self.history.pop() else { return };
+        for (key, row) in lost.committed.touched.iter().zip(lost.before) {
+            self.put(key, row);
+        }
+        self.sets.remove(&lost.committed.set);
+        for entries in self.journal.values_mut() {
+            entries.retain(|entry| entry.position < lost.committed.receipt.position);
+        }
+    }
+
+    /// Numbers the last commit one too high.
+    pub(super) fn skip_position(&mut self) {
+        if let Some(last) = self.history.last_mut() {
+            last.committed.receipt.position.0 = last.committed.receipt.position.0.saturating_add(1);
+        }
+    }
+
+    /// Drops the first settled claim, whatever its window.
+    pub(super) fn forget_answers(&mut self) {
+        let settled = |row: &&Row| matches!(row, Row::Claim(claim) if claim.state.settled().is_some());
+        let key = self.rows.values().find(settled).map(Row::key);
+        if let Some(key) = key {
+            self.put(&key, None);
+        }
+    }
+
+    /// The row as it was before its last change.
+    pub(super) fn before_last(&self, key: &RowKey) -> Option<Row> {
+        for applied in self.history.iter().rev().take(3) {
+            if let Some(place) = applied.committed.touched.iter().position(|touched| touched == key) {
+                return applied.before.get(place).cloned().flatten();
+            }
+        }
+        self.rows.get(key).cloned()
+    }
+
+    /// The feed after a position.
+    pub fn feed(&self, after: Position, limit: usize) -> Vec<Committed> {
+        let start = usize::try_from(after.0).unwrap_or(usize::MAX);
+        self.history.iter().skip(start).take(limit.min(SCAN_MAX)).map(|it| it.committed.clone()).collect()
+    }
+
+    /// Rows whose time has come.
+    pub fn due(&self, due: Due, now: Time, limit: usize) -> Vec<Row> {
+        let kind = match due {
+            Due::Outbox => 0,
+            Due::Claims => 1,
+            Due::Holds => 2,
+        };
+        let index = self.due.get(kind).into_iter().flatten();
+        let ready = index.take_while(|(at, _)| *at <= now).filter_map(|(_, key)| self.rows.get(key));
+        ready.take(limit.min(SCAN_MAX)).cloned().collect()
+    }
+
+    /// Entries of an account.
+    pub fn entries(&self, account: AccountId, page: EntryPage, limit: usize) -> Vec<Entry> {
+        let own = self.journal.get(&account).into_iter().flatten();
+        let limit = limit.min(SCAN_MAX);
+        match page {
+            EntryPage::After(position) => {
+                own.filter(|entry| entry.position > position).take(limit).copied().collect()
+            }
+            EntryPage::Before(None) => own.rev().take(limit).copied().collect(),
+            EntryPage::Before(Some(mark)) => {
+                let older = own.rev().skip_while(|entry| (entry.transaction, entry.leg) != mark).skip(1);
+                older.take(limit).copied().collect()
+            }
+        }
+    }
+
+    /// What entries add up to.
+    pub fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Folded {
+        let mut folded = Folded::default();
+        for entry in self.journal.get(&account).into_iter().flatten() {
+            let receipt = Receipt { position: entry.position, at: entry.at };
+            if entry.position > after && upto.includes(receipt) {
+                folded.totals = folded.totals.plus(entry.side, entry.layer, entry.amount);
+                folded.last = Some(receipt);
+            }
+        }
+        folded
+    }
+
+    /// Counts of the work at hand.
+    pub fn tally(&self, now: Time) -> Tally {
+        let mut tally = Tally::default();
+        for row in self.between(RowKey::Outbox(ChargeId::from_i64(i64::MIN)), RowKey::Outbox(LAST)) {
+            let Row::Outbox(outbox) = row else { continue };
+            if outbox.parked.is_some() {
+                tally.parked = tally.parked.saturating_add(1);
+                continue;
+            }
+            let late = now.since(outbox.due_at);
+            tally.pending = tally.pending.saturating_add(1);
+            tally.stuck = tally.stuck.saturating_add(u64::from(late > Span::from_ms(60_000)));
+            tally.lag_ms = tally.lag_ms.max(late.ms());
+        }
+        tally
+    }
+
+    fn between(&self, low: RowKey, high: RowKey) -> impl DoubleEndedIterator<Item = &Row> {
+        self.rows.range((Bound::Included(low), Bound::Included(high))).map(|(_, row)| row)
+    }
+
+    fn after(&self, after: Option<RowKey>, low: RowKey, high: RowKey) -> impl DoubleEndedIterator<Item = &Row> {
+        let start = after.map_or(Bound::Included(low), Bound::Excluded);
+        let range = (start, Bound::Included(high));
+        self.rows.range(range).map(|(_, row)| row)
+    }
+
+    /// A range of rows.
+    pub fn scan(&self, scan: Scan) -> Vec<Row> {
+        match scan {
+            Scan::ChargesOf { tenant, before, limit } => {
+                let high = before.map_or(RowKey::Charge(LAST), RowKey::Charge);
+                let own = self.between(RowKey::Charge(FIRST), high).rev();
+                let own = own.filter(|row| matches!(row, Row::Charge(it) if it.tenant == tenant && Some(it.id) != before));
+                few(own, limit)
+            }
+            Scan::Timeline { subject, after, limit } => {
+                let low = RowKey::Audit(subject, Ulid::from_bytes([0; 16]));
+                let high = RowKey::Audit(subject, Ulid::from_bytes([255; 16]));
+                few(self.after(after.map(|id| RowKey::Audit(subject, id)), low, high), limit)
+            }
+            Scan::Claims { after, limit } => {
+                let start = after.map_or(SubjectId::from_i64(i64::MIN), |id| id);
+                let ids = self.claims.keys().filter(|(subject, _)| after.is_none() || *subject > start);
+                few(ids.filter_map(|(_, id)| self.rows.get(&RowKey::Claim(*id))), limit)
+            }
+            Scan::Charges { after, limit } => {
+                few(self.after(after.map(RowKey::Charge), RowKey::Charge(FIRST), RowKey::Charge(LAST)), limit)
+            }
+            Scan::Outbox { after, limit } => {
+                few(self.after(after.map(RowKey::Outbox), RowKey::Outbox(FIRST), RowKey::Outbox(LAST)), limit)
+            }
+            Scan::AccountsOf { tenant, before, limit } => {
+                let high = before.map_or(RowKey::Account(AccountId::from_i64(i64::MAX)), RowKey::Account);
+                let own = self.between(RowKey::Account(AccountId::from_i64(i64::MIN)), high).rev();
+                let own = own.filter(|row| matches!(row, Row::Account(it) if it.tenant == tenant && Some(it.id) != before));
+                few(own, limit)
+            }
+            Scan::AssetsOf { tenant } => {
+                let all = self.rows.values();
+                all.filter(|row| matches!(row, Row::Asset(it) if it.tenant == tenant)).cloned().collect()
+            }
+            Scan::TransactionsOf { tenant, before, limit } => {
+                let high = before.map_or(TransactionId::from_i64(i64::MAX), |id| id);
+                let low = RowKey::Transaction(TransactionId::from_i64(i64::MIN));
+                let own = self.between(low, RowKey::Transaction(high)).rev();
+                let own = own.filter(|row| matches!(row, Row::Transaction(it) if it.tenant == tenant && Some(it.id) != before));
+                few(own, limit)
+            }
+            Scan::Snapshots { account, upto, limit } => {
+                let low = RowKey::Snapshot(account, Position(0));
+                let own = self.between(low, RowKey::Snapshot(account, Position(u64::MAX))).rev();
+                let own = own.filter(|row| matches!(row, Row::Snapshot(it) if upto.includes(Receipt { position: it.position, at: it.at })));
+                few(own, limit)
+            }
+            Scan::Accounts { after, limit } => {
+                let (low, high) = (AccountId::from_i64(i64::MIN), AccountId::from_i64(i64::MAX));
+                few(self.after(after.map(RowKey::Account), RowKey::Account(low), RowKey::Account(high)), limit)
+            }
+            Scan::Transactions { after, limit } => {
+                let low = RowKey::Transaction(TransactionId::from_i64(i64::MIN));
+                let high = RowKey::Transaction(TransactionId::from_i64(i64::MAX));
+                few(self.after(after.map(RowKey::Transaction), low, high), limit)
+            }
+            Scan::Balances { after, limit } => {
+                let low = RowKey::Balance(AccountId::from_i64(i64::MIN), 0);
+                let high = RowKey::Balance(AccountId::from_i64(i64::MAX), u8::MAX);
+                few(self.after(after.map(|(id, shard)| RowKey::Balance(id, shard)), low, high), limit)
+            }
+            Scan::Holds { after, limit } => {
+                let (low, high) = (HoldId::from_i64(i64::MIN), HoldId::from_i64(i64::MAX));
+                few(self.after(after.map(RowKey::Hold), RowKey::Hold(low), RowKey::Hold(high)), limit)
+            }
+            Scan::Tenants => self.rows.values().filter(|row| matches!(row, Row::Tenant(_))).cloned().collect(),
+            Scan::ApiKeys => self.rows.values().filter(|row| matches!(row, Row::ApiKey(_))).cloned().collect(),
+            Scan::Slots => {
+                self.between(RowKey::Slot(0), RowKey::Slot(u16::MAX)).cloned().collect()
+            }
+        }
+    }
+}
+
+const FIRST: ChargeId = ChargeId::from_i64(i64::MIN);
+const LAST: ChargeId = ChargeId::from_i64(i64::MAX);
+
+fn few<'a>(rows: impl Iterator<Item = &'a Row>, limit: usize) -> Vec<Row> {
+    rows.take(limit.min(SCAN_MAX)).cloned().collect()
+}

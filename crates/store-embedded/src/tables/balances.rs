@@ -1,0 +1,68 @@
+//! Guarded balances, by account and shard. A group writes each of them once, as its last set left it.
+
+use super::{cell, one_row};
+use counterfoil_core::ledger::balance::Balance;
+use counterfoil_core::types::id::AccountId;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+macro_rules! columns {
+    () => {
+        "account, shard, posted, outgoing, incoming, floor, cap, revision"
+    };
+}
+
+const BY_KEY: &str = concat!("SELECT ", columns!(), " FROM balances WHERE account = ?1 AND shard = ?2");
+const AFTER: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM balances WHERE (account, shard) > (?1, ?2) ORDER BY account, shard LIMIT ?3"
+);
+const INSERT: &str =
+    concat!("INSERT OR FAIL INTO balances (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+const UPDATE: &str = "UPDATE OR FAIL balances SET posted = ?3, outgoing = ?4, incoming = ?5, floor = ?6, cap = ?7, \
+    revision = ?8 WHERE account = ?1 AND shard = ?2";
+
+pub(super) fn load(db: &Connection, account: AccountId, shard: u8) -> Result<Option<Balance>> {
+    db.prepare_cached(BY_KEY)?.query_row(params![account.to_i64(), shard], read).optional()
+}
+
+pub(super) fn after(db: &Connection, after: Option<(AccountId, u8)>, limit: i64) -> Result<Vec<Balance>> {
+    // No shard is below zero.
+    let (account, shard) =
+        after.map_or((i64::MIN, -1), |(account, shard)| (account.to_i64(), i64::from(shard)));
+    db.prepare_cached(AFTER)?.query_map([account, shard, limit], read)?.collect()
+}
+
+/// Writes the balance, whether or not it is there.
+pub(crate) fn put(db: &Connection, balance: &Balance) -> Result<()> {
+    match write_whole(db, UPDATE, balance)? {
+        0 => one_row(write_whole(db, INSERT, balance)?),
+        changed => one_row(changed),
+    }
+}
+
+fn write_whole(db: &Connection, sql: &str, balance: &Balance) -> Result<usize> {
+    db.prepare_cached(sql)?.execute(params![
+        balance.account.to_i64(),
+        balance.shard,
+        balance.posted,
+        balance.outgoing,
+        balance.incoming,
+        balance.floor,
+        balance.cap,
+        balance.revision,
+    ])
+}
+
+fn read(row: &Row<'_>) -> Result<Balance> {
+    Ok(Balance {
+        account: cell::account(row, 0)?,
+        shard: row.get(1)?,
+        posted: row.get(2)?,
+        outgoing: row.get(3)?,
+        incoming: row.get(4)?,
+        floor: row.get(5)?,
+        cap: row.get(6)?,
+        revision: row.get(7)?,
+    })
+}

@@ -1,0 +1,39 @@
+//! How far the readers of the feed have come.
+
+use super::{cell, one_row};
+use counterfoil_core::ledger::snapshot::{Cursor, Reader};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+const BY_READER: &str = "SELECT reader, position, at, revision FROM cursors WHERE reader = ?1";
+const INSERT: &str = "INSERT INTO cursors (reader, position, at, revision) VALUES (?1, ?2, ?3, ?4)";
+const UPDATE: &str = "UPDATE cursors SET position = ?2, at = ?3, revision = ?4 WHERE reader = ?1";
+
+pub(super) fn load(db: &Connection, reader: Reader) -> Result<Option<Cursor>> {
+    db.prepare_cached(BY_READER)?.query_row([reader.name()], read).optional()
+}
+
+pub(super) fn insert(db: &Connection, cursor: &Cursor) -> Result<()> {
+    write_whole(db, INSERT, cursor)
+}
+
+pub(super) fn replace(db: &Connection, cursor: &Cursor) -> Result<()> {
+    write_whole(db, UPDATE, cursor)
+}
+
+fn write_whole(db: &Connection, sql: &str, cursor: &Cursor) -> Result<()> {
+    one_row(db.prepare_cached(sql)?.execute(params![
+        cursor.reader.name(),
+        cursor.position.0,
+        cursor.at.ms(),
+        cursor.revision,
+    ])?)
+}
+
+fn read(row: &Row<'_>) -> Result<Cursor> {
+    Ok(Cursor {
+        reader: cell::word(row, 0, Reader::parse)?,
+        position: cell::position(row, 1)?,
+        at: cell::time(row, 2)?,
+        revision: row.get(3)?,
+    })
+}

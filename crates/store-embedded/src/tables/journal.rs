@@ -1,0 +1,119 @@
+//! Transactions with their legs. The legs are written first and the transaction closes over them: from then on none
+//! can be added, and nothing of it can change.
+
+use super::{cell, one_row};
+use crate::codec::metadata;
+use counterfoil_core::ledger::account::Side;
+use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
+use counterfoil_core::types::id::{TenantId, TransactionId};
+use counterfoil_store::Receipt;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
+
+macro_rules! columns {
+    () => {
+        "id, tenant, at, kind, about, metadata, legs"
+    };
+}
+
+const BY_ID: &str = concat!("SELECT ", columns!(), " FROM journal_transactions WHERE id = ?1");
+const AFTER: &str =
+    concat!("SELECT ", columns!(), " FROM journal_transactions WHERE id > ?1 ORDER BY id LIMIT ?2");
+const OF_TENANT: &str =
+    concat!("SELECT ", columns!(), " FROM journal_transactions WHERE tenant = ?1 ORDER BY id DESC LIMIT ?2");
+const OF_TENANT_BEFORE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM journal_transactions WHERE tenant = ?1 AND id < ?3 ORDER BY id DESC LIMIT ?2"
+);
+const LEGS: &str = "SELECT account, side, layer, amount, asset FROM journal_entries \
+    WHERE transaction_id = ?1 ORDER BY leg";
+const INSERT_LEG: &str = "INSERT OR FAIL INTO journal_entries \
+    (transaction_id, leg, account, side, layer, amount, asset, position, at) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+const INSERT: &str = concat!(
+    "INSERT OR FAIL INTO journal_transactions (",
+    columns!(),
+    ", position) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+);
+
+pub(super) fn load(db: &Connection, id: TransactionId) -> Result<Option<Transaction>> {
+    db.prepare_cached(BY_ID)?.query_row([id.to_i64()], |row| read(db, row)).optional()
+}
+
+pub(super) fn after(db: &Connection, after: Option<TransactionId>, limit: i64) -> Result<Vec<Transaction>> {
+    let after = after.map_or(i64::MIN, TransactionId::to_i64);
+    list(db, AFTER, [after, limit])
+}
+
+pub(super) fn of_tenant(
+    db: &Connection,
+    tenant: TenantId,
+    before: Option<TransactionId>,
+    limit: i64,
+) -> Result<Vec<Transaction>> {
+    match before {
+        None => list(db, OF_TENANT, [tenant.to_i64(), limit]),
+        Some(before) => list(db, OF_TENANT_BEFORE, [tenant.to_i64(), limit, before.to_i64()]),
+    }
+}
+
+fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Transaction>> {
+    db.prepare_cached(sql)?.query_map(params, |row| read(db, row))?.collect()
+}
+
+pub(super) fn insert(db: &Connection, transaction: &Transaction, receipt: Receipt) -> Result<()> {
+    let id = transaction.id.to_i64();
+    let legs = transaction.legs.as_slice();
+    let mut statement = db.prepare_cached(INSERT_LEG)?;
+    for (number, leg) in (0_u16..).zip(legs) {
+        one_row(statement.execute(params![
+            id,
+            number,
+            leg.account.to_i64(),
+            leg.side.name(),
+            leg.layer.name(),
+            leg.amount,
+            leg.asset.code(),
+            receipt.position.0,
+            receipt.at.ms(),
+        ])?)?;
+    }
+    one_row(db.prepare_cached(INSERT)?.execute(params![
+        id,
+        transaction.tenant.to_i64(),
+        transaction.at.ms(),
+        transaction.kind.name(),
+        transaction.kind.about(),
+        metadata::encode(&transaction.metadata),
+        legs.len(),
+        receipt.position.0,
+    ])?)
+}
+
+fn read(db: &Connection, row: &Row<'_>) -> Result<Transaction> {
+    let about = row.get(4)?;
+    let legs: Vec<Leg> =
+        db.prepare_cached(LEGS)?.query_map([row.get::<_, i64>(0)?], read_leg)?.collect::<Result<_>>()?;
+    if legs.len() != row.get::<_, usize>(6)? {
+        return Err(cell::damaged(6, Type::Integer));
+    }
+    Ok(Transaction {
+        id: cell::transaction(row, 0)?,
+        tenant: cell::tenant(row, 1)?,
+        at: cell::time(row, 2)?,
+        kind: cell::word(row, 3, |name| Kind::parse(name, about))?,
+        metadata: cell::word(row, 5, metadata::decode)?,
+        legs: Legs::balanced(legs).map_err(|_| cell::damaged(6, Type::Integer))?,
+    })
+}
+
+fn read_leg(row: &Row<'_>) -> Result<Leg> {
+    Ok(Leg {
+        account: cell::account(row, 0)?,
+        side: cell::word(row, 1, Side::parse)?,
+        layer: cell::word(row, 2, Layer::parse)?,
+        amount: row.get(3)?,
+        asset: cell::asset(row, 4)?,
+    })
+}

@@ -1,0 +1,71 @@
+//! Snapshots of accounts, by account and position. Sums are 16 bytes, big-endian: SQLite's integers have 8.
+
+use super::{cell, one_row, place};
+use counterfoil_core::ledger::snapshot::Snapshot;
+use counterfoil_core::ledger::totals::Totals;
+use counterfoil_core::types::id::AccountId;
+use counterfoil_store::{Position, Upto};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+macro_rules! columns {
+    () => {
+        "account, position, at, debits, credits, debits_pending, credits_pending, entries"
+    };
+}
+
+const BY_KEY: &str = concat!("SELECT ", columns!(), " FROM snapshots WHERE account = ?1 AND position = ?2");
+const UPTO: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM snapshots WHERE account = ?1 AND position <= ?2 AND at <= ?3 ORDER BY position DESC LIMIT ?4"
+);
+const INSERT: &str =
+    concat!("INSERT OR FAIL INTO snapshots (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+const DELETE: &str = "DELETE FROM snapshots WHERE account = ?1 AND position = ?2";
+
+pub(super) fn load(db: &Connection, account: AccountId, position: Position) -> Result<Option<Snapshot>> {
+    db.prepare_cached(BY_KEY)?.query_row([account.to_i64(), place(position)], read).optional()
+}
+
+/// An account's snapshots up to a point, newest first.
+pub(super) fn upto(db: &Connection, account: AccountId, upto: Upto, limit: i64) -> Result<Vec<Snapshot>> {
+    let (position, time) = match upto {
+        Upto::Now => (i64::MAX, i64::MAX),
+        Upto::Position(position) => (place(position), i64::MAX),
+        Upto::Time(time) => (i64::MAX, time.ms()),
+    };
+    db.prepare_cached(UPTO)?.query_map([account.to_i64(), position, time, limit], read)?.collect()
+}
+
+pub(super) fn insert(db: &Connection, snapshot: &Snapshot) -> Result<()> {
+    let totals = &snapshot.totals;
+    one_row(db.prepare_cached(INSERT)?.execute(params![
+        snapshot.account.to_i64(),
+        snapshot.position.0,
+        snapshot.at.ms(),
+        totals.debits.to_be_bytes(),
+        totals.credits.to_be_bytes(),
+        totals.debits_pending.to_be_bytes(),
+        totals.credits_pending.to_be_bytes(),
+        totals.entries,
+    ])?)
+}
+
+pub(super) fn remove(db: &Connection, account: AccountId, position: Position) -> Result<()> {
+    one_row(db.prepare_cached(DELETE)?.execute([account.to_i64(), place(position)])?)
+}
+
+fn read(row: &Row<'_>) -> Result<Snapshot> {
+    Ok(Snapshot {
+        account: cell::account(row, 0)?,
+        position: cell::position(row, 1)?,
+        at: cell::time(row, 2)?,
+        totals: Totals {
+            debits: row.get(3).map(i128::from_be_bytes)?,
+            credits: row.get(4).map(i128::from_be_bytes)?,
+            debits_pending: row.get(5).map(i128::from_be_bytes)?,
+            credits_pending: row.get(6).map(i128::from_be_bytes)?,
+            entries: row.get(7)?,
+        },
+    })
+}

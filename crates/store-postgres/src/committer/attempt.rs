@@ -1,0 +1,393 @@
+//! One attempt at one group: look, judge, write, seal. Two round trips where rows must be looked at first, one where not.
+
+use super::Job;
+use super::writes::Writes;
+use crate::clock::monotonic;
+use crate::error::{Blame, blame, reason};
+use crate::session::{Session, Step, all};
+use crate::shared::Shared;
+use crate::tables::{self, Batch, Place, commits, statements};
+use counterfoil_core::types::time::Time;
+use counterfoil_store::judge::Image;
+use counterfoil_store::{Change, Position, Reason, Receipt, Refusal, Row, RowKey};
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+use tokio_postgres::Error;
+use tokio_postgres::Row as Line;
+
+/// How long the server may keep silent within one round trip; its own timeouts end sooner.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+
+/// What is looked up before judging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Care {
+    /// Not the absence of rows whose ids were just minted: their tables refuse a second one.
+    Trusting,
+    /// Everything.
+    Thorough,
+    /// Everything, and locks of others are waited for only briefly: there may be many such attempts in a row.
+    Alone,
+}
+
+/// What became of a group.
+pub(super) enum Fate {
+    /// Every admitted set is durable, or none was admitted.
+    Durable(Vec<Verdict>),
+    /// Nothing was written.
+    Untouched(String),
+    /// Nothing was written because the connection broke first.
+    Broken(String),
+    /// Nothing was written because another writer was faster.
+    Race(String),
+    /// Nothing was written because a lock was not to be had.
+    Held(String),
+    /// The commit may or may not have happened.
+    Doubtful(String),
+    /// Nothing was written, and one of the sets is to blame; perhaps because a set of its id is there already.
+    AtFault(String, bool),
+}
+
+/// What became of a set of a group that is durable.
+pub(super) enum Verdict {
+    Committed(Receipt),
+    Refused(Box<Refusal>),
+}
+
+/// Tries the group, and says whether the connection can be used again.
+pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], care: Care) -> (Fate, bool) {
+    let begun = monotonic();
+    let looked = Lookups::of(group, care);
+    let begin = match care {
+        Care::Trusting | Care::Thorough => "BEGIN",
+        Care::Alone => "BEGIN; SET LOCAL lock_timeout = '250ms'",
+    };
+    let mut image = Image::default();
+    let mut present = HashSet::new();
+    let mut is_begun = false;
+    if !looked.is_empty() {
+        is_begun = true;
+        if let Err(failed) = look(session, Some(begin), &looked, |key, row| {
+            if row.is_some() {
+                present.insert(key.clone());
+            }
+            image.bring(key, row);
+        })
+        .await
+        {
+            return give_up(session, failed).await;
+        }
+    }
+
+    let mut judged: Vec<Result<(), Box<Refusal>>> = Vec::with_capacity(group.len());
+    let mut unsure: Vec<(usize, Vec<(usize, RowKey)>)> = Vec::new();
+    for (index, job) in group.iter().enumerate() {
+        let verdict = image.admit(&job.set);
+        if let Err(refusal) = &verdict
+            && refusal.reason != Reason::Malformed
+        {
+            let earlier = job.set.changes().iter().take(refusal.change).enumerate();
+            let unknown =
+                earlier.filter(|(_, change)| care == Care::Trusting && is_new_by_construction(change));
+            let unknown: Vec<(usize, RowKey)> =
+                unknown.map(|(at, change)| (at, change.key())).filter(|(_, key)| !image.knows(key)).collect();
+            if !unknown.is_empty() {
+                unsure.push((index, unknown));
+            }
+        }
+        judged.push(verdict);
+    }
+    if !unsure.is_empty()
+        && let Err(failed) = name_first_refusals(session, &unsure, &mut judged).await
+    {
+        return give_up(session, failed).await;
+    }
+
+    let admitted: Vec<&Job> =
+        group.iter().zip(&judged).filter(|(_, verdict)| verdict.is_ok()).map(|(job, _)| job).collect();
+    if admitted.is_empty() {
+        if is_begun && let Err(failed) = finish(session, "ROLLBACK").await {
+            return give_up(session, failed).await;
+        }
+        return (Fate::Durable(verdicts(judged, &Sealed::default())), true);
+    }
+    let writes = Writes::of(&admitted, &image, &present, shared.clock.now());
+    if writes.are_unfit() {
+        let why = "a number does not fit the database".to_owned();
+        return give_up(session, Failed { blame: Blame::Set, why, again: false }).await;
+    }
+    let first = (!is_begun).then_some(begin);
+    match seal(session, first, &writes).await {
+        Ok(sealed) => {
+            shared.clock.looked(sealed.server_us, monotonic().saturating_sub(begun));
+            if let Some(observe) = &shared.options.observe {
+                observe(admitted.len(), monotonic().saturating_sub(begun));
+            }
+            (Fate::Durable(verdicts(judged, &sealed)), true)
+        }
+        Err(Unsealed::Failed(failed)) => give_up(session, failed).await,
+        Err(Unsealed::Doubtful(why, keep)) => (Fate::Doubtful(why), keep),
+    }
+}
+
+/// New ids bring new rows: looking for one would find nothing.
+fn is_new_by_construction(change: &Change) -> bool {
+    match change {
+        Change::Insert(row) => match &**row {
+            Row::Charge(_)
+            | Row::Outbox(_)
+            | Row::Audit(_)
+            | Row::Account(_)
+            | Row::Transaction(_)
+            | Row::Hold(_) => true,
+            Row::Claim(_)
+            | Row::Tenant(_)
+            | Row::ApiKey(_)
+            | Row::Slot(_)
+            | Row::Name(_)
+            | Row::Asset(_)
+            | Row::Balance(_)
+            | Row::Reversal(_)
+            | Row::Snapshot(_)
+            | Row::Cursor(_) => false,
+        },
+        Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => false,
+    }
+}
+
+/// Keys to look at, by table and whether they must stay as they are found. The order of the map is the one in which
+/// all processes lock: tables first, and within one the statement's own order.
+struct Lookups(BTreeMap<(bool, Place), Vec<RowKey>>);
+
+impl Lookups {
+    /// Only rows that may change are locked. A row that is to be inserted and found there makes its set refused,
+    /// and one that is not found is guarded by its unique key.
+    fn of(group: &[Job], care: Care) -> Lookups {
+        let (mut locked, mut read) = (HashSet::new(), HashSet::new());
+        for change in group.iter().flat_map(|job| job.set.changes()) {
+            match change {
+                Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => {
+                    locked.insert(change.key());
+                }
+                Change::Insert(_) if care == Care::Trusting && is_new_by_construction(change) => {}
+                Change::Insert(_) => {
+                    read.insert(change.key());
+                }
+            }
+        }
+        let mut all: BTreeMap<(bool, Place), Vec<RowKey>> = BTreeMap::new();
+        for key in read.into_iter().filter(|key| !locked.contains(key)) {
+            all.entry((false, Place::of(&key))).or_default().push(key);
+        }
+        for key in locked {
+            let place = Place::of(&key);
+            all.entry((!place.lasts(), place)).or_default().push(key);
+        }
+        Lookups(all)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Why an attempt ended without a commit.
+struct Failed {
+    blame: Blame,
+    why: String,
+    /// The unique key of commits was hit: the set was committed before.
+    again: bool,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        let again = error.as_db_error().and_then(|said| said.constraint()) == Some(commits::BY_SET);
+        Failed { blame: if again { Blame::Set } else { blame(&error) }, why: reason(&error), again }
+    }
+}
+
+/// Runs steps in one round trip; the first error that says something counts.
+async fn round_trip(steps: Vec<Step<'_>>) -> Result<Vec<Vec<Line>>, Failed> {
+    let silent =
+        || Failed { blame: Blame::Connection, why: "the server does not answer".to_owned(), again: false };
+    let answers = tokio::time::timeout(ANSWER_WITHIN, all(steps)).await.map_err(|_| silent())?;
+    answers.into_iter().collect::<Result<_, _>>().map_err(Failed::from)
+}
+
+async fn finish(session: &Session, command: &str) -> Result<(), Failed> {
+    round_trip(vec![session.command(command)]).await.map(|_| ())
+}
+
+/// Looks the keys up and hands over each with what was found.
+async fn look(
+    session: &Session,
+    begin: Option<&str>,
+    lookups: &Lookups,
+    mut bring: impl FnMut(RowKey, Option<Row>),
+) -> Result<(), Failed> {
+    let mut batches = Vec::new();
+    for ((locked, place), keys) in &lookups.0 {
+        let mut batch = Batch::keys(&place.table());
+        for key in keys {
+            tables::put_key(key, &mut batch);
+        }
+        if batch.is_unfit() {
+            let why = "a number does not fit the database".to_owned();
+            return Err(Failed { blame: Blame::Set, why, again: false });
+        }
+        let made = statements(*place);
+        let sql = if *locked { made.lock.as_str() } else { made.find.as_str() };
+        batches.push((*place, sql, batch));
+    }
+    let wanted: Vec<&'static str> = batches.iter().map(|(_, sql, _)| *sql).collect();
+    session.prepare(&wanted).await?;
+    let mut steps: Vec<Step<'_>> = begin.map(|begin| session.command(begin)).into_iter().collect();
+    steps.extend(batches.iter().map(|(_, sql, batch)| session.query(sql, batch.parameters())));
+    let answers = round_trip(steps).await?;
+    let found = answers.iter().skip(usize::from(begin.is_some()));
+    let mut seen = HashSet::new();
+    for ((place, _, _), rows) in batches.iter().zip(found) {
+        for row in rows {
+            let row = place.take(row).map_err(|damage| Failed {
+                blame: Blame::World,
+                why: damage.0,
+                again: false,
+            })?;
+            let key = row.key();
+            seen.insert(key.clone());
+            bring(key, Some(row));
+        }
+    }
+    for key in lookups.0.values().flatten().filter(|key| !seen.contains(*key)) {
+        bring(key.clone(), None);
+    }
+    Ok(())
+}
+
+/// A refused set names its first failed precondition. Where rows before it were not looked at, they are now; nothing
+/// is locked for that, because a refused set writes nothing.
+async fn name_first_refusals(
+    session: &Session,
+    unsure: &[(usize, Vec<(usize, RowKey)>)],
+    judged: &mut [Result<(), Box<Refusal>>],
+) -> Result<(), Failed> {
+    let mut lookups: BTreeMap<(bool, Place), Vec<RowKey>> = BTreeMap::new();
+    for (_, key) in unsure.iter().flat_map(|(_, unknown)| unknown) {
+        let keys = lookups.entry((false, Place::of(key))).or_default();
+        if !keys.contains(key) {
+            keys.push(key.clone());
+        }
+    }
+    let mut found = BTreeMap::new();
+    look(session, None, &Lookups(lookups), |key, row| {
+        if let Some(row) = row {
+            found.insert(key, row);
+        }
+    })
+    .await?;
+    for (index, unknown) in unsure {
+        let first = unknown.iter().find_map(|(at, key)| Some((*at, found.get(key)?)));
+        if let (Some((change, row)), Some(verdict)) = (first, judged.get_mut(*index)) {
+            *verdict = Err(Box::new(Refusal { change, reason: Reason::Present, found: Some(row.clone()) }));
+        }
+    }
+    Ok(())
+}
+
+/// What the server answered to the group's last statement before its commit.
+#[derive(Default)]
+struct Sealed {
+    base: u64,
+    at: i64,
+    server_us: i64,
+}
+
+enum Unsealed {
+    Failed(Failed),
+    /// Why, and whether the connection can be used again.
+    Doubtful(String, bool),
+}
+
+impl From<Failed> for Unsealed {
+    fn from(failed: Failed) -> Unsealed {
+        Unsealed::Failed(failed)
+    }
+}
+
+/// Writes everything and commits, in one round trip: if a statement fails, the commit behind it rolls back.
+async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Result<Sealed, Unsealed> {
+    session.prepare(&writes.statements()).await.map_err(Failed::from)?;
+    session.take_warning();
+    let mut steps: Vec<Step<'_>> = begin.map(|begin| session.command(begin)).into_iter().collect();
+    let head = steps.len().saturating_add(writes.rows_before_head());
+    steps.extend(writes.steps(session));
+    steps.push(session.command("COMMIT"));
+    let silent = || Unsealed::Doubtful("the server does not answer".to_owned(), false);
+    let mut answers = tokio::time::timeout(ANSWER_WITHIN, all(steps)).await.map_err(|_| silent())?;
+    let commit = answers.pop();
+    let mut lost = None;
+    let mut rows = Vec::with_capacity(answers.len());
+    for answer in answers {
+        match answer {
+            Ok(answered) => rows.push(answered),
+            // The server said that this statement failed: whatever followed, nothing was committed.
+            Err(error) if blame(&error) != Blame::Connection => return Err(Failed::from(error).into()),
+            Err(error) => lost = lost.or(Some(reason(&error))),
+        }
+    }
+    if let Some(why) = lost {
+        return Err(Unsealed::Doubtful(why, false));
+    }
+    match commit {
+        Some(Ok(_)) => {}
+        // A rule that is checked at the end was broken, or another writer was faster: the server rolled back.
+        Some(Err(error)) if matches!(blame(&error), Blame::Set | Blame::Race | Blame::Holder) => {
+            return Err(Failed::from(error).into());
+        }
+        // What else an answer to COMMIT may mean is not worth a guess.
+        Some(Err(error)) => return Err(Unsealed::Doubtful(reason(&error), false)),
+        None => return Err(silent()),
+    }
+    if session.take_warning() {
+        let why = "the server warned while it committed: perhaps it did not wait for its standby".to_owned();
+        return Err(Unsealed::Doubtful(why, false));
+    }
+    let sealed = rows.get(head).and_then(|rows| rows.first());
+    let sealed = sealed.and_then(|row| {
+        Some(Sealed {
+            base: u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()?,
+            at: row.try_get(1).ok()?,
+            server_us: row.try_get(2).ok()?,
+        })
+    });
+    sealed.ok_or_else(|| Unsealed::Doubtful("the server did not say under which position".to_owned(), false))
+}
+
+fn verdicts(judged: Vec<Result<(), Box<Refusal>>>, sealed: &Sealed) -> Vec<Verdict> {
+    let mut position = sealed.base;
+    let verdict = |judged| match judged {
+        Ok(()) => {
+            position = position.saturating_add(1);
+            Verdict::Committed(Receipt { position: Position(position), at: Time::from_ms(sealed.at) })
+        }
+        Err(refusal) => Verdict::Refused(refusal),
+    };
+    judged.into_iter().map(verdict).collect()
+}
+
+/// Ends the transaction, if it is still there to be ended, and says whose fault it was.
+async fn give_up(session: &Session, failed: Failed) -> (Fate, bool) {
+    let Failed { blame, why, again } = failed;
+    // Rolling back what is over already only warns.
+    let clean = blame != Blame::Connection && finish(session, "ROLLBACK").await.is_ok();
+    session.take_warning();
+    let fate = match blame {
+        Blame::Race => Fate::Race(why),
+        Blame::Holder => Fate::Held(why),
+        Blame::Set => Fate::AtFault(why, again),
+        Blame::World | Blame::Earlier => Fate::Untouched(why),
+        Blame::Connection => Fate::Broken(why),
+    };
+    // A server that could not write may be a standby by now: the next group looks for the primary again.
+    let keep = clean && blame != Blame::World;
+    (fate, keep)
+}

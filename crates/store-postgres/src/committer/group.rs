@@ -1,0 +1,212 @@
+//! One committer: its connection, and what becomes of each group it takes.
+
+use super::attempt::{self, Care, Fate, Verdict};
+use super::{Job, Waiting};
+use crate::error::OpenError;
+use crate::session::{Purpose, Session};
+use crate::shared::{Life, Shared};
+use counterfoil_store::{CommitError, Receipt};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often a group is tried whole before its sets are tried one by one, and how often each of those is.
+const TRIES_MAX: u32 = 3;
+/// How long an earlier connection's end is waited for.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a committer without a server waits before it tries again.
+const RECONNECT_EVERY: Duration = Duration::from_millis(200);
+
+/// One committer.
+pub(crate) struct Committer {
+    shared: Arc<Shared>,
+    index: usize,
+    /// A lock that every connection of this committer holds for as long as it lives. A new connection has to wait for
+    /// it, so whatever the one before it was doing is decided by then.
+    lock: i64,
+    connection: Option<(Session, Life)>,
+}
+
+impl Committer {
+    /// Connects.
+    pub(crate) async fn start(shared: Arc<Shared>, index: usize) -> Result<Committer, OpenError> {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| OpenError::Failed(format!("no random bytes: {error}")))?;
+        let mut committer = Committer { shared, index, lock: i64::from_be_bytes(bytes), connection: None };
+        committer.connect().await?;
+        Ok(committer)
+    }
+
+    /// Commits groups until the store is closed.
+    pub(crate) async fn serve(mut self, waiting: Arc<Waiting>) {
+        loop {
+            if self.connection.is_none()
+                && let Err(error) = self.connect().await
+            {
+                if waiting.is_over().await {
+                    return;
+                }
+                // While another committer is connected, the sets are better off with that one.
+                if self.shared.connected.load(Ordering::Acquire) == 0 {
+                    self.turn_away(&waiting, &error.to_string()).await;
+                } else {
+                    tokio::time::sleep(RECONNECT_EVERY).await;
+                }
+                continue;
+            }
+            let Some(group) = waiting.take().await else { return };
+            self.commit(group).await;
+        }
+    }
+
+    /// Answers everything that comes while the server is not tried again.
+    async fn turn_away(&self, waiting: &Waiting, why: &str) {
+        let refusing = async {
+            while let Some(group) = waiting.take().await {
+                unavailable(group, why);
+            }
+        };
+        // It ends by itself only when the store is closed.
+        let _ = tokio::time::timeout(RECONNECT_EVERY, refusing).await;
+    }
+
+    async fn connect(&mut self) -> Result<(), OpenError> {
+        let session = self.shared.connect(Purpose::Commit).await?;
+        let ours = async {
+            loop {
+                let rows = session.ask("SELECT pg_try_advisory_lock($1)", &[&self.lock]).await?;
+                if rows.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
+                    return Ok::<(), OpenError>(());
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let late = |_| OpenError::Unreachable("it still works for a connection that was lost".to_owned());
+        tokio::time::timeout(GONE_WITHIN, ours).await.map_err(late)??;
+        let life = self.shared.reborn(self.index);
+        self.shared.connected.fetch_add(1, Ordering::AcqRel);
+        self.connection = Some((session, life));
+        Ok(())
+    }
+
+    fn disconnect(&mut self) {
+        if self.connection.take().is_some() {
+            self.shared.connected.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Commits the group and answers every set in it.
+    async fn commit(&mut self, group: Vec<Job>) {
+        let mut care = Care::Trusting;
+        for _ in 0..TRIES_MAX {
+            match self.attempt(&group, care).await {
+                Fate::Race(_) => care = Care::Thorough,
+                Fate::Broken(_) => {}
+                Fate::AtFault(..) | Fate::Held(_) => break,
+                fate @ (Fate::Durable(_) | Fate::Untouched(_) | Fate::Doubtful(_)) => {
+                    return self.answer(group, fate);
+                }
+            }
+        }
+        // One set hit a rule of the tables, or waits for a lock, or others were always faster. Alone, each gets the
+        // answer that is its own.
+        for job in group {
+            self.commit_alone(job).await;
+        }
+    }
+
+    async fn commit_alone(&mut self, job: Job) {
+        let mut fate = Fate::Untouched(String::new());
+        for _ in 0..TRIES_MAX {
+            fate = self.attempt(std::slice::from_ref(&job), Care::Alone).await;
+            if !matches!(fate, Fate::Race(_) | Fate::Held(_) | Fate::Broken(_)) {
+                break;
+            }
+        }
+        self.answer(vec![job], fate);
+    }
+
+    /// Tries a group on the connection at hand, or on a new one if that is gone.
+    async fn attempt(&mut self, group: &[Job], care: Care) -> Fate {
+        if self.connection.as_ref().is_some_and(|(session, _)| session.is_closed()) {
+            self.disconnect();
+        }
+        if self.connection.is_none()
+            && let Err(error) = self.connect().await
+        {
+            return Fate::Untouched(error.to_string());
+        }
+        let Some((session, life)) = &self.connection else {
+            return Fate::Untouched("there is no connection".to_owned());
+        };
+        let (fate, keep) = attempt::attempt(session, &self.shared, group, care).await;
+        if matches!(fate, Fate::Doubtful(_)) {
+            for job in group {
+                self.shared.doubt(job.set.id(), *life);
+            }
+        }
+        if !keep {
+            self.disconnect();
+        }
+        fate
+    }
+
+    /// A refusal may rest on a neighbour's write, so it counts only once the group is durable.
+    fn answer(&self, group: Vec<Job>, fate: Fate) {
+        match fate {
+            Fate::Durable(verdicts) => {
+                for (job, verdict) in group.into_iter().zip(verdicts) {
+                    match verdict {
+                        Verdict::Committed(receipt) => self.told(job, receipt),
+                        Verdict::Refused(refusal) => job.answer(Err(CommitError::Refused(refusal))),
+                    }
+                }
+            }
+            Fate::Doubtful(why) => {
+                tracing::warn!(%why, sets = group.len(), "commits are in doubt");
+                in_doubt(group);
+            }
+            Fate::Untouched(why) | Fate::Broken(why) => unavailable(group, &why),
+            Fate::Race(why) | Fate::Held(why) => {
+                tracing::debug!(%why, "other writers are in the way");
+                for job in group {
+                    job.answer(Err(CommitError::Conflict));
+                }
+            }
+            // Its id tells that it is there, and from when.
+            Fate::AtFault(_, true) => in_doubt(group),
+            Fate::AtFault(why, false) => {
+                unavailable(
+                    group,
+                    &format!("the database refused the set, which is a defect to report: {why}"),
+                );
+            }
+        }
+    }
+
+    fn told(&self, job: Job, receipt: Receipt) {
+        self.shared.saw(receipt);
+        job.answer(Ok(receipt));
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.disconnect();
+    }
+}
+
+fn in_doubt(group: Vec<Job>) {
+    for job in group {
+        let id = job.set.id();
+        job.answer(Err(CommitError::InDoubt(id)));
+    }
+}
+
+fn unavailable(group: Vec<Job>, why: &str) {
+    for job in group {
+        job.answer(Err(CommitError::Unavailable(why.to_owned())));
+    }
+}

@@ -1,0 +1,167 @@
+//! Why a store cannot be opened, in sentences that say what to do, and how the server's errors read.
+
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+/// Why a store was not opened or not brought forward.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The URL does not read.
+    #[error("the store URL does not read ({0}): write postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
+    BadUrl(String),
+    /// Nobody answers.
+    #[error("PostgreSQL cannot be reached ({0}): check that it runs, and the URL's host and port")]
+    Unreachable(String),
+    /// The connection cannot be encrypted as asked.
+    #[error(
+        "the connection to PostgreSQL cannot be secured ({0}): check sslmode and sslrootcert in the URL, and the server's certificate"
+    )]
+    Tls(String),
+    /// The server does not accept who we are.
+    #[error(
+        "PostgreSQL does not accept the login ({0}): check the URL's user and password, and the server's pg_hba.conf"
+    )]
+    Login(String),
+    /// There is no such database.
+    #[error(
+        "there is no such database ({0}): create it with CREATE DATABASE, then run `counterfoil migrate`"
+    )]
+    NoDatabase(String),
+    /// The server has no connection left.
+    #[error("PostgreSQL takes no more connections: raise its max_connections, or run fewer servers")]
+    Crowded,
+    /// The server is too old.
+    #[error("PostgreSQL {0} is too old: version 15 or newer is needed")]
+    TooOld(String),
+    /// The server follows another one.
+    #[error(
+        "this PostgreSQL server is a standby and takes no writes: give the URL of the primary, or several hosts with target_session_attrs=read-write"
+    )]
+    Standby,
+    /// The server refuses to write.
+    #[error(
+        "this database takes no writes (default_transaction_read_only is on): turn that off, or give another database"
+    )]
+    ReadOnly,
+    /// The server may lose what it confirmed.
+    #[error(
+        "this PostgreSQL server runs with {0} = off, so it may lose what it has confirmed: turn it on and restart the server"
+    )]
+    Unsafe(&'static str),
+    /// The tables are not there.
+    #[error("the database has no Counterfoil tables yet: run `counterfoil migrate` first")]
+    NotMigrated,
+    /// An older release made the tables.
+    #[error(
+        "the database has schema {found}, this release needs {known}: run `counterfoil migrate` first; older servers may go on meanwhile"
+    )]
+    Behind {
+        /// The database's schema.
+        found: u32,
+        /// The one this build needs.
+        known: u32,
+    },
+    /// A later release made the tables, and they no longer serve this one.
+    #[error(
+        "the database has schema {found}, which no longer serves releases that know up to {known}: run the newer release"
+    )]
+    Ahead {
+        /// The database's schema.
+        found: u32,
+        /// The newest this build knows.
+        known: u32,
+    },
+    /// The tables were made by something else.
+    #[error(
+        "schema step {0} of this database is not the one this release was built with: check that the URL names the right database"
+    )]
+    Foreign(u32),
+    /// The server came back without commits that this process was told of.
+    #[error(
+        "PostgreSQL has lost commits that it confirmed (the last known is {known}, it has {found}): a standby that lagged was promoted, or an old backup restored; stop all servers, find the lost commits, and reconcile with the provider before starting again"
+    )]
+    Lost {
+        /// The last position this process knows of.
+        known: u64,
+        /// The last one the server has.
+        found: u64,
+    },
+    /// The URL leads to another database than at the start.
+    #[error(
+        "this is another Counterfoil database than the one that was opened (its secret differs): check what the URL's host resolves to"
+    )]
+    Other,
+    /// Something else failed.
+    #[error("the store cannot be opened: {0}")]
+    Failed(String),
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> OpenError {
+        let why = reason(&error);
+        let Some(code) = error.code() else {
+            let tls = ["tls", "TLS", "certificate"].iter().any(|word| why.contains(word));
+            return if tls { OpenError::Tls(why) } else { OpenError::Unreachable(why) };
+        };
+        match code.code() {
+            "28000" | "28P01" => OpenError::Login(why),
+            "3D000" => OpenError::NoDatabase(why),
+            "53300" => OpenError::Crowded,
+            "57P03" => OpenError::Unreachable(why),
+            "25006" => OpenError::ReadOnly,
+            _ => OpenError::Failed(why),
+        }
+    }
+}
+
+/// The reason as operators read it: the server's own words with their code, or what broke the connection.
+pub(crate) fn reason(error: &Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        return format!("{} (SQLSTATE {})", said.message(), said.code().code());
+    }
+    let mut reason = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !reason.contains(&cause_text) {
+            reason = format!("{reason}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    reason
+}
+
+/// Who is to blame for an error inside a transaction. Every error but a lost connection has rolled it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blame {
+    /// Another writer: try again.
+    Race,
+    /// Somebody who holds a lock for long.
+    Holder,
+    /// One of the sets: it breaks a rule of the tables.
+    Set,
+    /// The server or its machine.
+    World,
+    /// The transaction was over already; an earlier statement knows why.
+    Earlier,
+    /// Nobody knows: the connection is gone.
+    Connection,
+}
+
+pub(crate) fn blame(error: &Error) -> Blame {
+    let Some(code) = error.code() else { return Blame::Connection };
+    if *code == SqlState::IN_FAILED_SQL_TRANSACTION {
+        return Blame::Earlier;
+    }
+    match code.code() {
+        // Serialization, deadlock, an insertion that came second, a row that was gone.
+        "40001" | "40P01" | "23505" | "CF001" => Blame::Race,
+        "55P03" => Blame::Holder,
+        // Terminations and crashes end the connection right after they are told.
+        "57P01" | "57P02" | "57P03" => Blame::Connection,
+        code => match code.get(..2) {
+            Some("22" | "23" | "54" | "CF" | "P0") => Blame::Set,
+            _ => Blame::World,
+        },
+    }
+}

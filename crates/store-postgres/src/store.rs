@@ -1,0 +1,223 @@
+//! The store itself: the port's questions, answered by the committers, the readers and the clock.
+
+use crate::committer::Queue;
+use crate::readers::{Question, Readers};
+use crate::session::Purpose;
+use crate::shared::Shared;
+use crate::tables::{self, Batch, Damage, Place, commits, journal, outbox, ranges};
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::time::Time;
+use counterfoil_store::{
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
+    Scan, Store, Tally, Upto,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+
+/// How long a commit in doubt may take to be decided before the question is answered with an error.
+const DECIDED_WITHIN: Duration = Duration::from_secs(5);
+
+/// A store on a PostgreSQL server, shared with other processes.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) readers: Arc<Readers>,
+    pub(crate) queue: Queue,
+    pub(crate) tasks: Vec<JoinHandle<()>>,
+}
+
+impl Store for PostgresStore {
+    fn now(&self) -> Time {
+        self.shared.clock.now()
+    }
+
+    fn secret(&self) -> Masked<[u8; 32]> {
+        Masked::new(self.shared.secret)
+    }
+
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
+    async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
+        let mut wanted: Vec<&RowKey> = keys.iter().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut batches: Vec<(Place, Batch<'_>)> = Vec::new();
+        for key in wanted {
+            let place = Place::of(key);
+            if batches.last().is_none_or(|(last, _)| *last != place) {
+                batches.push((place, Batch::keys(&place.table())));
+            }
+            if let Some((_, batch)) = batches.last_mut() {
+                tables::put_key(key, batch);
+            }
+        }
+        // A key the database cannot hold is the key of no row.
+        batches.retain(|(_, batch)| !batch.is_unfit());
+        let questions = batches.iter().map(|(place, batch)| Question {
+            sql: &tables::statements(*place).find,
+            parameters: batch.parameters(),
+        });
+        let answers = self.readers.ask(questions.collect()).await?;
+        let mut found: HashMap<RowKey, Row> = HashMap::new();
+        for ((place, _), rows) in batches.iter().zip(&answers) {
+            for row in rows {
+                let row = place.take(row).map_err(damaged)?;
+                found.insert(row.key(), row);
+            }
+        }
+        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
+        match ranges::scan(&scan) {
+            Some(range) => self.range(range).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
+        self.range(ranges::due(due, now, limit)).await
+    }
+
+    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+        self.queue.commit(set).await
+    }
+
+    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+        let doubt = self.shared.doubted(id);
+        if let Some(life) = doubt {
+            let decided = async {
+                self.shared.after(life).await;
+                self.confirm().await
+            };
+            let late = || ReadError("the server may still be committing that set; ask again".to_owned());
+            tokio::time::timeout(DECIDED_WITHIN, decided).await.map_err(|_| late())??;
+        }
+        let rows = self.readers.ask_one(commits::OF_SET, vec![&id.to_i64()]).await?;
+        let receipt = rows.first().map(commits::receipt).transpose().map_err(damaged)?;
+        if doubt.is_some() {
+            self.shared.resolved(id);
+        }
+        if let Some(receipt) = receipt {
+            self.shared.saw(receipt);
+        }
+        Ok(receipt)
+    }
+
+    async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
+        let Ok(after) = i64::try_from(after.0) else { return Ok(Vec::new()) };
+        let rows = self.readers.ask_one(commits::AFTER, vec![&after, &ranges::bound(limit)]).await?;
+        rows.iter().map(commits::committed).collect::<Result<_, _>>().map_err(damaged)
+    }
+
+    async fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
+        let (account, limit) = (account.to_i64(), ranges::bound(limit));
+        let rows = match page {
+            EntryPage::After(position) => {
+                let Ok(position) = i64::try_from(position.0) else { return Ok(Vec::new()) };
+                self.readers.ask_one(journal::ENTRIES_AFTER, vec![&account, &position, &limit]).await?
+            }
+            EntryPage::Before(None) => {
+                self.readers.ask_one(journal::ENTRIES_NEWEST, vec![&account, &limit]).await?
+            }
+            EntryPage::Before(Some((transaction, leg))) => {
+                let (transaction, leg) = (transaction.to_i64(), i64::from(leg));
+                let parameters: Vec<&(dyn ToSql + Sync)> = vec![&account, &transaction, &leg, &limit];
+                self.readers.ask_one(journal::ENTRIES_BEFORE, parameters).await?
+            }
+        };
+        rows.iter().map(journal::entry).collect::<Result<_, _>>().map_err(damaged)
+    }
+
+    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+        let Ok(after) = i64::try_from(after.0) else { return Ok(Folded::default()) };
+        let (account, (position, at)) = (account.to_i64(), journal::limits(upto));
+        let rows = self.readers.ask_one(journal::FOLD, vec![&account, &after, &position, &at]).await?;
+        rows.first().map_or(Ok(Folded::default()), journal::folded).map_err(damaged)
+    }
+
+    async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
+        let rows = self.readers.ask_one(outbox::TALLY, vec![&outbox::stuck_before(now)]).await?;
+        rows.first().map_or(Ok(Tally::default()), |row| outbox::tally(row, now)).map_err(damaged)
+    }
+}
+
+impl PostgresStore {
+    /// Commits what waits and closes the connections. Dropping the store does the same, but nobody waits for it.
+    pub async fn close(self) {
+        let PostgresStore { queue, tasks, .. } = self;
+        drop(queue);
+        for task in tasks {
+            // A committer that panicked has answered its sets as doubtful.
+            let _ = task.await;
+        }
+    }
+
+    async fn range(&self, range: ranges::Range) -> Result<Vec<Row>, ReadError> {
+        let parameters = range.parameters.iter().map(|parameter| &**parameter as _).collect();
+        let rows = self.readers.ask_one(range.sql, parameters).await?;
+        rows.iter().map(|row| range.place.take(row)).collect::<Result<_, _>>().map_err(damaged)
+    }
+
+    /// Makes sure that what is visible now has been confirmed by every server that must: a commit whose wait for a
+    /// standby was broken off can be seen before it is safe, and a later commit is only confirmed after it.
+    async fn confirm(&self) -> Result<(), ReadError> {
+        let failed = |why: String| ReadError(why);
+        let session =
+            self.shared.connect(Purpose::Commit).await.map_err(|error| failed(error.to_string()))?;
+        session
+            .command("UPDATE meta SET value = value WHERE name = 'barrier'")
+            .await
+            .map_err(|error| failed(crate::error::reason(&error)))?;
+        if session.take_warning() {
+            return Err(failed("the server's standby has not confirmed; ask again".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn damaged(damage: Damage) -> ReadError {
+    ReadError(damage.0)
+}
+
+/// Every statement over a table that grows, by name.
+pub(crate) fn statements() -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for place in Place::ALL {
+        let (table, made) = (place.table(), tables::statements(place));
+        let mut add = |kind: &str, sql: &str| all.push((format!("{kind} {}", table.name), sql.to_owned()));
+        add("find", &made.find);
+        add("lock", &made.lock);
+        add("insert", &made.insert);
+        if table.columns.iter().any(|column| column.moves) {
+            add("update", &made.update);
+            add("delete", &made.delete);
+        }
+    }
+    let others = [
+        ("seal", commits::SEAL),
+        ("committed", commits::OF_SET),
+        ("feed", commits::AFTER),
+        ("insert journal_entries", journal::INSERT_ENTRIES.as_str()),
+        ("entries after", journal::ENTRIES_AFTER),
+        ("entries newest", journal::ENTRIES_NEWEST),
+        ("entries before", journal::ENTRIES_BEFORE),
+        ("fold", journal::FOLD),
+        ("tally", outbox::TALLY),
+    ];
+    all.extend(others.map(|(name, sql)| (name.to_owned(), sql.to_owned())));
+    all.extend(ranges::all().into_iter().map(|sql| ("range".to_owned(), sql.to_owned())));
+    all
+}

@@ -1,0 +1,156 @@
+//! Accounts, their names, tenants' own assets, and guarded balances.
+
+use super::Kind::{Int, Json, Text};
+use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
+use counterfoil_core::ledger::account::{Account, Code, Guard, Name, Side};
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::balance::Balance;
+use counterfoil_core::types::id::{AccountId, TenantId};
+
+impl Stored for Account {
+    const TABLE: Table = Table {
+        name: "accounts",
+        key: 1,
+        columns: &[
+            fixed("id", Int),
+            fixed("tenant", Int),
+            fixed("code", Text),
+            fixed("asset", Text),
+            fixed("normal", Text),
+            fixed("floor", Int),
+            fixed("cap", Int),
+            moves("shards", Int),
+            moves("widest", Int),
+            fixed("metadata", Json),
+            fixed("created_at", Int),
+            moves("revision", Int),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.id.to_i64());
+        batch.int(self.tenant.to_i64());
+        batch.text(self.code.as_str());
+        batch.text(self.asset.code());
+        batch.text(self.normal.name());
+        batch.int(self.guard.floor);
+        batch.int(self.guard.cap);
+        batch.int(i64::from(self.shards));
+        batch.int(i64::from(self.widest));
+        metadata::put(&self.metadata, batch);
+        batch.int(self.created_at.ms());
+        batch.number(self.revision);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Account, Damage> {
+        Ok(Account {
+            id: AccountId::from_i64(line.int()?),
+            tenant: TenantId::from_i64(line.int()?),
+            code: line.word(|code| Code::parse(code).ok())?,
+            asset: line.asset()?,
+            normal: line.word(Side::parse)?,
+            guard: Guard { floor: line.raw()?, cap: line.raw()? },
+            shards: line.number()?,
+            widest: line.number()?,
+            metadata: metadata::take(line)?,
+            created_at: line.time()?,
+            revision: line.number()?,
+        })
+    }
+}
+
+impl Stored for Name {
+    const TABLE: Table = Table {
+        name: "account_names",
+        key: 2,
+        columns: &[fixed("tenant", Int), fixed("code", Text), fixed("account", Int)],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.tenant.to_i64());
+        batch.text(self.code.as_str());
+        batch.int(self.account.to_i64());
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Name, Damage> {
+        Ok(Name {
+            tenant: TenantId::from_i64(line.int()?),
+            code: line.word(|code| Code::parse(code).ok())?,
+            account: AccountId::from_i64(line.int()?),
+        })
+    }
+}
+
+impl Stored for Definition {
+    const TABLE: Table = Table {
+        name: "assets",
+        key: 2,
+        columns: &[
+            fixed("tenant", Int),
+            fixed("asset", Text),
+            fixed("exponent", Int),
+            fixed("created_at", Int),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.tenant.to_i64());
+        batch.text(self.asset.code());
+        batch.int(i64::from(self.exponent));
+        batch.int(self.created_at.ms());
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Definition, Damage> {
+        Ok(Definition {
+            tenant: TenantId::from_i64(line.int()?),
+            asset: line.asset()?,
+            exponent: line.number()?,
+            created_at: line.time()?,
+        })
+    }
+}
+
+impl Stored for Balance {
+    const TABLE: Table = Table {
+        name: "balances",
+        key: 2,
+        columns: &[
+            fixed("account", Int),
+            fixed("shard", Int),
+            moves("posted", Int),
+            moves("outgoing", Int),
+            moves("incoming", Int),
+            moves("floor", Int),
+            moves("cap", Int),
+            moves("revision", Int),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.account.to_i64());
+        batch.int(i64::from(self.shard));
+        batch.int(self.posted);
+        batch.int(self.outgoing);
+        batch.int(self.incoming);
+        batch.int(self.floor);
+        batch.int(self.cap);
+        batch.number(self.revision);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Balance, Damage> {
+        Ok(Balance {
+            account: AccountId::from_i64(line.int()?),
+            shard: line.number()?,
+            posted: line.int()?,
+            outgoing: line.int()?,
+            incoming: line.int()?,
+            floor: line.raw()?,
+            cap: line.raw()?,
+            revision: line.number()?,
+        })
+    }
+}

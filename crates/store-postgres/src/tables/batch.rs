@@ -1,0 +1,124 @@
+//! Rows turned into columns: one array per column, as statements take them.
+
+use super::{Kind, Table};
+use std::borrow::Cow;
+use tokio_postgres::types::ToSql;
+
+/// The values of one column.
+#[derive(Debug)]
+enum Values<'a> {
+    Int(Vec<Option<i64>>),
+    Bool(Vec<Option<bool>>),
+    Text(Vec<Option<Cow<'a, str>>>),
+    Bytes(Vec<Option<Cow<'a, [u8]>>>),
+}
+
+/// Rows on their way to a statement. Values come in the order of the columns, row after row.
+#[derive(Debug)]
+pub(crate) struct Batch<'a> {
+    columns: Vec<Values<'a>>,
+    next: usize,
+    rows: i64,
+    unfit: bool,
+}
+
+impl<'a> Batch<'a> {
+    /// Over all columns of a table.
+    pub(crate) fn rows(table: &Table) -> Batch<'a> {
+        Batch::over(table.columns.iter().map(|column| column.kind))
+    }
+
+    /// Over the key columns of a table.
+    pub(crate) fn keys(table: &Table) -> Batch<'a> {
+        Batch::over(table.columns.iter().take(table.key).map(|column| column.kind))
+    }
+
+    /// Over columns of these kinds.
+    pub(crate) fn over(kinds: impl Iterator<Item = Kind>) -> Batch<'a> {
+        let columns = kinds.map(|kind| match kind {
+            Kind::Int => Values::Int(Vec::new()),
+            Kind::Bool => Values::Bool(Vec::new()),
+            Kind::Text | Kind::Json | Kind::Sum => Values::Text(Vec::new()),
+            Kind::Bytes => Values::Bytes(Vec::new()),
+        });
+        Batch { columns: columns.collect(), next: 0, rows: 0, unfit: false }
+    }
+
+    pub(crate) fn int(&mut self, value: impl Into<Option<i64>>) {
+        let value = value.into();
+        match self.turn() {
+            Some(Values::Int(values)) => values.push(value),
+            Some(Values::Bool(_) | Values::Text(_) | Values::Bytes(_)) | None => self.unfit = true,
+        }
+    }
+
+    /// A number PostgreSQL has no unsigned type for. One that does not fit spoils the batch.
+    pub(crate) fn number(&mut self, value: u64) {
+        let fitting = i64::try_from(value).ok();
+        self.unfit |= fitting.is_none();
+        self.int(fitting);
+    }
+
+    pub(crate) fn bool(&mut self, value: bool) {
+        match self.turn() {
+            Some(Values::Bool(values)) => values.push(Some(value)),
+            Some(Values::Int(_) | Values::Text(_) | Values::Bytes(_)) | None => self.unfit = true,
+        }
+    }
+
+    pub(crate) fn text(&mut self, value: impl Into<Cow<'a, str>>) {
+        self.text_if(Some(value.into()));
+    }
+
+    pub(crate) fn text_if(&mut self, value: Option<impl Into<Cow<'a, str>>>) {
+        let value = value.map(Into::into);
+        match self.turn() {
+            Some(Values::Text(values)) => values.push(value),
+            Some(Values::Int(_) | Values::Bool(_) | Values::Bytes(_)) | None => self.unfit = true,
+        }
+    }
+
+    pub(crate) fn bytes(&mut self, value: impl Into<Cow<'a, [u8]>>) {
+        self.bytes_if(Some(value.into()));
+    }
+
+    pub(crate) fn bytes_if(&mut self, value: Option<impl Into<Cow<'a, [u8]>>>) {
+        let value = value.map(Into::into);
+        match self.turn() {
+            Some(Values::Bytes(values)) => values.push(value),
+            Some(Values::Int(_) | Values::Bool(_) | Values::Text(_)) | None => self.unfit = true,
+        }
+    }
+
+    /// How many rows are in it.
+    pub(crate) fn len(&self) -> i64 {
+        self.rows
+    }
+
+    /// Whether a value is in it that the database cannot hold; then it must not be sent.
+    pub(crate) fn is_unfit(&self) -> bool {
+        self.unfit
+    }
+
+    /// The arrays, as parameters.
+    pub(crate) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.columns
+            .iter()
+            .map(|values| match values {
+                Values::Int(values) => values as &(dyn ToSql + Sync),
+                Values::Bool(values) => values,
+                Values::Text(values) => values,
+                Values::Bytes(values) => values,
+            })
+            .collect()
+    }
+
+    fn turn(&mut self) -> Option<&mut Values<'a>> {
+        let at = self.next;
+        if at == 0 {
+            self.rows = self.rows.saturating_add(1);
+        }
+        self.next = if at.saturating_add(1) == self.columns.len() { 0 } else { at.saturating_add(1) };
+        self.columns.get_mut(at)
+    }
+}

@@ -1,0 +1,83 @@
+//! Charges.
+
+use super::Kind::{Bool, Int, Json, Text};
+use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
+use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+
+impl Stored for Charge {
+    const TABLE: Table = Table {
+        name: "charges",
+        key: 1,
+        columns: &[
+            fixed("id", Int),
+            fixed("tenant", Int),
+            fixed("amount_minor", Int),
+            fixed("asset", Text),
+            fixed("payment_method", Text),
+            fixed("capture", Bool),
+            fixed("destination", Int),
+            fixed("description", Text),
+            fixed("metadata", Json),
+            moves("status", Text),
+            moves("provider", Text),
+            moves("provider_reference", Text),
+            moves("failure", Text),
+            moves("decline_code", Text),
+            moves("created_at", Int),
+            moves("revision", Int),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        let (order, failure) = (&self.order, self.failure.as_ref());
+        batch.int(self.id.to_i64());
+        batch.int(self.tenant.to_i64());
+        batch.int(order.amount.minor());
+        batch.text(order.amount.asset().code().to_owned());
+        batch.text(order.payment_method.reveal());
+        batch.bool(order.capture);
+        batch.int(order.destination.to_i64());
+        batch.text_if(order.description.as_ref().map(Masked::reveal));
+        metadata::put(&order.metadata, batch);
+        batch.text(self.status.name());
+        batch.text(&self.provider);
+        batch.text_if(self.provider_reference.as_deref());
+        batch.text_if(failure.map(|failure| failure.code.name()));
+        batch.text_if(failure.and_then(|failure| failure.decline_code.as_deref()));
+        batch.int(self.created_at.ms());
+        batch.number(self.revision);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Charge, Damage> {
+        let (id, tenant) = (ChargeId::from_i64(line.int()?), TenantId::from_i64(line.int()?));
+        let minor = line.int()?;
+        let asset = line.asset()?;
+        let order = Order {
+            amount: Money::new(minor, asset).map_err(|_| line.damage("the amount is none"))?,
+            payment_method: Masked::new(line.raw()?),
+            capture: line.raw()?,
+            destination: AccountId::from_i64(line.int()?),
+            description: line.raw::<Option<String>>()?.map(Masked::new),
+            metadata: metadata::take(line)?,
+        };
+        let status = line.word(Status::parse)?;
+        let (provider, provider_reference) = (line.raw()?, line.raw()?);
+        let code = line.word_if(FailureCode::parse)?;
+        let decline_code = line.raw()?;
+        Ok(Charge {
+            id,
+            tenant,
+            order,
+            status,
+            provider,
+            provider_reference,
+            failure: code.map(|code| Failure { code, decline_code }),
+            created_at: line.time()?,
+            revision: line.number()?,
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! Idempotency records and audit records.
+
+use super::Kind::{Bytes, Int, Text};
+use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
+use counterfoil_core::audit::{self, Record};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
+use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::window::Windows;
+use counterfoil_core::types::id::{Holder, SubjectId, TenantId};
+use counterfoil_core::types::time::Time;
+
+impl Stored for Claim {
+    const TABLE: Table = Table {
+        name: "idempotency_keys",
+        key: 1,
+        columns: &[
+            fixed("id", Bytes),
+            fixed("tenant", Int),
+            moves("subject", Int),
+            moves("makes", Text),
+            moves("fingerprint", Bytes),
+            moves("request", Bytes),
+            moves("created_at", Int),
+            moves("fence", Int),
+            moves("revision", Int),
+            moves("attempts", Int),
+            moves("state", Text),
+            moves("holder", Int),
+            moves("lease_until", Int),
+            moves("lease_ceiling", Int),
+            moves("not_before", Int),
+            moves("replay_until", Int),
+            moves("tombstone_until", Int),
+            moves("sweep_at", Int),
+            moves("status", Int),
+            moves("media", Text),
+            moves("location", Text),
+            moves("body", Bytes),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        let cells = Cells::of(&self.state);
+        batch.bytes(self.id.digest().as_bytes().as_slice());
+        batch.int(self.tenant.to_i64());
+        batch.int(self.subject.to_i64());
+        batch.text(self.makes.name());
+        batch.bytes(self.fingerprint.digest().as_bytes().as_slice());
+        batch.bytes(self.request.to_bytes().to_vec());
+        batch.int(self.created_at.ms());
+        batch.number(self.fence);
+        batch.number(self.revision);
+        batch.int(i64::from(self.attempts));
+        batch.text(self.state.name());
+        batch.int(cells.lease.map(|lease| lease.holder.to_i64()));
+        batch.int(cells.lease.map(|lease| lease.until.ms()));
+        batch.int(cells.lease.map(|lease| lease.ceiling.ms()));
+        batch.int(cells.not_before.map(Time::ms));
+        batch.int(cells.settled.map(|settled| settled.windows.replay_until.ms()));
+        batch.int(cells.tombstone_until.map(Time::ms));
+        batch.int(self.sweep_at().map(Time::ms));
+        batch.int(cells.settled.map(|settled| i64::from(settled.reply.status)));
+        batch.text_if(cells.settled.map(|settled| media_word(settled.reply.media)));
+        batch.text_if(cells.settled.and_then(|settled| settled.reply.location.as_deref()));
+        batch.bytes_if(cells.settled.map(|settled| &*settled.reply.body));
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Claim, Damage> {
+        Ok(Claim {
+            id: ClaimId::from_digest(line.digest()?),
+            tenant: TenantId::from_i64(line.int()?),
+            subject: SubjectId::from_i64(line.int()?),
+            makes: line.word(Resource::parse)?,
+            fingerprint: Fingerprint::from_digest(line.digest()?),
+            request: line.ulid()?,
+            created_at: line.time()?,
+            fence: line.number()?,
+            revision: line.number()?,
+            attempts: line.number()?,
+            state: take_state(line)?,
+        })
+    }
+}
+
+/// The columns that only some states have.
+#[derive(Default)]
+struct Cells<'a> {
+    lease: Option<Lease>,
+    not_before: Option<Time>,
+    tombstone_until: Option<Time>,
+    settled: Option<&'a Settled>,
+}
+
+impl Cells<'_> {
+    fn of(state: &State) -> Cells<'_> {
+        match state {
+            State::InFlight(lease) | State::Uncertain(Hold::Held(lease)) => {
+                Cells { lease: Some(*lease), ..Cells::default() }
+            }
+            State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => {
+                Cells { not_before: Some(*not_before), ..Cells::default() }
+            }
+            State::Completed(settled) | State::FailedTerminal(settled) => Cells {
+                tombstone_until: Some(settled.windows.tombstone_until),
+                settled: Some(settled),
+                ..Cells::default()
+            },
+            State::Expired { tombstone_until } => {
+                Cells { tombstone_until: Some(*tombstone_until), ..Cells::default() }
+            }
+        }
+    }
+}
+
+fn take_state(line: &mut Line<'_>) -> Result<State, Damage> {
+    let name: &str = line.raw()?;
+    let (holder, until, ceiling) = (line.raw::<Option<i64>>()?, line.time_if()?, line.time_if()?);
+    let lease = match (holder, until, ceiling) {
+        (Some(holder), Some(until), Some(ceiling)) => {
+            Some(Lease { holder: Holder::from_i64(holder), until, ceiling })
+        }
+        (None, None, None) => None,
+        _ => return Err(line.damage("a lease is not whole")),
+    };
+    let not_before = line.time_if()?;
+    let (replay_until, tombstone_until, _sweep_at) = (line.time_if()?, line.time_if()?, line.time_if()?);
+    let status: Option<i64> = line.raw()?;
+    let media = line.word_if(media)?;
+    let location: Option<String> = line.raw()?;
+    let body: Option<&[u8]> = line.raw()?;
+    let settled = || -> Option<Settled> {
+        Some(Settled {
+            reply: Reply {
+                status: u16::try_from(status?).ok()?,
+                media: media?,
+                location: location.clone(),
+                body: body?.to_vec().into(),
+            },
+            windows: Windows { replay_until: replay_until?, tombstone_until: tombstone_until? },
+        })
+    };
+    let state = match (name, lease, not_before) {
+        ("in_flight", Some(lease), _) => Some(State::InFlight(lease)),
+        ("failed_retry", None, Some(not_before)) => Some(State::FailedRetry { not_before }),
+        ("uncertain", Some(lease), None) => Some(State::Uncertain(Hold::Held(lease))),
+        ("uncertain", None, Some(not_before)) => Some(State::Uncertain(Hold::Waiting { not_before })),
+        ("completed", ..) => settled().map(State::Completed),
+        ("failed_terminal", ..) => settled().map(State::FailedTerminal),
+        ("expired", ..) => tombstone_until.map(|tombstone_until| State::Expired { tombstone_until }),
+        _ => None,
+    };
+    state.ok_or_else(|| line.damage("the state and its columns do not fit"))
+}
+
+const fn media_word(media: Media) -> &'static str {
+    match media {
+        Media::Json => "json",
+        Media::Problem => "problem",
+    }
+}
+
+fn media(word: &str) -> Option<Media> {
+    [Media::Json, Media::Problem].into_iter().find(|media| media_word(*media) == word)
+}
+
+impl Stored for Record {
+    const TABLE: Table = Table {
+        name: "audit_log",
+        key: 2,
+        columns: &[
+            fixed("subject", Int),
+            fixed("id", Bytes),
+            fixed("tenant", Int),
+            fixed("at", Int),
+            fixed("fence", Int),
+            fixed("kind", Text),
+            fixed("detail", Text),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.subject.to_i64());
+        batch.bytes(self.id.to_bytes().to_vec());
+        batch.int(self.tenant.to_i64());
+        batch.int(self.at.ms());
+        batch.number(self.fence);
+        batch.text(self.kind.name());
+        batch.text(&self.detail);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Record, Damage> {
+        Ok(Record {
+            subject: SubjectId::from_i64(line.int()?),
+            id: line.ulid()?,
+            tenant: TenantId::from_i64(line.int()?),
+            at: line.time()?,
+            fence: line.number()?,
+            kind: line.word(audit::Kind::parse)?,
+            detail: line.raw()?,
+        })
+    }
+}

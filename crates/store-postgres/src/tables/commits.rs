@@ -1,0 +1,190 @@
+//! The log of commits: the feed, and how a commit in doubt is resolved.
+//!
+//! What a commit touched is kept as words that a human can read, one per row: the kind, then the key.
+
+use super::{Damage, Line};
+use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::ledger::account::Code;
+use counterfoil_core::ledger::snapshot::Reader;
+use counterfoil_core::tenancy::TenantName;
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SetId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::{Change, Committed, Position, Receipt, RowKey};
+use std::fmt::Write;
+use tokio_postgres::Row;
+
+/// Takes positions for a group and writes its commits under them. The head's row is locked from here to the end of the
+/// transaction: position order is commit order.
+pub(crate) const SEAL: &str = "WITH moved AS ( \
+        UPDATE head SET position = position + $3::bigint, at = greatest(at, now_ms(), $4::bigint) WHERE one \
+        RETURNING position - $3::bigint AS base, at \
+    ), written AS ( \
+        INSERT INTO commits (position, set_id, at, touched) \
+        SELECT moved.base + u.turn, u.set_id, moved.at, u.touched \
+        FROM moved, unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS u(set_id, touched, turn) \
+    ) SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM moved";
+
+pub(crate) const OF_SET: &str = "SELECT position, at FROM commits WHERE set_id = $1";
+pub(crate) const AFTER: &str =
+    "SELECT position, at, set_id, touched FROM commits WHERE position > $1 ORDER BY position LIMIT $2";
+
+/// The name of the index that keeps a set from being committed twice.
+pub(crate) const BY_SET: &str = "commits_by_set";
+
+pub(crate) fn receipt(row: &Row) -> Result<Receipt, Damage> {
+    take_receipt(&mut Line::new(row, "commits"))
+}
+
+fn take_receipt(line: &mut Line<'_>) -> Result<Receipt, Damage> {
+    Ok(Receipt { position: Position(line.number()?), at: line.time()? })
+}
+
+pub(crate) fn committed(row: &Row) -> Result<Committed, Damage> {
+    let mut line = Line::new(row, "commits");
+    Ok(Committed {
+        receipt: take_receipt(&mut line)?,
+        set: SetId::from_i64(line.int()?),
+        touched: line.word(decode)?,
+    })
+}
+
+/// The rows a set touches, to store.
+pub(crate) fn touched(changes: &[Change]) -> String {
+    let mut out = String::with_capacity(changes.len().saturating_mul(32));
+    for change in changes {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        // Writing to a string does not fail.
+        let _ = match change.key() {
+            RowKey::Claim(id) => write!(out, "claim {}", id.digest().hex()),
+            RowKey::Charge(id) => write!(out, "charge {}", id.to_i64()),
+            RowKey::Outbox(id) => write!(out, "outbox {}", id.to_i64()),
+            RowKey::Audit(subject, id) => {
+                write!(out, "audit {} {:032x}", subject.to_i64(), u128::from_be_bytes(id.to_bytes()))
+            }
+            RowKey::Tenant(name) => write!(out, "tenant {name}"),
+            RowKey::ApiKey(digest) => write!(out, "api_key {}", digest.hex()),
+            RowKey::Slot(number) => write!(out, "slot {number}"),
+            RowKey::Account(id) => write!(out, "account {}", id.to_i64()),
+            RowKey::Name(tenant, code) => write!(out, "name {} {code}", tenant.to_i64()),
+            RowKey::Asset(tenant, asset) => write!(out, "asset {} {asset}", tenant.to_i64()),
+            RowKey::Balance(account, shard) => write!(out, "balance {} {shard}", account.to_i64()),
+            RowKey::Transaction(id) => write!(out, "transaction {}", id.to_i64()),
+            RowKey::Reversal(id) => write!(out, "reversal {}", id.to_i64()),
+            RowKey::Hold(id) => write!(out, "hold {}", id.to_i64()),
+            RowKey::Snapshot(account, position) => {
+                write!(out, "snapshot {} {}", account.to_i64(), position.0)
+            }
+            RowKey::Cursor(reader) => write!(out, "cursor {}", reader.name()),
+        };
+    }
+    out
+}
+
+/// As stored; nothing if the words are not what [`touched`] writes.
+fn decode(text: &str) -> Option<Vec<RowKey>> {
+    let mut words = text.split(' ').filter(|word| !word.is_empty());
+    let mut keys = Vec::new();
+    while let Some(kind) = words.next() {
+        let mut word = || words.next();
+        keys.push(match kind {
+            "claim" => RowKey::Claim(ClaimId::from_digest(digest(word()?)?)),
+            "charge" => RowKey::Charge(ChargeId::from_i64(number(word()?)?)),
+            "outbox" => RowKey::Outbox(ChargeId::from_i64(number(word()?)?)),
+            "audit" => {
+                RowKey::Audit(SubjectId::from_i64(number(word()?)?), Ulid::from_bytes(bytes(word()?)?))
+            }
+            "tenant" => RowKey::Tenant(TenantName::parse(word()?).ok()?),
+            "api_key" => RowKey::ApiKey(digest(word()?)?),
+            "slot" => RowKey::Slot(word()?.parse().ok()?),
+            "account" => RowKey::Account(AccountId::from_i64(number(word()?)?)),
+            "name" => RowKey::Name(TenantId::from_i64(number(word()?)?), Code::parse(word()?).ok()?),
+            "asset" => RowKey::Asset(TenantId::from_i64(number(word()?)?), Asset::parse(word()?).ok()?),
+            "balance" => RowKey::Balance(AccountId::from_i64(number(word()?)?), word()?.parse().ok()?),
+            "transaction" => RowKey::Transaction(TransactionId::from_i64(number(word()?)?)),
+            "reversal" => RowKey::Reversal(TransactionId::from_i64(number(word()?)?)),
+            "hold" => RowKey::Hold(HoldId::from_i64(number(word()?)?)),
+            "snapshot" => {
+                RowKey::Snapshot(AccountId::from_i64(number(word()?)?), Position(word()?.parse().ok()?))
+            }
+            "cursor" => RowKey::Cursor(Reader::parse(word()?)?),
+            _ => return None,
+        });
+    }
+    Some(keys)
+}
+
+fn number(word: &str) -> Option<i64> {
+    word.parse().ok()
+}
+
+fn digest(word: &str) -> Option<Digest> {
+    bytes(word).map(Digest::from_bytes)
+}
+
+/// Hexadecimal digits of exactly `N` bytes.
+fn bytes<const N: usize>(word: &str) -> Option<[u8; N]> {
+    if word.len() != N.checked_mul(2)? {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, digits) in bytes.iter_mut().zip(word.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> Vec<RowKey> {
+        vec![
+            RowKey::Claim(ClaimId::from_digest(Digest::from_bytes([0xaa; 32]))),
+            RowKey::Charge(ChargeId::from_i64(1)),
+            RowKey::Outbox(ChargeId::from_i64(-1)),
+            RowKey::Audit(SubjectId::from_i64(2), Ulid::from_bytes([0x0b; 16])),
+            RowKey::Tenant(TenantName::parse("acme").unwrap()),
+            RowKey::ApiKey(Digest::from_bytes([0xcc; 32])),
+            RowKey::Slot(258),
+            RowKey::Account(AccountId::from_i64(3)),
+            RowKey::Name(TenantId::from_i64(4), Code::parse("chart:payable:USD").unwrap()),
+            RowKey::Asset(TenantId::from_i64(4), Asset::parse("POINTS").unwrap()),
+            RowKey::Balance(AccountId::from_i64(3), 255),
+            RowKey::Transaction(TransactionId::from_i64(5)),
+            RowKey::Reversal(TransactionId::from_i64(5)),
+            RowKey::Hold(HoldId::from_i64(6)),
+            RowKey::Snapshot(AccountId::from_i64(3), Position(7)),
+            RowKey::Cursor(Reader::Projection),
+        ]
+    }
+
+    #[test]
+    fn golden_words() {
+        let changes: Vec<Change> = keys().into_iter().map(|key| Change::Remove { key, expect: 1 }).collect();
+        let text = touched(&changes);
+        let expected = format!(
+            "claim {} charge 1 outbox -1 audit 2 {} tenant acme api_key {} slot 258 account 3 \
+             name 4 chart:payable:USD asset 4 POINTS balance 3 255 transaction 5 reversal 5 hold 6 snapshot 3 7 \
+             cursor projection",
+            "aa".repeat(32),
+            "0b".repeat(16),
+            "cc".repeat(32)
+        );
+        assert_eq!(text, expected);
+        assert_eq!(decode(&text), Some(keys()));
+        assert_eq!(decode(""), Some(Vec::new()));
+    }
+
+    #[test]
+    fn cut_or_unknown_words_are_refused() {
+        for bad in
+            ["claim", "claim aa", "charge x", "ledger 1", "name 4", "audit 2", "cursor nobody", "slot 70000"]
+        {
+            assert_eq!(decode(bad), None, "{bad}");
+        }
+    }
+}

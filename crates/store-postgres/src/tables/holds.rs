@@ -1,0 +1,79 @@
+//! Held transfers.
+
+use super::Kind::{Int, Json, Text};
+use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
+use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
+
+impl Stored for Hold {
+    const TABLE: Table = Table {
+        name: "holds",
+        key: 1,
+        columns: &[
+            fixed("id", Int),
+            fixed("tenant", Int),
+            fixed("from_account", Int),
+            fixed("to_account", Int),
+            fixed("amount", Int),
+            fixed("asset", Text),
+            fixed("expires_at", Int),
+            moves("state", Text),
+            moves("posted_amount", Int),
+            moves("ended_by", Int),
+            fixed("metadata", Json),
+            fixed("created_at", Int),
+            moves("revision", Int),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        let (posted, by) = match self.state {
+            State::Pending => (None, None),
+            State::Posted { amount, by } => (Some(amount), Some(by)),
+            State::Voided { by } | State::Lapsed { by } => (None, Some(by)),
+        };
+        batch.int(self.id.to_i64());
+        batch.int(self.tenant.to_i64());
+        batch.int(self.from.to_i64());
+        batch.int(self.to.to_i64());
+        batch.int(self.amount);
+        batch.text(self.asset.code());
+        batch.int(self.expires_at.ms());
+        batch.text(self.state.name());
+        batch.int(posted);
+        batch.int(by.map(TransactionId::to_i64));
+        metadata::put(&self.metadata, batch);
+        batch.int(self.created_at.ms());
+        batch.number(self.revision);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Hold, Damage> {
+        Ok(Hold {
+            id: HoldId::from_i64(line.int()?),
+            tenant: TenantId::from_i64(line.int()?),
+            from: AccountId::from_i64(line.int()?),
+            to: AccountId::from_i64(line.int()?),
+            amount: line.int()?,
+            asset: line.asset()?,
+            expires_at: line.time()?,
+            state: take_state(line)?,
+            metadata: metadata::take(line)?,
+            created_at: line.time()?,
+            revision: line.number()?,
+        })
+    }
+}
+
+fn take_state(line: &mut Line<'_>) -> Result<State, Damage> {
+    let name: &str = line.raw()?;
+    let amount: Option<i64> = line.raw()?;
+    let by = line.raw::<Option<i64>>()?.map(TransactionId::from_i64);
+    match (name, amount, by) {
+        ("pending", None, None) => Ok(State::Pending),
+        ("posted", Some(amount), Some(by)) => Ok(State::Posted { amount, by }),
+        ("voided", None, Some(by)) => Ok(State::Voided { by }),
+        ("lapsed", None, Some(by)) => Ok(State::Lapsed { by }),
+        _ => Err(line.damage("the state and its columns do not fit")),
+    }
+}

@@ -1,0 +1,205 @@
+//! The journal: transactions, their entries by account, and reversals.
+
+use super::Kind::{Int, Json, Text};
+use super::{Batch, Column, Damage, Line, Stored, Table, fixed, metadata, sql};
+use counterfoil_core::ledger::account::Side;
+use counterfoil_core::ledger::totals::{Entry, Totals};
+use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Reversal, Transaction};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
+use counterfoil_core::types::position::Position;
+use counterfoil_core::types::time::Time;
+use counterfoil_store::{Folded, Receipt, Upto};
+use std::sync::LazyLock;
+use tokio_postgres::Row;
+
+impl Stored for Transaction {
+    const TABLE: Table = Table {
+        name: "journal_transactions",
+        key: 1,
+        columns: &[
+            fixed("id", Int),
+            fixed("tenant", Int),
+            fixed("kind", Text),
+            fixed("about", Int),
+            fixed("legs", Int),
+            fixed("metadata", Json),
+            fixed("at", Int),
+        ],
+        more: "ARRAY(SELECT concat_ws(' ', e.account, e.side, e.layer, e.amount, e.asset) \
+               FROM journal_entries AS e WHERE e.transaction = t.id ORDER BY e.leg) AS entries",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.id.to_i64());
+        batch.int(self.tenant.to_i64());
+        batch.text(self.kind.name());
+        batch.int(self.kind.about());
+        batch.number(u64::try_from(self.legs.as_slice().len()).unwrap_or(u64::MAX));
+        metadata::put(&self.metadata, batch);
+        batch.int(self.at.ms());
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Transaction, Damage> {
+        let (id, tenant) = (TransactionId::from_i64(line.int()?), TenantId::from_i64(line.int()?));
+        let name: &str = line.raw()?;
+        let about: Option<i64> = line.raw()?;
+        let kind =
+            Kind::parse(name, about).ok_or_else(|| line.damage("the kind is none this release writes"))?;
+        let count: usize = line.number()?;
+        let metadata = metadata::take(line)?;
+        let at = line.time()?;
+        let entries: Vec<&str> = line.raw()?;
+        let legs: Option<Vec<Leg>> = entries.into_iter().map(leg).collect();
+        let legs = legs.filter(|legs| legs.len() == count).and_then(|legs| Legs::balanced(legs).ok());
+        let legs = legs.ok_or_else(|| line.damage("the entries are not whole or do not balance"))?;
+        Ok(Transaction { id, tenant, kind, legs, metadata, at })
+    }
+}
+
+/// An entry in the words of [`Transaction`]'s read.
+fn leg(words: &str) -> Option<Leg> {
+    let mut words = words.split(' ');
+    Some(Leg {
+        account: AccountId::from_i64(words.next()?.parse().ok()?),
+        side: Side::parse(words.next()?)?,
+        layer: Layer::parse(words.next()?)?,
+        amount: words.next()?.parse().ok()?,
+        asset: Asset::parse(words.next()?).ok()?,
+    })
+}
+
+impl Stored for Reversal {
+    const TABLE: Table = Table {
+        name: "reversals",
+        key: 1,
+        columns: &[fixed("original", Int), fixed("undone_by", Int)],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.original.to_i64());
+        batch.int(self.by.to_i64());
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Reversal, Damage> {
+        Ok(Reversal {
+            original: TransactionId::from_i64(line.int()?),
+            by: TransactionId::from_i64(line.int()?),
+        })
+    }
+}
+
+/// What an entry is written from: `turn` is the place of its set among the group's.
+pub(crate) const ENTRY: [Column; 8] = [
+    fixed("transaction", Int),
+    fixed("leg", Int),
+    fixed("turn", Int),
+    fixed("account", Int),
+    fixed("side", Text),
+    fixed("layer", Text),
+    fixed("amount", Int),
+    fixed("asset", Text),
+];
+
+/// Writes entries under the positions that the group has just taken from the head.
+pub(crate) static INSERT_ENTRIES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "INSERT INTO journal_entries (transaction, leg, position, at, account, side, layer, amount, asset) \
+         SELECT u.transaction, u.leg, head.position - $9::bigint + u.turn, head.at, u.account, u.side, \
+         u.layer, u.amount, u.asset FROM head, unnest({}) AS u({}) WHERE head.one",
+        sql::arrays(&ENTRY),
+        sql::join(ENTRY.iter().map(|column| column.name.to_owned())),
+    )
+});
+
+/// Adds a transaction's entries.
+pub(crate) fn put_entries<'a>(transaction: &'a Transaction, turn: i64, batch: &mut Batch<'a>) {
+    for (number, leg) in (0_i64..).zip(transaction.legs.as_slice()) {
+        batch.int(transaction.id.to_i64());
+        batch.int(number);
+        batch.int(turn);
+        batch.int(leg.account.to_i64());
+        batch.text(leg.side.name());
+        batch.text(leg.layer.name());
+        batch.int(leg.amount);
+        batch.text(leg.asset.code());
+    }
+}
+
+macro_rules! entry_columns {
+    () => {
+        "e.transaction, e.leg, e.position, e.at, e.account, e.side, e.layer, e.amount, e.asset"
+    };
+}
+
+/// Oldest first, after a position.
+pub(crate) const ENTRIES_AFTER: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    " FROM journal_entries AS e WHERE e.account = $1 AND e.position > $2 ORDER BY e.position, e.transaction, e.leg LIMIT $3"
+);
+/// Newest first.
+pub(crate) const ENTRIES_NEWEST: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    " FROM journal_entries AS e WHERE e.account = $1 ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $2"
+);
+/// Newest first, before one entry of the account.
+pub(crate) const ENTRIES_BEFORE: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    " FROM journal_entries AS e WHERE e.account = $1 AND (e.position, e.transaction, e.leg) < ((SELECT mark.position \
+      FROM journal_entries AS mark WHERE mark.transaction = $2 AND mark.leg = $3 AND mark.account = $1), $2, $3) \
+      ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $4"
+);
+
+pub(crate) fn entry(row: &Row) -> Result<Entry, Damage> {
+    let mut line = Line::new(row, "journal_entries");
+    Ok(Entry {
+        transaction: TransactionId::from_i64(line.int()?),
+        leg: line.number()?,
+        position: Position(line.number()?),
+        at: line.time()?,
+        account: AccountId::from_i64(line.int()?),
+        side: line.word(Side::parse)?,
+        layer: line.word(Layer::parse)?,
+        amount: line.int()?,
+        asset: line.asset()?,
+    })
+}
+
+/// Sums of an account's entries after one position and up to another and a time.
+pub(crate) const FOLD: &str = "SELECT \
+    coalesce(sum(amount) FILTER (WHERE side = 'debit' AND layer = 'posted'), 0)::text, \
+    coalesce(sum(amount) FILTER (WHERE side = 'credit' AND layer = 'posted'), 0)::text, \
+    coalesce(sum(CASE layer WHEN 'pending' THEN amount ELSE -amount END) \
+        FILTER (WHERE side = 'debit' AND layer <> 'posted'), 0)::text, \
+    coalesce(sum(CASE layer WHEN 'pending' THEN amount ELSE -amount END) \
+        FILTER (WHERE side = 'credit' AND layer <> 'posted'), 0)::text, \
+    count(*), max(position), max(at) \
+    FROM journal_entries WHERE account = $1 AND position > $2 AND position <= $3 AND at <= $4";
+
+/// The last two parameters of [`FOLD`].
+pub(crate) fn limits(upto: Upto) -> (i64, i64) {
+    match upto {
+        Upto::Now => (i64::MAX, i64::MAX),
+        Upto::Position(position) => (i64::try_from(position.0).unwrap_or(i64::MAX), i64::MAX),
+        Upto::Time(time) => (i64::MAX, time.ms()),
+    }
+}
+
+pub(crate) fn folded(row: &Row) -> Result<Folded, Damage> {
+    let mut line = Line::new(row, "journal_entries");
+    let totals = Totals {
+        debits: line.sum()?,
+        credits: line.sum()?,
+        debits_pending: line.sum()?,
+        credits_pending: line.sum()?,
+        entries: line.number()?,
+    };
+    let (position, at): (Option<i64>, Option<Time>) = (line.raw()?, line.time_if()?);
+    let position = position.and_then(|position| u64::try_from(position).ok()).map(Position);
+    // Time never goes back along positions, so the latest time is that of the last entry.
+    Ok(Folded { totals, last: position.zip(at).map(|(position, at)| Receipt { position, at }) })
+}

@@ -1,0 +1,95 @@
+//! Reading a row column by column as the core's types. A value that does not read is damage, never a default.
+
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+/// A stored value that is none this release writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Damage(pub(crate) String);
+
+/// A row being read, from its first column to its last.
+#[derive(Debug)]
+pub(crate) struct Line<'r> {
+    row: &'r Row,
+    table: &'static str,
+    next: usize,
+}
+
+impl<'r> Line<'r> {
+    pub(crate) fn new(row: &'r Row, table: &'static str) -> Line<'r> {
+        Line { row, table, next: 0 }
+    }
+
+    /// The next column as it is.
+    pub(crate) fn raw<T: FromSql<'r>>(&mut self) -> Result<T, Damage> {
+        let at = self.next;
+        self.next = at.saturating_add(1);
+        self.row.try_get(at).map_err(|error| self.damage(&error.to_string()))
+    }
+
+    pub(crate) fn int(&mut self) -> Result<i64, Damage> {
+        self.raw()
+    }
+
+    /// A number of a narrower or unsigned type.
+    pub(crate) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, Damage> {
+        let value = self.int()?;
+        T::try_from(value).map_err(|_| self.damage("it is out of range"))
+    }
+
+    pub(crate) fn time(&mut self) -> Result<Time, Damage> {
+        self.int().map(Time::from_ms)
+    }
+
+    pub(crate) fn time_if(&mut self) -> Result<Option<Time>, Damage> {
+        Ok(self.raw::<Option<i64>>()?.map(Time::from_ms))
+    }
+
+    pub(crate) fn digest(&mut self) -> Result<Digest, Damage> {
+        self.array().map(Digest::from_bytes)
+    }
+
+    pub(crate) fn ulid(&mut self) -> Result<Ulid, Damage> {
+        self.array().map(Ulid::from_bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+        let bytes: &[u8] = self.raw()?;
+        bytes.try_into().map_err(|_| self.damage("it has another length"))
+    }
+
+    pub(crate) fn asset(&mut self) -> Result<Asset, Damage> {
+        self.word(|code| Asset::parse(code).ok())
+    }
+
+    /// A sum of 128 bits.
+    pub(crate) fn sum(&mut self) -> Result<i128, Damage> {
+        self.word(|digits| digits.parse().ok())
+    }
+
+    /// A text that `parse` must know.
+    pub(crate) fn word<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Damage> {
+        let text: &str = self.raw()?;
+        parse(text).ok_or_else(|| self.damage("the stored value is none this release writes"))
+    }
+
+    /// As [`Line::word`], where there may be none.
+    pub(crate) fn word_if<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Damage> {
+        match self.raw::<Option<&str>>()? {
+            None => Ok(None),
+            Some(text) => parse(text)
+                .map(Some)
+                .ok_or_else(|| self.damage("the stored value is none this release writes")),
+        }
+    }
+
+    /// What is wrong with the column read last.
+    pub(crate) fn damage(&self, what: &str) -> Damage {
+        let column = self.row.columns().get(self.next.saturating_sub(1)).map_or("?", |column| column.name());
+        Damage(format!("{}.{column} is damaged: {what}", self.table))
+    }
+}

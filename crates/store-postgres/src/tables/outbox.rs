@@ -1,0 +1,99 @@
+//! Work to be done, and how it is counted.
+
+use super::Kind::{Bool, Bytes, Int, Text};
+use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
+use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::outbox::{History, Outbox, Park, Pinned};
+use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_store::Tally;
+use tokio_postgres::Row;
+
+impl Stored for Outbox {
+    const TABLE: Table = Table {
+        name: "outbox",
+        key: 1,
+        columns: &[
+            fixed("charge", Int),
+            moves("claim", Bytes),
+            moves("tenant", Int),
+            moves("profile", Text),
+            moves("endpoint", Text),
+            moves("due_at", Int),
+            moves("created_at", Int),
+            moves("generation", Int),
+            moves("idle_calls", Int),
+            moves("unknown", Bool),
+            moves("server_errors", Int),
+            moves("first_sent_at", Int),
+            moves("last_sent_at", Int),
+            moves("parked", Text),
+            moves("revision", Int),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        let history = &self.history;
+        batch.int(self.charge.to_i64());
+        batch.bytes(self.claim.digest().as_bytes().as_slice());
+        batch.int(self.tenant.to_i64());
+        batch.text(&self.provider.profile);
+        batch.text(&self.provider.endpoint);
+        batch.int(self.due_at.ms());
+        batch.int(self.created_at.ms());
+        batch.int(i64::from(history.generation));
+        batch.int(i64::from(history.idle_calls));
+        batch.bool(history.unknown);
+        batch.int(i64::from(history.server_errors));
+        batch.int(history.first_sent_at.ms());
+        batch.int(history.last_sent_at.ms());
+        batch.text_if(self.parked.map(Park::name));
+        batch.number(self.revision);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Outbox, Damage> {
+        Ok(Outbox {
+            charge: ChargeId::from_i64(line.int()?),
+            claim: ClaimId::from_digest(line.digest()?),
+            tenant: TenantId::from_i64(line.int()?),
+            provider: Pinned { profile: line.raw()?, endpoint: line.raw()? },
+            due_at: line.time()?,
+            created_at: line.time()?,
+            history: History {
+                generation: line.number()?,
+                idle_calls: line.number()?,
+                unknown: line.raw()?,
+                server_errors: line.number()?,
+                first_sent_at: line.time()?,
+                last_sent_at: line.time()?,
+            },
+            parked: line.word_if(Park::parse)?,
+            revision: line.number()?,
+        })
+    }
+}
+
+/// How late work must be to count as stuck.
+const STUCK_AFTER: Span = Span::from_ms(60_000);
+
+/// Answered from the two indexes.
+pub(crate) const TALLY: &str = "SELECT (SELECT count(*) FROM outbox WHERE parked IS NULL), \
+    (SELECT count(*) FROM outbox WHERE parked IS NOT NULL), \
+    (SELECT count(*) FROM outbox WHERE parked IS NULL AND due_at < $1), \
+    (SELECT min(due_at) FROM outbox WHERE parked IS NULL)";
+
+/// What due before this instant counts as stuck.
+pub(crate) fn stuck_before(now: Time) -> i64 {
+    now.minus(STUCK_AFTER).ms()
+}
+
+pub(crate) fn tally(row: &Row, now: Time) -> Result<Tally, Damage> {
+    let mut line = Line::new(row, "outbox");
+    Ok(Tally {
+        pending: line.number()?,
+        parked: line.number()?,
+        stuck: line.number()?,
+        lag_ms: line.time_if()?.map_or(0, |due| now.since(due).ms()),
+    })
+}

@@ -1,0 +1,157 @@
+//! Ranges of rows: scans, and what is due.
+//!
+//! A bound is passed as the first or last value that is still within, so that a range without one is the same
+//! statement with the same plan.
+
+use super::{Place, sql::range};
+use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::{Due, Scan};
+use std::sync::LazyLock;
+use tokio_postgres::types::ToSql;
+
+/// A statement with its parameters and the table its rows are of.
+pub(crate) struct Range {
+    pub(crate) place: Place,
+    pub(crate) sql: &'static str,
+    pub(crate) parameters: Vec<Box<dyn ToSql + Send + Sync>>,
+}
+
+macro_rules! ranges {
+    ($($name:ident = $place:ident $rest:literal;)*) => {
+        $(static $name: LazyLock<String> = LazyLock::new(|| range(Place::$place, $rest));)*
+
+        /// Every range, for a look at its plan.
+        pub(crate) fn all() -> Vec<&'static str> {
+            vec![$($name.as_str()),*]
+        }
+    };
+}
+
+ranges! {
+    CHARGES_OF = Charge "WHERE t.tenant = $1 AND t.id <= $2 ORDER BY t.id DESC LIMIT $3";
+    TIMELINE = Audit "WHERE t.subject = $1 AND t.id > $2 ORDER BY t.id LIMIT $3";
+    CLAIMS = Claim "WHERE t.subject >= $1 ORDER BY t.subject, t.id LIMIT $2";
+    CHARGES = Charge "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    OUTBOX = Outbox "WHERE t.charge >= $1 ORDER BY t.charge LIMIT $2";
+    ACCOUNTS_OF = Account "WHERE t.tenant = $1 AND t.id <= $2 ORDER BY t.id DESC LIMIT $3";
+    ASSETS_OF = Asset "WHERE t.tenant = $1 ORDER BY t.asset";
+    TRANSACTIONS_OF = Transaction "WHERE t.tenant = $1 AND t.id <= $2 ORDER BY t.id DESC LIMIT $3";
+    SNAPSHOTS = Snapshot
+        "WHERE t.account = $1 AND t.position <= $2 AND t.at <= $3 ORDER BY t.position DESC LIMIT $4";
+    ACCOUNTS = Account "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    TRANSACTIONS = Transaction "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    BALANCES = Balance "WHERE (t.account, t.shard) > ($1, $2) ORDER BY t.account, t.shard LIMIT $3";
+    HOLDS = Hold "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    TENANTS = Tenant "ORDER BY t.name";
+    API_KEYS = ApiKey "ORDER BY t.digest";
+    SLOTS = Slot "ORDER BY t.number";
+    DUE_OUTBOX = Outbox "WHERE t.parked IS NULL AND t.due_at <= $1 ORDER BY t.due_at, t.charge LIMIT $2";
+    DUE_CLAIMS = Claim "WHERE t.sweep_at IS NOT NULL AND t.sweep_at <= $1 ORDER BY t.sweep_at LIMIT $2";
+    DUE_HOLDS = Hold "WHERE t.state = 'pending' AND t.expires_at <= $1 ORDER BY t.expires_at, t.id LIMIT $2";
+}
+
+/// A caller's limit, never above the bound of scans.
+pub(crate) fn bound(limit: usize) -> i64 {
+    i64::try_from(limit.min(SCAN_MAX)).unwrap_or(0)
+}
+
+/// The first id after one; nothing if there can be none.
+fn first_after(after: Option<i64>) -> Option<i64> {
+    after.map_or(Some(i64::MIN), |after| after.checked_add(1))
+}
+
+/// The last id before one; nothing if there can be none.
+fn last_before(before: Option<i64>) -> Option<i64> {
+    before.map_or(Some(i64::MAX), |before| before.checked_sub(1))
+}
+
+fn made(place: Place, sql: &'static LazyLock<String>, parameters: Vec<i64>) -> Range {
+    let boxed = |number: i64| -> Box<dyn ToSql + Send + Sync> { Box::new(number) };
+    Range { place, sql: sql.as_str(), parameters: parameters.into_iter().map(boxed).collect() }
+}
+
+/// The statement of a scan; nothing if nothing can be in it.
+pub(crate) fn scan(scan: &Scan) -> Option<Range> {
+    let after = |place, sql, after: Option<i64>, limit: usize| {
+        Some(made(place, sql, vec![first_after(after)?, bound(limit)]))
+    };
+    let before = |place, sql, tenant: i64, before: Option<i64>, limit: usize| {
+        Some(made(place, sql, vec![tenant, last_before(before)?, bound(limit)]))
+    };
+    match scan {
+        Scan::ChargesOf { tenant, before: mark, limit } => before(
+            Place::Charge,
+            &CHARGES_OF,
+            tenant.to_i64(),
+            mark.map(counterfoil_core::types::id::ChargeId::to_i64),
+            *limit,
+        ),
+        Scan::Timeline { subject, after, limit } => {
+            // No id is shorter than the empty one, so it stands for "from the beginning".
+            let after = after.map_or_else(Vec::new, |after: Ulid| after.to_bytes().to_vec());
+            let mut range = made(Place::Audit, &TIMELINE, vec![subject.to_i64(), bound(*limit)]);
+            range.parameters.insert(1, Box::new(after));
+            Some(range)
+        }
+        Scan::Claims { after: mark, limit } => {
+            after(Place::Claim, &CLAIMS, mark.map(counterfoil_core::types::id::SubjectId::to_i64), *limit)
+        }
+        Scan::Charges { after: mark, limit } => {
+            after(Place::Charge, &CHARGES, mark.map(counterfoil_core::types::id::ChargeId::to_i64), *limit)
+        }
+        Scan::Outbox { after: mark, limit } => {
+            after(Place::Outbox, &OUTBOX, mark.map(counterfoil_core::types::id::ChargeId::to_i64), *limit)
+        }
+        Scan::AccountsOf { tenant, before: mark, limit } => before(
+            Place::Account,
+            &ACCOUNTS_OF,
+            tenant.to_i64(),
+            mark.map(counterfoil_core::types::id::AccountId::to_i64),
+            *limit,
+        ),
+        Scan::AssetsOf { tenant } => Some(made(Place::Asset, &ASSETS_OF, vec![tenant.to_i64()])),
+        Scan::TransactionsOf { tenant, before: mark, limit } => before(
+            Place::Transaction,
+            &TRANSACTIONS_OF,
+            tenant.to_i64(),
+            mark.map(counterfoil_core::types::id::TransactionId::to_i64),
+            *limit,
+        ),
+        Scan::Snapshots { account, upto, limit } => {
+            let (position, at) = super::journal::limits(*upto);
+            Some(made(Place::Snapshot, &SNAPSHOTS, vec![account.to_i64(), position, at, bound(*limit)]))
+        }
+        Scan::Accounts { after: mark, limit } => {
+            after(Place::Account, &ACCOUNTS, mark.map(counterfoil_core::types::id::AccountId::to_i64), *limit)
+        }
+        Scan::Transactions { after: mark, limit } => after(
+            Place::Transaction,
+            &TRANSACTIONS,
+            mark.map(counterfoil_core::types::id::TransactionId::to_i64),
+            *limit,
+        ),
+        Scan::Balances { after, limit } => {
+            let (account, shard) =
+                after.map_or((i64::MIN, -1), |(account, shard)| (account.to_i64(), i64::from(shard)));
+            Some(made(Place::Balance, &BALANCES, vec![account, shard, bound(*limit)]))
+        }
+        Scan::Holds { after: mark, limit } => {
+            after(Place::Hold, &HOLDS, mark.map(counterfoil_core::types::id::HoldId::to_i64), *limit)
+        }
+        Scan::Tenants => Some(made(Place::Tenant, &TENANTS, Vec::new())),
+        Scan::ApiKeys => Some(made(Place::ApiKey, &API_KEYS, Vec::new())),
+        Scan::Slots => Some(made(Place::Slot, &SLOTS, Vec::new())),
+    }
+}
+
+/// The statement of what is due.
+pub(crate) fn due(due: Due, now: Time, limit: usize) -> Range {
+    let parameters = vec![now.ms(), bound(limit)];
+    match due {
+        Due::Outbox => made(Place::Outbox, &DUE_OUTBOX, parameters),
+        Due::Claims => made(Place::Claim, &DUE_CLAIMS, parameters),
+        Due::Holds => made(Place::Hold, &DUE_HOLDS, parameters),
+    }
+}

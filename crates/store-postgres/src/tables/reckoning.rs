@@ -1,0 +1,78 @@
+//! What is derived from entries: snapshots, and how far readers of the feed have come.
+
+use super::Kind::{Int, Sum, Text};
+use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
+use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
+use counterfoil_core::ledger::totals::Totals;
+use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::position::Position;
+
+impl Stored for Snapshot {
+    const TABLE: Table = Table {
+        name: "snapshots",
+        key: 2,
+        columns: &[
+            fixed("account", Int),
+            fixed("position", Int),
+            moves("at", Int),
+            moves("debits", Sum),
+            moves("credits", Sum),
+            moves("debits_pending", Sum),
+            moves("credits_pending", Sum),
+            moves("entries", Int),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        let totals = &self.totals;
+        batch.int(self.account.to_i64());
+        batch.number(self.position.0);
+        batch.int(self.at.ms());
+        batch.text(totals.debits.to_string());
+        batch.text(totals.credits.to_string());
+        batch.text(totals.debits_pending.to_string());
+        batch.text(totals.credits_pending.to_string());
+        batch.number(totals.entries);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Snapshot, Damage> {
+        Ok(Snapshot {
+            account: AccountId::from_i64(line.int()?),
+            position: Position(line.number()?),
+            at: line.time()?,
+            totals: Totals {
+                debits: line.sum()?,
+                credits: line.sum()?,
+                debits_pending: line.sum()?,
+                credits_pending: line.sum()?,
+                entries: line.number()?,
+            },
+        })
+    }
+}
+
+impl Stored for Cursor {
+    const TABLE: Table = Table {
+        name: "cursors",
+        key: 1,
+        columns: &[fixed("reader", Text), moves("position", Int), moves("at", Int), moves("revision", Int)],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.text(self.reader.name());
+        batch.number(self.position.0);
+        batch.int(self.at.ms());
+        batch.number(self.revision);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Cursor, Damage> {
+        Ok(Cursor {
+            reader: line.word(Reader::parse)?,
+            position: Position(line.number()?),
+            at: line.time()?,
+            revision: line.number()?,
+        })
+    }
+}

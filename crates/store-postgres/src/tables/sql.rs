@@ -1,0 +1,129 @@
+//! The five statements of every table, made once from its columns.
+
+use super::{Column, Kind, Place, Table};
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+/// The statements of one table. Parameters are one array per column; `update` and `delete` take the number of rows
+/// meant as one more, and fail if they hit fewer.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    /// Rows by key.
+    pub(crate) find: String,
+    /// Rows by key, locked for the transaction.
+    pub(crate) lock: String,
+    pub(crate) insert: String,
+    pub(crate) update: String,
+    pub(crate) delete: String,
+}
+
+static ALL: LazyLock<Vec<Statements>> = LazyLock::new(|| Place::ALL.map(|place| make(&place.table())).into());
+
+/// The statements of a table.
+pub(crate) fn statements(place: Place) -> &'static Statements {
+    // One entry per place, in their order.
+    let index = Place::ALL.iter().position(|other| *other == place).unwrap_or(0);
+    &ALL[index]
+}
+
+fn make(table: &Table) -> Statements {
+    let name = table.name;
+    let keys: Vec<Column> = table.columns.iter().take(table.key).copied().collect();
+    let names = |columns: &[Column]| join(columns.iter().map(|column| column.name.to_owned()));
+    let same = |alias: &str| {
+        let pairs = keys.iter().map(|key| format!("t.{0} = {alias}.{0}", key.name));
+        pairs.collect::<Vec<_>>().join(" AND ")
+    };
+    let by_key = format!(
+        "SELECT {} FROM unnest({}) AS k({}) JOIN {name} AS t ON {} ORDER BY {}",
+        list(table),
+        arrays(&keys),
+        names(&keys),
+        same("k"),
+        join(keys.iter().map(|key| format!("t.{}", key.name))),
+    );
+    let values = join(table.columns.iter().map(value));
+    let changes = join(
+        table
+            .columns
+            .iter()
+            .filter(|column| column.moves)
+            .map(|column| format!("{} = {}", column.name, value(column))),
+    );
+    let checked = |statement: String, parameter: usize| {
+        format!(
+            "WITH done AS ({statement} RETURNING 1) SELECT all_of(count(*), ${parameter}::bigint) FROM done"
+        )
+    };
+    Statements {
+        lock: format!("{by_key} FOR UPDATE OF t"),
+        find: by_key,
+        insert: format!(
+            "INSERT INTO {name} ({0}) SELECT {values} FROM unnest({1}) AS u({0})",
+            names(table.columns),
+            arrays(table.columns)
+        ),
+        update: checked(
+            format!(
+                "UPDATE {name} AS t SET {changes} FROM unnest({}) AS u({}) WHERE {}",
+                arrays(table.columns),
+                names(table.columns),
+                same("u")
+            ),
+            table.columns.len().saturating_add(1),
+        ),
+        delete: checked(
+            format!(
+                "DELETE FROM {name} AS t USING unnest({}) AS u({}) WHERE {}",
+                arrays(&keys),
+                names(&keys),
+                same("u")
+            ),
+            keys.len().saturating_add(1),
+        ),
+    }
+}
+
+/// What a read selects of `t`.
+pub(super) fn list(table: &Table) -> String {
+    let mut list = join(table.columns.iter().map(|column| match column.kind {
+        Kind::Json | Kind::Sum => format!("t.{0}::text AS {0}", column.name),
+        Kind::Int | Kind::Bool | Kind::Text | Kind::Bytes => format!("t.{}", column.name),
+    }));
+    if !table.more.is_empty() {
+        // Writing to a string does not fail.
+        let _ = write!(list, ", {}", table.more);
+    }
+    list
+}
+
+/// A range of a table: everything behind `FROM table AS t`.
+pub(super) fn range(place: Place, rest: &str) -> String {
+    let table = place.table();
+    format!("SELECT {} FROM {} AS t {rest}", list(&table), table.name)
+}
+
+fn value(column: &Column) -> String {
+    match column.kind {
+        Kind::Json => format!("u.{}::jsonb", column.name),
+        Kind::Sum => format!("u.{}::numeric", column.name),
+        Kind::Int | Kind::Bool | Kind::Text | Kind::Bytes => format!("u.{}", column.name),
+    }
+}
+
+/// The arrays as numbered parameters.
+pub(super) fn arrays(columns: &[Column]) -> String {
+    join(columns.iter().zip(1..).map(|(column, number)| {
+        let kind = match column.kind {
+            Kind::Int => "bigint",
+            Kind::Bool => "boolean",
+            Kind::Text | Kind::Json | Kind::Sum => "text",
+            Kind::Bytes => "bytea",
+        };
+        format!("${number}::{kind}[]")
+    }))
+}
+
+pub(super) fn join(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,98 @@
+//! The port's cases for commits in doubt, with a connection that is really cut at its COMMIT.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::time::Time;
+use counterfoil_store::conformance::Doubtful;
+use counterfoil_store::{
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
+    Scan, Store, Tally, Upto,
+};
+use counterfoil_store_postgres::PostgresStore;
+use counterfoil_testkit::postgres::Database;
+use std::sync::Arc;
+use support::proxy::{Cut, Proxy};
+use support::{database, open};
+
+/// A store behind a proxy that can cut its connections.
+struct Cuttable {
+    store: PostgresStore,
+    proxy: Proxy,
+}
+
+impl Doubtful for Cuttable {
+    fn doubt_next(&self, applied: bool) {
+        self.proxy.cut_next(if applied { Cut::AfterCommit } else { Cut::BeforeCommit });
+    }
+}
+
+async fn fresh() -> (Arc<Cuttable>, Database) {
+    let database = database().await;
+    let url = database.url();
+    let port = url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0.parse().unwrap();
+    let proxy = Proxy::to(port).await;
+    let store = open(&proxy.through(&url, port)).await;
+    (Arc::new(Cuttable { store, proxy }), database)
+}
+
+counterfoil_store::conformance_in_doubt!(fresh);
+
+impl Store for Cuttable {
+    fn now(&self) -> Time {
+        self.store.now()
+    }
+
+    fn secret(&self) -> Masked<[u8; 32]> {
+        self.store.secret()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.store.is_exclusive()
+    }
+
+    async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
+        self.store.read(keys).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
+        self.store.scan(scan).await
+    }
+
+    async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
+        self.store.due(due, now, limit).await
+    }
+
+    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+        self.store.commit(set).await
+    }
+
+    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+        self.store.committed(id).await
+    }
+
+    async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
+        self.store.feed(after, limit).await
+    }
+
+    async fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.store.entries(account, page, limit).await
+    }
+
+    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+        self.store.fold(account, after, upto).await
+    }
+
+    async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
+        self.store.tally(now).await
+    }
+}

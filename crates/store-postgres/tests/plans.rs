@@ -1,0 +1,95 @@
+//! The plans of the store's statements: none of them reads a table that grows from end to end.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_store_postgres::statements;
+use support::{database, raw};
+use tokio_postgres::Client;
+
+/// Ten thousand rows in every table that grows.
+async fn grow(db: &Client) {
+    let series = "generate_series(1, 10000) AS n";
+    let tables = [
+        format!(
+            "INSERT INTO charges SELECT n, n % 9, 1, 'USD', 'pm', true, 1, NULL, '{{}}', 'processing', 'p', NULL, NULL, NULL, n, 1 FROM {series}"
+        ),
+        format!(
+            "INSERT INTO idempotency_keys (id, tenant, subject, makes, fingerprint, request, created_at, fence, revision, attempts, state, replay_until, tombstone_until, sweep_at, status, media, body) \
+            SELECT sha256(n::text::bytea), n % 9, n, 'charge', sha256('f'), substr(sha256('r'), 1, 16), n, 1, 1, 1, 'completed', n, n, n, 201, 'json', '' FROM {series}"
+        ),
+        format!(
+            "INSERT INTO outbox SELECT n, sha256('c'), n % 9, 'p', 'e', n, n, 1, 0, false, 0, n, n, CASE WHEN n % 9 = 0 THEN 'no_evidence' END, 1 FROM {series}"
+        ),
+        format!(
+            "INSERT INTO audit_log SELECT n / 3, substr(sha256(n::text::bytea), 1, 16), n % 9, n, 1, 'claimed', '' FROM {series}"
+        ),
+        format!(
+            "INSERT INTO accounts SELECT n, n % 9, 'c' || n, 'USD', 'debit', NULL, NULL, 1, 1, '{{}}', n, 1 FROM {series}"
+        ),
+        format!("INSERT INTO account_names SELECT n % 9, 'c' || n, n FROM {series}"),
+        format!("INSERT INTO balances SELECT n, 0, 0, 0, 0, 0, NULL, 1 FROM {series}"),
+        format!(
+            "BEGIN; INSERT INTO journal_transactions SELECT n, n % 9, 'transfer', NULL, 2, '{{}}', n FROM {series}; \
+            INSERT INTO journal_entries SELECT n, leg, n, n, (n + leg) % 500, CASE leg WHEN 0 THEN 'debit' ELSE 'credit' END, 'posted', 1, 'USD' FROM {series}, generate_series(0, 1) AS leg; COMMIT"
+        ),
+        format!("INSERT INTO reversals SELECT n, n FROM {series}"),
+        format!(
+            "INSERT INTO holds SELECT n, n % 9, 1, 2, 1, 'USD', n, 'pending', NULL, NULL, '{{}}', n, 1 FROM {series}"
+        ),
+        format!("INSERT INTO snapshots SELECT n % 500, n, n, 0, 0, 0, 0, 1 FROM {series}"),
+        format!("INSERT INTO commits SELECT n, n, n, '' FROM {series}"),
+        format!(
+            "INSERT INTO api_keys SELECT sha256(n::text::bytea), 'k', 't', 'read', n, NULL, 1 FROM {series}"
+        ),
+        format!("INSERT INTO tenants SELECT 't' || n, n, NULL, n, 1 FROM {series}"),
+        format!("INSERT INTO assets SELECT n % 9, 'A' || n, 2, n FROM {series}"),
+        format!("INSERT INTO slots SELECT n, 1, n, 1 FROM {series}"),
+        "ANALYZE".to_owned(),
+    ];
+    for table in tables {
+        db.batch_execute(&table).await.unwrap_or_else(|error| panic!("{table}: {error:?}"));
+    }
+}
+
+/// Lists that are whole by their meaning.
+const WHOLE: [&str; 4] = [
+    "FROM tenants AS t ORDER BY",
+    "FROM api_keys AS t ORDER BY",
+    "FROM slots AS t ORDER BY",
+    "(SELECT count(*) FROM outbox",
+];
+
+#[tokio::test]
+async fn no_statement_reads_a_table_from_end_to_end() {
+    let database = database().await;
+    let db = raw(&database.url()).await;
+    grow(&db).await;
+    // With the planner's own choice among all its means, and the plan that any parameters get.
+    db.batch_execute("SET plan_cache_mode = force_generic_plan").await.unwrap();
+    let all = statements();
+    assert!(all.len() > 80, "{} statements", all.len());
+    for (number, (name, sql)) in all.iter().enumerate() {
+        if WHOLE.iter().any(|whole| sql.contains(whole)) {
+            continue;
+        }
+        db.batch_execute(&format!("PREPARE look_{number} AS {sql}"))
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let count = (1..=40).take_while(|parameter| sql.contains(&format!("${parameter}"))).count();
+        let nothing = vec!["NULL"; count].join(", ");
+        let plan: Vec<String> = db
+            .query(&format!("EXPLAIN EXECUTE look_{number}({nothing})"), &[])
+            .await
+            .unwrap()
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
+        let plan = plan.join("\n");
+        // The head has one row, and there are as many cursors as readers of the feed.
+        let few = |line: &str| line.contains("on head") || line.contains("on cursors");
+        let scans = plan.lines().filter(|line| line.contains("Seq Scan") && !few(line));
+        assert_eq!(scans.count(), 0, "{name}: {sql}\n{plan}");
+    }
+}

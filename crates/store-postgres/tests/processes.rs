@@ -1,0 +1,172 @@
+//! Several processes, one database: stores that know nothing of each other commit to the same rows for a while.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::types::id::SetId;
+use counterfoil_store::conformance::fixtures::ledger::{BOTH, account_id, moving, opened, posted, transfer};
+use counterfoil_store::conformance::fixtures::{charge, charge_id, claim, set};
+use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Receipt, Row, RowKey, Store, Upto};
+use counterfoil_store_postgres::PostgresStore;
+use std::collections::HashMap;
+use std::sync::Arc;
+use support::{database, open, raw};
+use tokio::task::JoinSet;
+
+/// Everything committed, in order.
+async fn whole_feed(store: &PostgresStore) -> Vec<(SetId, Receipt)> {
+    let mut all = Vec::new();
+    loop {
+        let page = store.feed(Position(u64::try_from(all.len()).unwrap()), 1_000).await.unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page.into_iter().map(|entry| (entry.set, entry.receipt)));
+    }
+}
+
+async fn commit(store: &PostgresStore, set: ChangeSet) -> Result<Receipt, CommitError> {
+    loop {
+        match store.commit(set.clone()).await {
+            Err(CommitError::Conflict) => tokio::task::yield_now().await,
+            answer => return answer,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_on_shared_rows_never_lose_or_double_anything() {
+    const ROWS: i64 = 8;
+    const WRITERS: i64 = 12;
+    const ROUNDS: i64 = 20;
+    let database = database().await;
+    let stores = [Arc::new(open(&database.url()).await), Arc::new(open(&database.url()).await)];
+    let first = (1..=ROWS).fold(set(1), |set, row| set.insert(charge(row)).insert(opened(row, None, None)));
+    stores[0].commit(first).await.unwrap();
+
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let store = Arc::clone(&stores[usize::from(writer % 2 == 1)]);
+        writers.spawn(async move {
+            let mut receipts = Vec::new();
+            for round in 0..ROUNDS {
+                // Two rows in an order of the writer's own, and a balance that everybody moves.
+                let (one, other) = ((writer * 5 + round) % ROWS + 1, (writer * 3 + round * 7 + 1) % ROWS + 1);
+                let number = 1_000 + writer * ROUNDS + round;
+                loop {
+                    let keys = [one, other].map(|row| RowKey::Charge(charge_id(row)));
+                    let mut rows = store.read(keys.to_vec()).await.unwrap();
+                    rows.dedup();
+                    let mut next = set(number);
+                    for row in rows.into_iter().flatten() {
+                        let Row::Charge(found) = row else { panic!("not a charge") };
+                        let expect = found.revision;
+                        next = next.replace(Charge { revision: expect + 1, ..found }, expect);
+                    }
+                    next = next.shift(moving(number % ROWS + 1, BOTH, posted(1)));
+                    match commit(&store, next).await {
+                        Ok(receipt) => {
+                            receipts.push((SetId::from_i64(number), receipt));
+                            break;
+                        }
+                        Err(CommitError::Refused(_)) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+            }
+            receipts
+        });
+    }
+    let told: HashMap<SetId, Receipt> = writers.join_all().await.into_iter().flatten().collect();
+    assert_eq!(i64::try_from(told.len()), Ok(WRITERS * ROUNDS));
+
+    let feed = whole_feed(&stores[1]).await;
+    assert_eq!(i64::try_from(feed.len()), Ok(WRITERS * ROUNDS + 1));
+    for (position, (id, receipt)) in (1..).zip(&feed) {
+        assert_eq!(receipt.position, Position(position), "positions are dense");
+        assert!(told.get(id).is_none_or(|told| told == receipt), "{id:?} was told another place");
+    }
+    assert!(feed.is_sorted_by_key(|(_, receipt)| receipt.at), "time goes along with positions");
+
+    let balances = (1..=ROWS).map(|row| RowKey::Balance(account_id(row), 0)).collect();
+    let moved: i64 = stores[0]
+        .read(balances)
+        .await
+        .unwrap()
+        .into_iter()
+        .flatten()
+        .map(|row| match row {
+            Row::Balance(balance) => balance.posted,
+            other => panic!("{other:?}"),
+        })
+        .sum();
+    assert_eq!(moved, WRITERS * ROUNDS, "every move counts once");
+    let deadlocks = raw(&database.url()).await;
+    let row = deadlocks
+        .query_one("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", &[])
+        .await
+        .unwrap();
+    assert_eq!(row.get::<_, i64>(0), 0, "rows are locked in one order");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_claimed_in_two_processes_has_one_winner() {
+    let database = database().await;
+    let stores = [Arc::new(open(&database.url()).await), Arc::new(open(&database.url()).await)];
+    for round in 0..20_i64 {
+        let mut rivals = JoinSet::new();
+        for rival in 0..8_i64 {
+            let store = Arc::clone(&stores[usize::from(rival % 2 == 1)]);
+            let number = 100 + round * 8 + rival;
+            let mut wanted = claim(round + 1);
+            wanted.subject = charge_id(number).into();
+            rivals.spawn(async move {
+                (wanted.clone(), commit(&store, set(number).insert(wanted).insert(charge(number))).await)
+            });
+        }
+        let answers = rivals.join_all().await;
+        let winners: Vec<_> = answers.iter().filter(|(_, answer)| answer.is_ok()).collect();
+        assert_eq!(winners.len(), 1, "{answers:?}");
+        for (_, answer) in answers.iter().filter(|(_, answer)| answer.is_err()) {
+            let Err(CommitError::Refused(refusal)) = answer else { panic!("{answer:?}") };
+            assert_eq!(refusal.found, Some(Row::Claim(winners[0].0.clone())), "the loser is told who won");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_of_positions_never_misses_a_later_commit() {
+    let database = database().await;
+    let stores = [Arc::new(open(&database.url()).await), Arc::new(open(&database.url()).await)];
+    let mut writers = JoinSet::new();
+    for writer in 0..2_i64 {
+        let store = Arc::clone(&stores[usize::from(writer == 1)]);
+        writers.spawn(async move {
+            for round in 0..60 {
+                let number = writer * 1_000 + round + 1;
+                commit(&store, set(number).insert(transfer(number, 1, 2, 1))).await.unwrap();
+            }
+        });
+    }
+    // A position that is visible means that all before it are: what was folded up to it never changes again.
+    let reader = open(&database.url()).await;
+    let (mut seen, mut folds) = (0, Vec::new());
+    while seen < 120 {
+        let feed = reader.feed(Position(seen), 1_000).await.unwrap();
+        for entry in feed {
+            seen += 1;
+            assert_eq!(entry.receipt.position, Position(seen), "a gap that could still be filled");
+        }
+        let upto = Upto::Position(Position(seen));
+        folds.push((upto, reader.fold(account_id(1), Position::START, upto).await.unwrap()));
+    }
+    writers.join_all().await;
+    for (upto, folded) in folds {
+        assert_eq!(reader.fold(account_id(1), Position::START, upto).await.unwrap(), folded);
+    }
+    let newest = reader.entries(account_id(1), EntryPage::Before(None), 1_000).await.unwrap();
+    assert_eq!(newest.len(), 120);
+    assert!(newest.is_sorted_by(|one, other| one.position > other.position));
+}

@@ -1,0 +1,278 @@
+//! What holds against raw SQL, also for the owner: a journal that balances and is only added to, claims that only move
+//! forward, and a wall between tenants.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_store::conformance::fixtures::ledger::{
+    BOTH, account, definition, hold, moving, name, opened, posted, reversal, snapshot, transfer,
+};
+use counterfoil_store::conformance::fixtures::{api_key, at, charge, claim, opening, set, settled, slot};
+use counterfoil_store::{CommitError, RowKey, Store};
+use counterfoil_testkit::postgres::Database;
+use support::{fresh, raw};
+use tokio_postgres::Client;
+
+/// One settled charge (1), one at work (2), and something in every other table.
+async fn filled() -> (Client, Database) {
+    let (store, database) = fresh().await;
+    store.commit(opening(1)).await.unwrap();
+    let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim(1) };
+    let charged = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
+    let key = RowKey::Outbox(charge(1).id);
+    store.commit(set(2).replace(done, 1).replace(charged, 1).remove(key, 1)).await.unwrap();
+    store.commit(opening(3)).await.unwrap();
+    let ledger = set(4)
+        .insert(account(1))
+        .insert(name(1))
+        .insert(definition("POINTS"))
+        .insert(opened(1, Some(0), Some(9)))
+        .insert(transfer(1, 1, 2, 50))
+        .insert(reversal(1))
+        .insert(hold(1))
+        .insert(snapshot(1, 4))
+        .insert(api_key(1))
+        .insert(slot(1));
+    store.commit(ledger).await.unwrap();
+    store.commit(set(5).shift(moving(1, BOTH, posted(5)))).await.unwrap();
+    (raw(&database.url()).await, database)
+}
+
+/// Runs a script as one transaction; it must fail with these words, and at its COMMIT if it says so.
+async fn refused(db: &Client, script: &str, words: &str) {
+    let answer = db.batch_execute(script).await;
+    let error = answer.expect_err(script);
+    let said = error.as_db_error().expect("the server refused").message().to_owned();
+    assert!(said.contains(words), "{script}: {said}");
+    db.batch_execute("ROLLBACK").await.unwrap();
+}
+
+const HEADER: &str = "INSERT INTO journal_transactions (id, tenant, kind, legs, metadata, at) VALUES";
+const ENTRY: &str = "INSERT INTO journal_entries (transaction, leg, position, at, account, side, layer, amount, asset) VALUES";
+
+#[tokio::test]
+async fn an_unbalanced_transaction_is_refused_at_its_commit() {
+    let (db, _database) = filled().await;
+    for (legs, entries, words) in [
+        (
+            2,
+            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',4,'USD')",
+            "does not balance",
+        ),
+        (
+            2,
+            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'EUR')",
+            "does not balance",
+        ),
+        (
+            2,
+            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','pending',5,'USD')",
+            "does not balance",
+        ),
+        (2, "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'debit','posted',5,'USD')", "does not balance"),
+        (
+            3,
+            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'USD')",
+            "says 3 entries and has 2",
+        ),
+    ] {
+        // Everything up to the COMMIT is taken: the transaction may still be made whole.
+        let open = format!("BEGIN; {HEADER} (9,1,'general',{legs},'{{}}',9); {ENTRY} {entries}");
+        db.batch_execute(&open).await.unwrap();
+        refused(&db, "COMMIT", words).await;
+    }
+    refused(&db, &format!("{HEADER} (9,1,'general',2,'{{}}',9)"), "says 2 entries and has 0").await;
+    let rows = db.query("SELECT 1 FROM journal_transactions WHERE id = 9", &[]).await.unwrap();
+    assert!(rows.is_empty());
+    let whole = format!(
+        "BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); {ENTRY} (9,0,9,9,1,'debit','posted',5,'USD'); \
+         {ENTRY} (9,1,9,9,2,'credit','posted',5,'USD'); COMMIT"
+    );
+    db.batch_execute(&whole).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_added_to_a_sealed_transaction() {
+    let (db, _database) = filled().await;
+    for entry in [
+        "(1,2,9,9,1,'debit','posted',5,'USD'), (1,3,9,9,2,'credit','posted',5,'USD')",
+        "(77,0,9,9,1,'debit','posted',5,'USD')",
+    ] {
+        refused(&db, &format!("{ENTRY} {entry}"), "no place for an entry").await;
+    }
+    refused(&db, &format!("{ENTRY} (1,1,9,9,1,'debit','posted',5,'USD')"), "duplicate key").await;
+    refused(&db, &format!("{ENTRY} (1,-1,9,9,1,'debit','posted',5,'USD')"), "check constraint").await;
+    refused(&db, &format!("{ENTRY} (1,2,9,9,1,'debit','posted',-5,'USD')"), "check constraint").await;
+    // An entry that comes before its header has no place yet, either.
+    let early = format!("BEGIN; {ENTRY} (9,0,9,9,1,'debit','posted',5,'USD')");
+    refused(&db, &early, "no place for an entry").await;
+}
+
+#[tokio::test]
+async fn history_is_append_only_even_for_its_owner() {
+    let (db, _database) = filled().await;
+    for replica in [false, true] {
+        let role = if replica { "replica" } else { "origin" };
+        db.batch_execute(&format!("SET session_replication_role = {role}")).await.unwrap();
+        for (table, column) in [
+            ("journal_transactions", "at"),
+            ("journal_entries", "amount"),
+            ("audit_log", "at"),
+            ("commits", "at"),
+            ("account_names", "account"),
+            ("assets", "exponent"),
+            ("reversals", "undone_by"),
+        ] {
+            refused(&db, &format!("UPDATE {table} SET {column} = {column} + 1"), "append-only").await;
+            refused(&db, &format!("DELETE FROM {table}"), "append-only").await;
+            refused(&db, &format!("TRUNCATE {table} CASCADE"), "append-only").await;
+        }
+        for table in
+            ["charges", "accounts", "balances", "holds", "tenants", "api_keys", "slots", "head", "meta"]
+        {
+            refused(&db, &format!("DELETE FROM {table}"), "never removed").await;
+            refused(&db, &format!("TRUNCATE {table}"), "never removed").await;
+        }
+        for table in ["idempotency_keys", "outbox", "snapshots"] {
+            refused(&db, &format!("TRUNCATE {table}"), "never emptied").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn claims_only_move_forward() {
+    let (db, _database) = filled().await;
+    for (change, subject) in [
+        ("fence = 0, revision = revision + 1", 3),
+        ("revision = 0", 3),
+        ("attempts = 9", 3),
+        ("subject = 9, revision = revision + 1, fence = 9", 3),
+        ("id = sha256('x'), revision = revision + 1", 3),
+        ("tenant = 9, revision = revision + 1", 3),
+        ("state = 'expired', tombstone_until = 1, revision = revision + 1", 3),
+        ("state = 'in_flight', holder = 1, lease_until = 1, lease_ceiling = 1, revision = revision + 1", 1),
+        ("body = 'other', revision = revision + 1", 1),
+        ("subject = 9, revision = revision + 1", 1),
+    ] {
+        let sql = format!("UPDATE idempotency_keys SET {change} WHERE subject = {subject}");
+        refused(&db, &sql, "only moves forward").await;
+    }
+    refused(&db, "DELETE FROM idempotency_keys WHERE subject = 3", "never removed").await;
+    refused(
+        &db,
+        "UPDATE idempotency_keys SET state = 'completed', revision = revision + 1 WHERE subject = 3",
+        "state_has_its_columns",
+    )
+    .await;
+    // What the engine itself does is allowed: to expire, to be claimed anew under a higher fence, to be swept.
+    for sql in [
+        "UPDATE idempotency_keys SET state = 'expired', body = NULL, revision = revision + 1 WHERE subject = 1",
+        "UPDATE idempotency_keys SET subject = 9, fence = fence + 1, revision = revision + 1 WHERE subject = 1",
+        "DELETE FROM idempotency_keys WHERE subject = 9",
+    ] {
+        assert_eq!(db.execute(sql, &[]).await.unwrap(), 1, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn other_rows_only_move_forward() {
+    let (db, _database) = filled().await;
+    for (sql, words) in [
+        ("UPDATE charges SET amount_minor = 1, revision = 9", "ordered for"),
+        ("UPDATE charges SET tenant = 9, revision = 9", "ordered for"),
+        ("UPDATE charges SET metadata = '{\"a\":\"b\"}', revision = 9", "ordered for"),
+        ("UPDATE charges SET status = 'failed', revision = 9 WHERE id = 1", "stays settled"),
+        ("UPDATE charges SET provider = 'other'", "ordered for"),
+        ("UPDATE holds SET amount = 1, revision = 9", "ends once"),
+        ("UPDATE balances SET posted = posted + 1", "revision grows"),
+        ("UPDATE balances SET outgoing = -1, revision = 9", "check constraint"),
+        ("UPDATE slots SET epoch = 0, revision = 9", "never falls"),
+        ("UPDATE head SET position = position - 1", "never go back"),
+        ("UPDATE head SET at = at - 1", "never go back"),
+        ("INSERT INTO head (position, at) VALUES (9, 9)", "duplicate key"),
+    ] {
+        refused(&db, sql, words).await;
+    }
+    assert_eq!(db.execute("UPDATE api_keys SET revoked_at = 5, revision = 2", &[]).await.unwrap(), 1);
+    refused(&db, "UPDATE api_keys SET revoked_at = NULL, revision = 3", "stays revoked").await;
+}
+
+#[tokio::test]
+async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
+    let (db, _database) = filled().await;
+    let counts = async |table: &str| -> i64 {
+        db.query_one(&format!("SELECT count(*) FROM {table}"), &[]).await.unwrap().get(0)
+    };
+    let tables = [
+        "charges",
+        "idempotency_keys",
+        "audit_log",
+        "accounts",
+        "journal_transactions",
+        "balances",
+        "journal_entries",
+    ];
+    db.batch_execute("SET ROLE counterfoil_reader").await.unwrap();
+    for table in tables {
+        assert_eq!(counts(table).await, 0, "{table} without a tenant");
+    }
+    db.batch_execute("SET counterfoil.tenant = '2'").await.unwrap();
+    for table in tables {
+        assert_eq!(counts(table).await, 0, "{table} of another tenant");
+    }
+    db.batch_execute("SET counterfoil.tenant = '1'").await.unwrap();
+    for table in tables {
+        assert!(counts(table).await > 0, "{table} of the tenant");
+    }
+    for sql in [
+        "SELECT value FROM meta",
+        "SELECT 1 FROM api_keys",
+        "DELETE FROM outbox",
+        "UPDATE charges SET revision = 9",
+    ] {
+        refused(&db, sql, "permission denied").await;
+    }
+    db.batch_execute("RESET ROLE; SET ROLE counterfoil_writer").await.unwrap();
+    assert!(counts("charges").await > 0);
+    for sql in [
+        "UPDATE journal_entries SET amount = 1",
+        "DELETE FROM audit_log",
+        "DELETE FROM charges",
+        "UPDATE commits SET at = 1",
+    ] {
+        refused(&db, sql, "permission denied").await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_needs_no_more_than_the_writers_role() {
+    let database = support::database().await;
+    let db = raw(&database.url()).await;
+    let login = format!("login_{}", database.name());
+    db.batch_execute(&format!("CREATE ROLE {login} LOGIN IN ROLE counterfoil_writer")).await.unwrap();
+    let store = support::open(&database.url().replace("counterfoil@", &format!("{login}@"))).await;
+    store.commit(opening(1)).await.unwrap();
+    let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim(1) };
+    let settling = set(2).replace(done, 1).remove(RowKey::Outbox(charge(1).id), 1);
+    store.commit(settling.insert(transfer(1, 1, 2, 50)).insert(snapshot(1, 4))).await.unwrap();
+    let last = set(3)
+        .remove(RowKey::Claim(claim(1).id), 2)
+        .remove(snapshot_key(), 1)
+        .insert(opened(1, Some(0), None))
+        .insert(slot(1));
+    store.commit(last).await.unwrap();
+    store.commit(set(4).shift(moving(1, BOTH, posted(5)))).await.unwrap();
+    // What the judge refuses is refused by it, not by a missing right.
+    let removal = set(5).remove(RowKey::Transaction(transfer(1, 1, 2, 50).id), 1);
+    assert!(matches!(store.commit(removal).await, Err(CommitError::Refused(_))));
+    store.close().await;
+    db.batch_execute(&format!("DROP ROLE {login}")).await.unwrap();
+}
+
+fn snapshot_key() -> RowKey {
+    let snapshot = snapshot(1, 4);
+    RowKey::Snapshot(snapshot.account, snapshot.position)
+}

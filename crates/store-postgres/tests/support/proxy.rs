@@ -1,0 +1,140 @@
+//! A proxy between the store and its server that understands just enough of the protocol to cut a connection at its
+//! COMMIT, before or after the server has heard it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+
+const PASS: u8 = 0;
+const CUT_BEFORE: u8 = 1;
+const CUT_AFTER: u8 = 2;
+const CUT_LOOK: u8 = 3;
+
+/// A running proxy; it ends with the test's runtime.
+pub struct Proxy {
+    pub port: u16,
+    orders: Arc<Orders>,
+}
+
+#[derive(Default)]
+struct Orders {
+    next: AtomicU8,
+    cuts: AtomicUsize,
+}
+
+/// What happens to the next connection that does something.
+#[derive(Clone, Copy, Debug)]
+pub enum Cut {
+    /// It sends COMMIT: the server never hears it.
+    BeforeCommit,
+    /// It sends COMMIT: the server hears it, the answer never arrives.
+    AfterCommit,
+    /// It begins a transaction: the server never hears it.
+    AtBegin,
+}
+
+impl Proxy {
+    pub async fn to(port: u16) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Proxy { port: listener.local_addr().unwrap().port(), orders: Arc::default() };
+        let orders = Arc::clone(&proxy.orders);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                if let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await {
+                    client.set_nodelay(true).unwrap();
+                    server.set_nodelay(true).unwrap();
+                    tokio::spawn(relay(client, server, Arc::clone(&orders)));
+                }
+            }
+        });
+        proxy
+    }
+
+    /// The same URL through the proxy.
+    pub fn through(&self, url: &str, port: u16) -> String {
+        url.replace(&format!(":{port}/"), &format!(":{}/", self.port))
+    }
+
+    pub fn cut_next(&self, cut: Cut) {
+        let order = match cut {
+            Cut::BeforeCommit => CUT_BEFORE,
+            Cut::AfterCommit => CUT_AFTER,
+            Cut::AtBegin => CUT_LOOK,
+        };
+        self.orders.next.store(order, Ordering::SeqCst);
+    }
+
+    /// How many connections were cut.
+    pub fn cuts(&self) -> usize {
+        self.orders.cuts.load(Ordering::SeqCst)
+    }
+}
+
+impl Orders {
+    fn take(&self, order: u8) -> bool {
+        let taken = self.next.compare_exchange(order, PASS, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if taken {
+            self.cuts.fetch_add(1, Ordering::SeqCst);
+        }
+        taken
+    }
+}
+
+async fn relay(client: TcpStream, server: TcpStream, orders: Arc<Orders>) {
+    let (client_reads, client_writes) = tokio::io::split(client);
+    let (server_reads, server_writes) = tokio::io::split(server);
+    let back = tokio::spawn(copy(server_reads, client_writes));
+    forward(client_reads, server_writes, &orders, &back).await;
+    back.abort();
+}
+
+async fn copy(mut from: ReadHalf<TcpStream>, mut to: WriteHalf<TcpStream>) {
+    let mut buffer = vec![0; 65_536];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown().await;
+}
+
+/// Passes the client's messages on, one by one: a kind, a length, a body. The first has no kind.
+async fn forward(
+    mut from: ReadHalf<TcpStream>,
+    mut to: WriteHalf<TcpStream>,
+    orders: &Orders,
+    back: &tokio::task::JoinHandle<()>,
+) {
+    let mut is_first = true;
+    loop {
+        let kind = if is_first { None } else { from.read_u8().await.ok() };
+        let Ok(length) = from.read_u32().await else { return };
+        let mut body = vec![0; length as usize - 4];
+        if from.read_exact(&mut body).await.is_err() || (kind.is_none() && !is_first) {
+            return;
+        }
+        let mut message: Vec<u8> = kind.into_iter().collect();
+        message.extend(length.to_be_bytes());
+        message.extend(&body);
+        // A request for encryption is refused with one byte; the real first message follows.
+        is_first = is_first && body.get(..4) == Some(&80_877_103_u32.to_be_bytes()[..]);
+        let (is_commit, is_begin) =
+            (kind == Some(b'Q') && body == b"COMMIT\0", kind == Some(b'Q') && body == b"BEGIN\0");
+        if (is_commit && orders.take(CUT_BEFORE)) || (is_begin && orders.take(CUT_LOOK)) {
+            return;
+        }
+        let cut = is_commit && orders.take(CUT_AFTER);
+        if cut {
+            back.abort();
+        }
+        if to.write_all(&message).await.is_err() {
+            return;
+        }
+        if cut {
+            // Whatever the server answers is lost; closing at once could reach it before the message does.
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            return;
+        }
+    }
+}

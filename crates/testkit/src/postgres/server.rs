@@ -1,0 +1,306 @@
+//! A server process: started in a directory of its own, killed for real, started again on what it left.
+
+use super::binaries::{Binaries, find};
+use crate::failure::{Failure, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher};
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Below what Linux hands out by default: a client that looks for a dead server must not be given its port.
+const PORTS: std::ops::Range<u16> = 15_000..30_000;
+const READY_WITHIN: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Who owns the databases. Connections over loopback need no password.
+const USER: &str = "counterfoil";
+
+/// What every server here runs with; nothing of it makes a commit less durable.
+const SETTINGS: [(&str, &str); 7] = [
+    ("fsync", "on"),
+    ("synchronous_commit", "on"),
+    ("max_connections", "400"),
+    ("shared_buffers", "128MB"),
+    // One call after a crash instead of one per file.
+    ("recovery_init_sync_method", "syncfs"),
+    ("logging_collector", "off"),
+    ("log_min_messages", "fatal"),
+];
+
+/// Keeps the server while its own stdin is open, that is, while the process that started it lives: however that one
+/// ends, the server ends too, and its directory goes unless a line says that it is still needed.
+const KEEPER: &str = r#"dir=$1; shift; "$@" & pid=$!
+if read -r word; then kill -QUIT $pid; wait $pid; else kill -QUIT $pid; wait $pid; rm -rf "$dir"; fi"#;
+
+/// A server of this process.
+#[derive(Debug)]
+pub struct Server {
+    binaries: Binaries,
+    dir: TempDir,
+    port: u16,
+    settings: Vec<(String, String)>,
+    keeper: Option<Child>,
+}
+
+impl Server {
+    /// Makes a database cluster and starts a server on it, with these settings on top of the usual ones.
+    pub fn start(settings: &[(&str, &str)]) -> Result<Server> {
+        let mut server = Server::prepare(settings)?;
+        let data = server.data();
+        let mut initdb = server.program("initdb");
+        initdb.arg("--pgdata").arg(&data).args([
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]);
+        run(initdb.args(["--username", USER]), "initdb")?;
+        server.restart()?;
+        Ok(server)
+    }
+
+    /// A standby that follows `primary` under a name, by which the primary may wait for it.
+    pub fn standby_of(primary: &Server, name: &str) -> Result<Server> {
+        let mut server = Server::prepare(&[])?;
+        let data = server.data();
+        let source = format!("host=127.0.0.1 port={} user={USER} application_name={name}", primary.port);
+        let mut copy = server.program("pg_basebackup");
+        copy.arg("--pgdata").arg(&data).args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
+        run(copy.args(["--dbname", &source]), "pg_basebackup")?;
+        server.restart()?;
+        Ok(server)
+    }
+
+    fn prepare(settings: &[(&str, &str)]) -> Result<Server> {
+        let binaries = find()?;
+        // The system's own folder for this: the server's user must be able to reach it, and its sockets need short
+        // paths.
+        let dir = tempfile::Builder::new()
+            .prefix("counterfoil-postgres-")
+            .tempdir()
+            .map_err(Failure::while_("making a directory for PostgreSQL"))?;
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))
+            .map_err(Failure::while_("opening the directory for PostgreSQL"))?;
+        let inner = dir.path().join("own");
+        fs::create_dir(&inner).map_err(Failure::while_("making a directory for PostgreSQL"))?;
+        if let Some((uid, gid)) = unprivileged()? {
+            chown(&inner, Some(uid), Some(gid))
+                .map_err(Failure::while_("giving PostgreSQL its directory"))?;
+        }
+        let settings =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Ok(Server { binaries, dir, port: free_port()?, settings, keeper: None })
+    }
+
+    /// `postgres://USER@HOST:PORT`, to which a test adds its database.
+    pub fn address(&self) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}", self.port)
+    }
+
+    /// Where it listens on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The cluster's directory.
+    pub fn data(&self) -> PathBuf {
+        self.own().join("data")
+    }
+
+    fn own(&self) -> PathBuf {
+        self.dir.path().join("own")
+    }
+
+    /// Starts the server on what is in its directory; one that runs is stopped first, without a checkpoint.
+    pub fn restart(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            self.let_go();
+            self.keeper = Some(self.spawn()?);
+            if self.comes_up()? {
+                return Ok(());
+            }
+            // Processes of a killed server hold its memory for a moment; the next server must not start over them.
+            if begun.elapsed() > READY_WITHIN {
+                return Err(Failure::new(format!("PostgreSQL does not start: {}", self.log())));
+            }
+            sleep(PAUSE);
+        }
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub fn kill(&mut self) -> Result<()> {
+        let pid = self.pid().ok_or_else(|| Failure::new("PostgreSQL does not run"))?;
+        kill_process(pid, Signal::KILL).map_err(Failure::while_("killing PostgreSQL"))?;
+        let begun = Instant::now();
+        while alive(pid) {
+            if begun.elapsed() > READY_WITHIN {
+                return Err(Failure::new("PostgreSQL does not die"));
+            }
+            sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn spawn(&self) -> Result<Child> {
+        let log =
+            File::create(self.dir.path().join("log")).map_err(Failure::while_("making PostgreSQL's log"))?;
+        let errors = log.try_clone().map_err(Failure::while_("making PostgreSQL's log"))?;
+        let server = self.program("postgres");
+        let mut keeper = Command::new("sh");
+        keeper.args(["-c", KEEPER, "keeper"]).arg(self.dir.path());
+        keeper.arg(server.get_program()).args(server.get_args());
+        keeper.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
+        keeper.arg("-c").arg("listen_addresses=127.0.0.1");
+        keeper.arg("-c").arg(format!("unix_socket_directories={}", self.own().display()));
+        for (name, value) in SETTINGS {
+            keeper.arg("-c").arg(format!("{name}={value}"));
+        }
+        for (name, value) in &self.settings {
+            keeper.arg("-c").arg(format!("{name}={value}"));
+        }
+        // A group of its own: what is typed at the tests must not reach the server past its keeper.
+        keeper.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
+        keeper.spawn().map_err(Failure::while_("starting PostgreSQL"))
+    }
+
+    /// Whether the server answers; if it ended instead, it did not.
+    fn comes_up(&self) -> Result<bool> {
+        let begun = Instant::now();
+        while begun.elapsed() < READY_WITHIN {
+            let mut ask = Command::new(self.binaries.path("pg_isready"));
+            ask.args(["-q", "-h", "127.0.0.1", "-d", "postgres", "-p"]).arg(self.port.to_string());
+            if ask.status().map_err(Failure::while_("asking PostgreSQL whether it is ready"))?.success() {
+                return Ok(true);
+            }
+            // Who asks too early is told so in the log, too.
+            let early = |line: &str| line.contains("the database system");
+            let fatal = |line: &str| line.contains("FATAL") || line.contains("PANIC");
+            if self.log().lines().any(|line| fatal(line) && !early(line)) {
+                return Ok(false);
+            }
+            sleep(PAUSE);
+        }
+        Ok(false)
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        let text = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
+        Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
+    /// Ends the keeper, and with it the server, but leaves the directory.
+    fn let_go(&mut self) {
+        if let Some(mut keeper) = self.keeper.take() {
+            if let Some(mut word) = keeper.stdin.take() {
+                // It may be gone already, and the server with it.
+                let _ = word.write_all(b"keep\n");
+            }
+            let _ = keeper.wait();
+        }
+    }
+
+    /// One of PostgreSQL's programs, run by somebody it accepts: it refuses to run as root.
+    fn program(&self, name: &str) -> Command {
+        let path = self.binaries.path(name);
+        let mut command = match unprivileged() {
+            Ok(Some((uid, gid))) => {
+                let mut command = Command::new("setpriv");
+                command.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}")).arg("--clear-groups");
+                command.arg(path);
+                command
+            }
+            Ok(None) | Err(_) => Command::new(path),
+        };
+        command.current_dir(self.own());
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+fn alive(pid: Pid) -> bool {
+    // A zombie is dead: it holds nothing, it only waits for its parent to notice.
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
+}
+
+/// Whom to run the server as, if we are root: the package's own user, or nobody.
+fn unprivileged() -> Result<Option<(u32, u32)>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let users = fs::read_to_string("/etc/passwd").map_err(Failure::while_("reading /etc/passwd"))?;
+    let user = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut numbers = line.split(':').skip(2);
+        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    };
+    let found = user("postgres").or_else(|| user("nobody"));
+    found
+        .map(Some)
+        .ok_or_else(|| Failure::new("there is neither a user `postgres` nor `nobody` to run PostgreSQL as"))
+}
+
+fn free_port() -> Result<u16> {
+    let mut seed = RandomState::new().build_hasher().finish();
+    for _ in 0..200 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let span = u64::from(PORTS.end - PORTS.start);
+        let port = PORTS.start + u16::try_from((seed >> 33) % span).unwrap_or(0);
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(Failure::new("no free port was found for PostgreSQL"))
+}
+
+fn run(command: &mut Command, name: &str) -> Result<()> {
+    let output =
+        command.stdin(Stdio::null()).output().map_err(Failure::while_(format!("starting {name}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{name} failed: {}", String::from_utf8_lossy(&output.stderr))))
+}
+
+/// Lets PostgreSQL read a file it must own: keys it serves TLS with.
+pub(super) fn hand_over(path: &Path) -> Result<()> {
+    if let Some((uid, gid)) = unprivileged()? {
+        chown(path, Some(uid), Some(gid)).map_err(Failure::while_("giving PostgreSQL a file"))?;
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+        .map_err(Failure::while_("closing a file of PostgreSQL"))
+}
+
+impl Server {
+    /// Puts a file next to the cluster, for the server's eyes only, and says where.
+    pub fn keep(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.own().join(name);
+        fs::write(&path, text).map_err(Failure::while_("writing a file for PostgreSQL"))?;
+        hand_over(&path)?;
+        Ok(path)
+    }
+
+    /// Changes a setting from the next start on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+}

@@ -1,0 +1,138 @@
+//! The public form of an asset: reading a request to define one, writing one, describing both.
+
+use crate::fields;
+use crate::json;
+use crate::layout::{Layout, Shape};
+use crate::time::Stamp;
+use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::payments::books::Act;
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::json::Json;
+use counterfoil_core::types::limits::ASSET_EXPONENT_MAX;
+
+/// What a request to define an asset holds.
+pub const LAYOUT: Layout = Layout {
+    of: "an asset",
+    like: "{\"code\":…,\"exponent\":…}",
+    fields: &[("code", Shape::Text), ("exponent", Shape::Number)],
+};
+
+/// Reads the body of a request to define an asset.
+pub fn read(body: &Json) -> Result<Act, Vec<Flaw>> {
+    const WHAT: &str = "how many decimals the asset has, a whole number";
+    fields::read(body, &LAYOUT, |fields| {
+        let asset = fields.asset("code");
+        let exponent = fields
+            .required("exponent", WHAT)
+            .and_then(|value| fields.whole("exponent", value, 0..=i64::from(ASSET_EXPONENT_MAX), WHAT));
+        Some(Act::Define { asset: asset?, exponent: exponent?.try_into().ok()? })
+    })
+}
+
+/// Appends an asset.
+pub fn write(out: &mut Vec<u8>, definition: &Definition) {
+    json::object(out, |all| {
+        all.string("object", "asset")
+            .string("code", definition.asset.code())
+            .count("exponent", u64::from(definition.exponent))
+            .string("created_at", Stamp::of(definition.created_at).as_str());
+    });
+}
+
+/// A request to define an asset of your own.
+#[derive(Debug, utoipa::ToSchema)]
+#[schema(example = json!({"code": "POINTS", "exponent": 0}))]
+pub struct CreateAsset {
+    /// In any case: a letter, then letters, digits and `_`. Codes of currencies are taken.
+    #[schema(min_length = 1, max_length = 16)]
+    pub code: String,
+    /// How many decimals it has: with 2, an amount of 1250 is 12.50.
+    #[schema(minimum = 0, maximum = 9)]
+    pub exponent: u8,
+}
+
+/// An asset of your own.
+#[derive(Debug, utoipa::ToSchema)]
+pub struct Asset {
+    /// `asset`
+    pub object: String,
+    /// Upper case.
+    pub code: String,
+    /// How many decimals it has.
+    pub exponent: u8,
+    /// When it was defined.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+}
+
+/// Assets of your own, by code.
+#[derive(Debug, utoipa::ToSchema)]
+pub struct AssetList {
+    /// `list`
+    pub object: String,
+    /// The assets of this page.
+    pub data: Vec<Asset>,
+    /// Whether there are more after these.
+    pub has_more: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::given::{fields_of, fields_written, json as body, refusals};
+    use counterfoil_core::types::asset::Asset as Code;
+    use counterfoil_core::types::id::TenantId;
+    use counterfoil_core::types::time::Time;
+    use utoipa::PartialSchema;
+
+    #[test]
+    fn golden_asset() {
+        let definition = Definition {
+            tenant: TenantId::from_i64(1),
+            asset: Code::parse("points").unwrap(),
+            exponent: 3,
+            created_at: Time::EPOCH,
+        };
+        let mut text = Vec::new();
+        write(&mut text, &definition);
+        assert_eq!(
+            String::from_utf8(text.clone()).unwrap(),
+            r#"{"object":"asset","code":"POINTS","exponent":3,"created_at":"1970-01-01T00:00:00.000Z"}"#
+        );
+        assert_eq!(fields_written(&text), fields_of(Asset::schema()));
+    }
+
+    #[test]
+    fn what_is_no_asset() {
+        refusals(
+            read,
+            &[
+                ("[]", &[("", "must be an object, not an array")]),
+                ("{}", &[("/code", "missing"), ("/exponent", "missing")]),
+                (
+                    r#"{"code":"1A","exponent":10}"#,
+                    &[("/code", "a letter, then"), ("/exponent", "between 0 and 9")],
+                ),
+                (r#"{"code":5,"exponent":"2"}"#, &[("/code", "not a number"), ("/exponent", "not a text")]),
+                (r#"{"code":"A","exponent":1.5}"#, &[("/exponent", "fraction")]),
+                (r#"{"code":"A","exponent":-1}"#, &[("/exponent", "between")]),
+                (
+                    r#"{"code":"a12345678901234567","exponents":1,"exponent":1}"#,
+                    &[("/exponents", "did you mean `exponent`?"), ("/code", "at most 16")],
+                ),
+                (
+                    r#"{"code":"A","exponent":1,"zzzzzz":1}"#,
+                    &[("/zzzzzz", "not a field of an asset; leave it out")],
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_code_in_any_case() {
+        let Ok(Act::Define { asset, exponent }) = read(&body(r#"{"code":"Co2_g","exponent":0}"#)) else {
+            panic!("refused")
+        };
+        assert_eq!((asset.code(), exponent), ("CO2_G", 0));
+    }
+}

@@ -1,0 +1,71 @@
+//! The forms of many transactions as OpenAPI describes them. A test holds them to what is written.
+
+use crate::problem::schema::FieldError;
+use crate::transaction::schema::CreateEntry;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A request for many transactions.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"transactions": [
+    {"from": "customer:42", "to": "merchant:7", "amount": 1250, "currency": "USD"},
+]}))]
+pub struct CreateBulk {
+    /// Each is posted or not on its own.
+    #[schema(min_items = 1, max_items = 1000)]
+    pub transactions: Vec<CreateBulkItem>,
+}
+
+/// One of many transactions: either `entries`, or `from`, `to`, `amount` and `currency`.
+#[derive(Debug, ToSchema)]
+pub struct CreateBulkItem {
+    /// Debits and credits; those of each asset must add up to the same.
+    #[schema(required = false, nullable, min_items = 2, max_items = 40)]
+    pub entries: Option<Vec<CreateEntry>>,
+    /// The account debited: its id, `ac_…`, or its code.
+    #[schema(required = false, nullable)]
+    pub from: Option<String>,
+    /// The account credited: its id, `ac_…`, or its code.
+    #[schema(required = false, nullable)]
+    pub to: Option<String>,
+    /// How much, in the asset's minor unit.
+    #[schema(required = false, nullable, minimum = 1, maximum = 999_999_999_999_999_i64)]
+    pub amount: Option<i64>,
+    /// The asset both accounts count, in any case.
+    #[schema(required = false, nullable)]
+    pub currency: Option<String>,
+    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    #[schema(required = false, nullable)]
+    pub metadata: Option<BTreeMap<String, String>>,
+}
+
+/// What came of many transactions.
+#[derive(Debug, ToSchema)]
+pub struct Bulk {
+    /// `bk_…`
+    pub id: String,
+    /// `bulk`
+    pub object: String,
+    /// How many were posted.
+    pub posted: u64,
+    /// How many were not: those that are `refused` and those that are `invalid`.
+    pub refused: u64,
+    /// What came of each, in the order of the request.
+    pub results: Vec<BulkResult>,
+}
+
+/// What came of one of many transactions.
+#[derive(Debug, ToSchema)]
+pub struct BulkResult {
+    /// `posted`, `refused` or `invalid`.
+    pub status: String,
+    /// The transaction, `tx_…`, if it was posted.
+    #[schema(required = false)]
+    pub transaction: Option<String>,
+    /// The code of the error, if it was refused: `insufficient_funds` or `cap_exceeded`.
+    #[schema(required = false)]
+    pub error: Option<String>,
+    /// What does not fit, if it is invalid; pointers lead into the body of the request.
+    #[schema(required = false)]
+    pub errors: Option<Vec<FieldError>>,
+}

@@ -1,0 +1,322 @@
+//! Reading the fields of a request. Every problem is named, each with its place; what is read is valid.
+
+use crate::layout::Layout;
+use crate::names::{nearest, shown};
+use crate::pointer;
+use crate::time;
+use counterfoil_core::ledger::account::Code;
+use counterfoil_core::payments::books::Named;
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::json::{Json, Object};
+use counterfoil_core::types::limits::{AMOUNT_MAX, ASSET_CODE_BYTES_MAX};
+use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::time::Time;
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+/// Problems named in one answer: enough for any honest request.
+const PROBLEMS_MAX: usize = 32;
+
+/// Reads a body laid out as `layout`; `fill` names every problem before it gives up.
+pub fn read<'a, T>(
+    body: &'a Json,
+    layout: &Layout,
+    fill: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
+) -> Result<T, Vec<Flaw>> {
+    let mut problems = Vec::new();
+    let found = Fields::of(body, Place::Root, layout, &mut problems).and_then(|mut fields| fill(&mut fields));
+    match found {
+        Some(value) if problems.is_empty() => Ok(value),
+        Some(_) | None => Err(problems),
+    }
+}
+
+/// A place in a body. Its pointer is only written when something is wrong there.
+#[derive(Clone, Copy, Debug)]
+enum Place<'p> {
+    Root,
+    Member(&'p Place<'p>, &'p str),
+    Element(&'p Place<'p>, usize),
+}
+
+impl Place<'_> {
+    fn pointer(&self) -> String {
+        match self {
+            Place::Root => String::new(),
+            Place::Member(parent, name) => pointer::child(&parent.pointer(), name),
+            Place::Element(parent, index) => pointer::child(&parent.pointer(), &index.to_string()),
+        }
+    }
+}
+
+/// The fields of one object.
+#[derive(Debug)]
+pub struct Fields<'a, 'p> {
+    object: &'a Object,
+    place: Place<'p>,
+    problems: &'p mut Vec<Flaw>,
+}
+
+impl<'a, 'p> Fields<'a, 'p> {
+    fn of(
+        value: &'a Json,
+        place: Place<'p>,
+        layout: &Layout,
+        problems: &'p mut Vec<Flaw>,
+    ) -> Option<Fields<'a, 'p>> {
+        let Json::Object(object) = value else {
+            let what = if matches!(place, Place::Root) { "the body" } else { layout.of };
+            let message = format!("{what} must be an object, not {}; send {}", kind(value), layout.like);
+            push(problems, &place, message);
+            return None;
+        };
+        let mut fields = Fields { object, place, problems };
+        fields.unknown(layout);
+        Some(fields)
+    }
+
+    fn unknown(&mut self, layout: &Layout) {
+        for (name, _) in self.object.iter().filter(|(name, _)| !layout.knows(name)) {
+            let (name_shown, of) = (shown(name), layout.of);
+            let advice = match nearest(name, &layout.names()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None if layout.knows("metadata") => "leave it out or put it into metadata".to_owned(),
+                None => "leave it out".to_owned(),
+            };
+            self.refuse(name, format!("`{name_shown}` is not a field of {of}; {advice}"));
+        }
+    }
+
+    /// Whether the object has a field of that name that is not `null`.
+    pub fn has(&self, name: &str) -> bool {
+        self.optional(name).is_some()
+    }
+
+    /// The value of an optional field; `null` means absent.
+    pub fn optional(&self, name: &str) -> Option<&'a Json> {
+        self.object.get(name).filter(|value| **value != Json::Null)
+    }
+
+    /// The value of a field that must be there; `what` says what to send.
+    pub fn required(&mut self, name: &str, what: &str) -> Option<&'a Json> {
+        let value = self.optional(name);
+        if value.is_none() {
+            self.refuse(name, format!("`{name}` is missing; send {what}"));
+        }
+        value
+    }
+
+    /// Something is wrong with a field.
+    pub fn refuse(&mut self, name: &str, message: impl Into<String>) {
+        push(self.problems, &Place::Member(&self.place, name), message);
+    }
+
+    /// Something is wrong with a member of a field.
+    pub fn refuse_within(&mut self, name: &str, member: &str, message: impl Into<String>) {
+        let field = Place::Member(&self.place, name);
+        push(self.problems, &Place::Member(&field, member), message);
+    }
+
+    /// A field has the wrong type.
+    pub fn mistyped(&mut self, name: &str, what: &str, found: &Json) {
+        self.refuse(name, format!("`{name}` must be {what}, not {}", kind(found)));
+    }
+
+    /// An amount that must be there.
+    pub fn amount(&mut self, name: &str) -> Option<i64> {
+        let value = self.required(name, AMOUNT)?;
+        self.whole(name, value, 1..=AMOUNT_MAX, AMOUNT)
+    }
+
+    /// An amount, if there is one.
+    pub fn amount_if_any(&mut self, name: &str) -> Option<i64> {
+        let value = self.optional(name)?;
+        self.whole(name, value, 1..=AMOUNT_MAX, AMOUNT)
+    }
+
+    /// A whole number within bounds, however it is written.
+    pub fn whole(
+        &mut self,
+        name: &str,
+        value: &Json,
+        bounds: RangeInclusive<i64>,
+        what: &str,
+    ) -> Option<i64> {
+        let Json::Number(number) = value else {
+            self.mistyped(name, what, value);
+            return None;
+        };
+        match number.to_i64() {
+            Some(whole) if bounds.contains(&whole) => return Some(whole),
+            None if !number.is_integer() => {
+                self.refuse(name, format!("`{name}` has a fraction; send {what}"));
+            }
+            Some(_) | None => {
+                self.refuse(
+                    name,
+                    format!("`{name}` must be between {} and {}", bounds.start(), bounds.end()),
+                );
+            }
+        }
+        None
+    }
+
+    /// A truth value; `otherwise` if there is none.
+    pub fn truth(&mut self, name: &str, otherwise: bool) -> bool {
+        match self.optional(name) {
+            None => otherwise,
+            Some(Json::Bool(truth)) => *truth,
+            Some(other) => {
+                self.mistyped(name, "true or false", other);
+                otherwise
+            }
+        }
+    }
+
+    /// The text of a field that must be there.
+    pub fn text(&mut self, name: &str, what: &str) -> Option<&'a str> {
+        match self.required(name, what)? {
+            Json::String(text) => Some(text),
+            other => {
+                self.mistyped(name, what, other);
+                None
+            }
+        }
+    }
+
+    /// An asset of any kind.
+    pub fn asset(&mut self, name: &str) -> Option<Asset> {
+        let text = self.text(name, ASSET)?;
+        let asset = Asset::parse(text).ok();
+        if asset.is_none() {
+            self.refuse(
+                name,
+                format!(
+                    "`{name}` must be {ASSET}: a letter, then letters, digits and `_`, at most {ASSET_CODE_BYTES_MAX}"
+                ),
+            );
+        }
+        asset
+    }
+
+    /// One of a few words; `words` lists them.
+    pub fn word<T>(&mut self, name: &str, parse: fn(&str) -> Option<T>, words: &str) -> Option<T> {
+        let text = self.text(name, words)?;
+        let word = parse(text);
+        if word.is_none() {
+            self.refuse(name, format!("`{name}` must be {words}"));
+        }
+        word
+    }
+
+    /// An account, as a client names it.
+    pub fn account(&mut self, name: &str, accounts: &mut Accounts<'a>) -> Option<Named> {
+        let named = accounts.named(self.text(name, ACCOUNT)?);
+        if named.is_none() {
+            self.refuse(name, format!("`{name}` is no account; send {ACCOUNT}"));
+        }
+        named
+    }
+
+    /// A time, if there is one.
+    pub fn time_if_any(&mut self, name: &str) -> Option<Time> {
+        const WHAT: &str = "an RFC 3339 time, like 2026-01-31T12:00:00Z";
+        match self.optional(name)? {
+            Json::String(text) => {
+                let time = time::parse(text);
+                if time.is_none() {
+                    self.refuse(name, format!("`{name}` must be {WHAT}"));
+                }
+                time
+            }
+            other => {
+                self.mistyped(name, WHAT, other);
+                None
+            }
+        }
+    }
+
+    /// The objects of an array that must be there; `read` makes one of them. Nothing unless all could be made.
+    pub fn list<T>(
+        &mut self,
+        name: &str,
+        bounds: RangeInclusive<usize>,
+        layout: &Layout,
+        mut read: impl FnMut(&mut Fields<'a, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let what = || {
+            let (least, most) = (bounds.start(), bounds.end());
+            format!("an array of {least} to {most} objects like {}", layout.like)
+        };
+        let elements = match self.optional(name) {
+            Some(Json::Array(elements)) if bounds.contains(&elements.len()) => elements,
+            Some(Json::Array(elements)) => {
+                self.refuse(name, format!("`{name}` has {} elements; send {}", elements.len(), what()));
+                return None;
+            }
+            Some(other) => {
+                self.mistyped(name, &what(), other);
+                return None;
+            }
+            None => {
+                self.required(name, &what())?;
+                return None;
+            }
+        };
+        let field = Place::Member(&self.place, name);
+        let mut made = Vec::with_capacity(elements.len());
+        for (index, value) in elements.iter().enumerate() {
+            let place = Place::Element(&field, index);
+            let fields = Fields::of(value, place, layout, self.problems);
+            made.extend(fields.and_then(|mut fields| read(&mut fields)));
+        }
+        (made.len() == elements.len()).then_some(made)
+    }
+}
+
+const AMOUNT: &str = "a whole number of minor units, like 1250 for 12.50 USD";
+const ASSET: &str = "an asset's code, like USD or POINTS";
+const ACCOUNT: &str = "an account's id, like ac_…, or its code";
+
+/// Finds accounts by the texts clients name them with. Opening a reference takes four digests, so each is opened
+/// once, however often a bulk request names it.
+#[derive(Debug)]
+pub struct Accounts<'a> {
+    references: &'a References,
+    opened: HashMap<&'a str, Option<AccountId>>,
+}
+
+impl<'a> Accounts<'a> {
+    /// Under the store's references.
+    pub fn new(references: &'a References) -> Accounts<'a> {
+        Accounts { references, opened: HashMap::new() }
+    }
+
+    /// What `text` names: an account by its reference, else by its code. Nothing if it is neither.
+    pub fn named(&mut self, text: &'a str) -> Option<Named> {
+        let reference = text.starts_with(Kind::Account.prefix());
+        let open = || self.references.open(Kind::Account, text).map(AccountId::from_i64);
+        let id = if reference { *self.opened.entry(text).or_insert_with(open) } else { None };
+        id.map(Named::Id).or_else(|| Code::parse(text).ok().map(Named::Code))
+    }
+}
+
+/// What a value is, for messages.
+pub fn kind(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "a truth value",
+        Json::Number(_) => "a number",
+        Json::String(_) => "a text",
+        Json::Array(_) => "an array",
+        Json::Object(_) => "an object",
+    }
+}
+
+fn push(problems: &mut Vec<Flaw>, place: &Place<'_>, message: impl Into<String>) {
+    if problems.len() < PROBLEMS_MAX {
+        problems.push(Flaw::new(place.pointer(), message));
+    }
+}

@@ -1,0 +1,126 @@
+//! The stored answers: what the engine commits with an effect and every retry gets, byte for byte.
+
+use crate::problem::{Code, Problem};
+use crate::{account, asset, bulk, charge, transaction, transfer};
+use bytes::Bytes;
+use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::payments::books::Refusal;
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode};
+use counterfoil_core::types::reference::{Kind, Reference, References};
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::present::{Present, Shown};
+
+/// Renders answers under the store's references.
+#[derive(Clone, Debug)]
+pub struct Presenter {
+    references: References,
+}
+
+impl Presenter {
+    /// With the references of the store the answers are in.
+    pub const fn new(references: References) -> Presenter {
+        Presenter { references }
+    }
+}
+
+impl Present for Presenter {
+    fn charge(&self, charge: &Charge) -> Reply {
+        let id = self.references.seal(Kind::Charge, charge.id.to_i64());
+        made("/v1/charges/", &id, |out| charge::write::write_as(out, charge, id.as_str(), &self.references))
+    }
+
+    fn failure(&self, charge: &Charge, request: Ulid) -> Reply {
+        let id = self.references.seal(Kind::Charge, charge.id.to_i64());
+        let problem = match &charge.failure {
+            Some(Failure { code, decline_code }) => match code {
+                FailureCode::CardDeclined => {
+                    Problem::new(Code::CardDeclined).decline_code(decline_code.clone()).charge(id)
+                }
+                FailureCode::GatewayRejected => {
+                    Problem::new(Code::GatewayRejected).charge(id).safe_new_key(true)
+                }
+                FailureCode::GatewayUnauthorized => {
+                    Problem::new(Code::GatewayUnauthorized).charge(id).safe_new_key(true)
+                }
+                FailureCode::GatewayUnavailable => {
+                    Problem::new(Code::GatewayUnavailable).charge(id).safe_new_key(true)
+                }
+            },
+            // A failed charge always says why; should it not, its owner still gets an answer that names it.
+            None => Problem::new(Code::InternalError).charge(id),
+        };
+        refused(&problem, request)
+    }
+
+    fn books(&self, shown: Shown<'_>, request: Ulid) -> Reply {
+        let seal = |kind, number| self.references.seal(kind, number);
+        match shown {
+            Shown::Opened(opened) => {
+                let id = seal(Kind::Account, opened.id.to_i64());
+                made("/v1/accounts/", &id, |out| account::write::write_as(out, opened, id.as_str()))
+            }
+            Shown::Resharded(account) => changed(|out| account::write(out, account, &self.references)),
+            Shown::Defined(definition) => reply(201, None, |out| asset::write(out, definition)),
+            Shown::Transferred(posted) => {
+                let id = seal(Kind::Transfer, posted.id.to_i64());
+                made("/v1/transfers/", &id, |out| transfer::write_done(out, posted, &self.references))
+            }
+            Shown::Held(hold) => {
+                let id = seal(Kind::Transfer, hold.id.to_i64());
+                let made_at = hold.created_at;
+                made("/v1/transfers/", &id, |out| transfer::write_held(out, hold, made_at, &self.references))
+            }
+            Shown::Ended(hold) => {
+                changed(|out| transfer::write_held(out, hold, hold.created_at, &self.references))
+            }
+            Shown::Posted(posted) => {
+                let id = seal(Kind::Transaction, posted.id.to_i64());
+                made("/v1/transactions/", &id, |out| transaction::write(out, posted, None, &self.references))
+            }
+            Shown::Bulk { id, results } => changed(|out| bulk::write(out, id, results, &self.references)),
+            Shown::Refused(refusal) => {
+                refused(&Problem::new(refusal_code(refusal)).safe_new_key(true), request)
+            }
+        }
+    }
+}
+
+const fn refusal_code(refusal: Refusal) -> Code {
+    match refusal {
+        Refusal::InsufficientFunds => Code::InsufficientFunds,
+        Refusal::CapExceeded => Code::CapExceeded,
+        Refusal::AccountExists => Code::AccountExists,
+        Refusal::AssetExists => Code::AssetExists,
+        Refusal::AlreadyReversed => Code::AlreadyReversed,
+        Refusal::NotReversible => Code::NotReversible,
+        Refusal::HoldEnded => Code::HoldEnded,
+    }
+}
+
+/// Something new, with the place it can be found at.
+fn made(folder: &str, id: &Reference, write: impl FnOnce(&mut Vec<u8>)) -> Reply {
+    reply(201, Some(format!("{folder}{id}")), write)
+}
+
+/// Something that was there before.
+fn changed(write: impl FnOnce(&mut Vec<u8>)) -> Reply {
+    reply(200, None, write)
+}
+
+fn reply(status: u16, location: Option<String>, write: impl FnOnce(&mut Vec<u8>)) -> Reply {
+    let mut body = Vec::with_capacity(512);
+    write(&mut body);
+    Reply { status, media: Media::Json, location, body: Bytes::from(body) }
+}
+
+fn refused(problem: &Problem, request: Ulid) -> Reply {
+    Reply {
+        status: problem.code().status(),
+        media: Media::Problem,
+        location: None,
+        body: problem.body(request),
+    }
+}
+
+#[cfg(test)]
+mod tests;

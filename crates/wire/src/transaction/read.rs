@@ -1,0 +1,59 @@
+//! Reading requests to post a transaction, and to undo one.
+
+use crate::fields::{self, Accounts, Fields};
+use crate::layout::{Layout, Shape};
+use crate::metadata;
+use counterfoil_core::ledger::account::Side;
+use counterfoil_core::payments::books::{Post, PostLeg};
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::json::Json;
+use counterfoil_core::types::limits::LEGS_MAX;
+use counterfoil_core::types::reference::References;
+
+/// What an entry of a request holds.
+pub const ENTRY_LAYOUT: Layout = Layout {
+    of: "an entry",
+    like: "{\"account\":…,\"direction\":…,\"amount\":…,\"asset\":…}",
+    fields: &[
+        ("account", Shape::Text),
+        ("direction", Shape::Text),
+        ("amount", Shape::Number),
+        ("asset", Shape::Text),
+    ],
+};
+
+/// What a request to post a transaction holds.
+pub const LAYOUT: Layout = Layout {
+    of: "a transaction",
+    like: "{\"entries\":[…,…]}",
+    fields: &[("entries", Shape::List(&ENTRY_LAYOUT)), ("metadata", Shape::Text)],
+};
+
+/// What a request to undo a transaction holds.
+pub const REVERSE_LAYOUT: Layout = Layout { of: "this request", like: "{}", fields: &[] };
+
+/// Reads the body of a request to post a transaction.
+pub fn read(body: &Json, references: &References) -> Result<Post, Vec<Flaw>> {
+    let mut accounts = Accounts::new(references);
+    fields::read(body, &LAYOUT, |fields| post(fields, &mut accounts))
+}
+
+/// The fields of every transaction, in a request of its own or among many.
+pub(crate) fn post<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a>) -> Option<Post> {
+    let entries = fields.list("entries", 2..=LEGS_MAX, &ENTRY_LAYOUT, |fields| entry(fields, accounts));
+    let metadata = metadata::read(fields);
+    Some(Post { entries: entries?, metadata })
+}
+
+fn entry<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a>) -> Option<PostLeg> {
+    let account = fields.account("account", accounts);
+    let side = fields.word("direction", Side::parse, "`debit` or `credit`");
+    let amount = fields.amount("amount");
+    let asset = fields.asset("asset");
+    Some(PostLeg { account: account?, side: side?, amount: amount?, asset: asset? })
+}
+
+/// Reads the body of a request to undo a transaction.
+pub fn read_reverse(body: &Json) -> Result<(), Vec<Flaw>> {
+    fields::read(body, &REVERSE_LAYOUT, |_| Some(()))
+}

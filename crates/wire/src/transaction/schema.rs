@@ -1,0 +1,89 @@
+//! The forms of a transaction as OpenAPI describes them. A test holds them to what is written.
+
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A request to post a transaction.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"entries": [
+    {"account": "customer:42", "direction": "debit", "amount": 1250, "asset": "USD"},
+    {"account": "merchant:7", "direction": "credit", "amount": 1250, "asset": "USD"},
+]}))]
+pub struct CreateTransaction {
+    /// Debits and credits; those of each asset must add up to the same. An account may stand in one of them.
+    #[schema(min_items = 2, max_items = 40)]
+    pub entries: Vec<CreateEntry>,
+    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    #[schema(required = false, nullable)]
+    pub metadata: Option<BTreeMap<String, String>>,
+}
+
+/// An entry to post.
+#[derive(Debug, ToSchema)]
+pub struct CreateEntry {
+    /// The account: its id, `ac_…`, or its code.
+    pub account: String,
+    /// `debit` or `credit`.
+    pub direction: String,
+    /// How much, in the asset's minor unit.
+    #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
+    pub amount: i64,
+    /// The asset the account counts, in any case.
+    #[schema(min_length = 1, max_length = 16)]
+    pub asset: String,
+}
+
+/// A transaction: what happened in the ledger, for good.
+#[derive(Debug, ToSchema)]
+pub struct Transaction {
+    /// `tx_…`
+    pub id: String,
+    /// `transaction`
+    pub object: String,
+    /// `transfer`, `general`, `conversion`, `charge`, `reversal`, `held`, `hold_posted`, `hold_voided` or
+    /// `hold_lapsed`.
+    pub kind: String,
+    /// What it moved; each asset and layer adds up to zero.
+    pub entries: Vec<TransactionEntry>,
+    /// The transaction it undoes, `tx_…`.
+    pub reverses: Option<String>,
+    /// The transaction that undid it, `tx_…`; null in the stored answer to the request that made it.
+    pub reversed_by: Option<String>,
+    /// The charge it belongs to, `ch_…`.
+    pub charge: Option<String>,
+    /// The transfer it belongs to, `tr_…`.
+    pub transfer: Option<String>,
+    /// Your own pairs.
+    pub metadata: BTreeMap<String, String>,
+    /// When it was decided.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+}
+
+/// An entry of a transaction.
+#[derive(Debug, ToSchema)]
+pub struct TransactionEntry {
+    /// `en_…`
+    pub id: String,
+    /// `ac_…`
+    pub account: String,
+    /// `debit` or `credit`.
+    pub direction: String,
+    /// `posted`, `pending` or `released`.
+    pub layer: String,
+    /// How much, in the asset's minor unit.
+    pub amount: i64,
+    /// What is counted, upper case.
+    pub asset: String,
+}
+
+/// Transactions, newest first.
+#[derive(Debug, ToSchema)]
+pub struct TransactionList {
+    /// `list`
+    pub object: String,
+    /// The transactions of this page.
+    pub data: Vec<Transaction>,
+    /// Whether there are older ones.
+    pub has_more: bool,
+}

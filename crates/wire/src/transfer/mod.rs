@@ -1,0 +1,11 @@
+//! The public form of a transfer, done or held: reading requests about one, writing one, describing both.
+
+pub mod read;
+pub mod schema;
+pub mod write;
+
+pub use read::{LAYOUT, POST_LAYOUT, VOID_LAYOUT, read, read_post, read_void};
+pub use write::{write_done, write_held};
+
+#[cfg(test)]
+mod tests;

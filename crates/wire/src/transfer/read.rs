@@ -1,0 +1,72 @@
+//! Reading requests to transfer, and to end a transfer that is held.
+
+use crate::fields::{self, Accounts, Fields};
+use crate::layout::{Layout, Shape};
+use crate::metadata;
+use counterfoil_core::payments::books::{End, HoldTerms, Transfer};
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::json::Json;
+use counterfoil_core::types::reference::References;
+
+/// What a request to transfer holds.
+pub const LAYOUT: Layout = Layout {
+    of: "a transfer",
+    like: "{\"from\":…,\"to\":…,\"amount\":…,\"currency\":…}",
+    fields: &[
+        ("from", Shape::Text),
+        ("to", Shape::Text),
+        ("amount", Shape::Number),
+        ("currency", Shape::Text),
+        ("hold", Shape::Truth),
+        ("expires_at", Shape::Text),
+        ("metadata", Shape::Text),
+    ],
+};
+
+/// What a request to post a held transfer holds.
+pub const POST_LAYOUT: Layout =
+    Layout { of: "this request", like: "{} or {\"amount\":…}", fields: &[("amount", Shape::Number)] };
+
+/// What a request to void a held transfer holds.
+pub const VOID_LAYOUT: Layout = Layout { of: "this request", like: "{}", fields: &[] };
+
+/// Reads the body of a request to transfer.
+pub fn read(body: &Json, references: &References) -> Result<Transfer, Vec<Flaw>> {
+    let mut accounts = Accounts::new(references);
+    fields::read(body, &LAYOUT, |fields| {
+        let hold = hold(fields);
+        Some(Transfer { hold, ..unheld(fields, &mut accounts)? })
+    })
+}
+
+/// The fields of every transfer, in a request of its own or among many.
+pub(crate) fn unheld<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a>) -> Option<Transfer> {
+    let from = fields.account("from", accounts);
+    let to = fields.account("to", accounts);
+    let amount = fields.amount("amount");
+    let asset = fields.asset("currency");
+    let metadata = metadata::read(fields);
+    Some(Transfer { from: from?, to: to?, amount: amount?, asset: asset?, hold: None, metadata })
+}
+
+fn hold(fields: &mut Fields<'_, '_>) -> Option<HoldTerms> {
+    let hold = fields.truth("hold", false);
+    let expires_at = fields.time_if_any("expires_at");
+    if fields.has("expires_at") && !hold {
+        fields.refuse(
+            "expires_at",
+            "only a hold expires; send `hold`: true with it, or leave `expires_at` out",
+        );
+    }
+    hold.then_some(HoldTerms { expires_at })
+}
+
+/// Reads the body of a request to post a held transfer.
+pub fn read_post(body: &Json) -> Result<End, Vec<Flaw>> {
+    fields::read(body, &POST_LAYOUT, |fields| Some(End::Post { amount: fields.amount_if_any("amount") }))
+}
+
+/// Reads the body of a request to void a held transfer.
+pub fn read_void(body: &Json) -> Result<End, Vec<Flaw>> {
+    fields::read(body, &VOID_LAYOUT, |_| Some(End::Void))
+}

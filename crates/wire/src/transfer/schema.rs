@@ -1,0 +1,71 @@
+//! The forms of a transfer as OpenAPI describes them. A test holds them to what is written.
+
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A request to transfer.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"from": "customer:42", "to": "merchant:7", "amount": 1250, "currency": "USD"}))]
+pub struct CreateTransfer {
+    /// The account debited: its id, `ac_…`, or its code.
+    pub from: String,
+    /// The account credited: its id, `ac_…`, or its code.
+    pub to: String,
+    /// How much, in the asset's minor unit: 1250 is 12.50 USD.
+    #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
+    pub amount: i64,
+    /// The asset both accounts count, in any case.
+    #[schema(min_length = 1, max_length = 16)]
+    pub currency: String,
+    /// Only reserve the money, to be posted or voided later.
+    #[schema(required = false, nullable, default = false)]
+    pub hold: Option<bool>,
+    /// When a hold lapses; seven days from now if absent. Only with `hold`.
+    #[schema(required = false, nullable, format = DateTime)]
+    pub expires_at: Option<String>,
+    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    #[schema(required = false, nullable)]
+    pub metadata: Option<BTreeMap<String, String>>,
+}
+
+/// A request to post a held transfer. It may be left out.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"amount": 1000}))]
+pub struct PostTransfer {
+    /// How much of it; all if absent. The rest is free again.
+    #[schema(required = false, nullable, minimum = 1, maximum = 999_999_999_999_999_i64)]
+    pub amount: Option<i64>,
+}
+
+/// A transfer.
+#[derive(Debug, ToSchema)]
+pub struct Transfer {
+    /// `tr_…`
+    pub id: String,
+    /// `transfer`
+    pub object: String,
+    /// The account debited, `ac_…`.
+    pub from: String,
+    /// The account credited, `ac_…`.
+    pub to: String,
+    /// How much, in the asset's minor unit.
+    pub amount: i64,
+    /// The asset, upper case.
+    pub currency: String,
+    /// `posted`, `pending`, `voided` or `lapsed`.
+    pub status: String,
+    /// Whether it was held first.
+    pub hold: bool,
+    /// How much of it was moved.
+    pub amount_posted: i64,
+    /// The transaction that moved it, `tx_…`; null where none did.
+    pub transaction: Option<String>,
+    /// When the hold lapses or would have.
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
+    /// Your own pairs.
+    pub metadata: BTreeMap<String, String>,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+}

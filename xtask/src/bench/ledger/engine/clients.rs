@@ -1,0 +1,124 @@
+//! The closed loop: every task asks for its next transfers when the answer to the last ones is there.
+
+use super::bank::Bank;
+use super::{Done, Order};
+use crate::bench::child::WARMUP;
+use crate::dice::Dice;
+use crate::failure::{Failure, Result};
+use crate::process::cpu_of_self;
+use counterfoil_core::payments::books::{Act, Item};
+use counterfoil_core::types::id::AccountId;
+use counterfoil_engine::service::Submitted;
+use counterfoil_load::histogram::Histogram;
+use counterfoil_load::transfer::posted;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// Amounts as the load over HTTP has them.
+const AMOUNT_MIN: i64 = 1_000;
+const AMOUNTS: i64 = 9_000;
+
+/// When calls are measured, and when the last one starts.
+#[derive(Clone, Copy)]
+struct Window {
+    start: Instant,
+    end: Instant,
+}
+
+#[derive(Default)]
+struct Tally {
+    posted: u64,
+    failed: u64,
+    answered: u64,
+    latencies: Histogram,
+}
+
+struct Client {
+    bank: Arc<Bank>,
+    pairs: Arc<[(AccountId, AccountId)]>,
+    dice: Dice,
+    batch: usize,
+}
+
+pub(super) async fn measure(bank: &Arc<Bank>, order: Order) -> Result<Done> {
+    let pairs: Arc<[_]> = bank.pairs(order.accounts)?.into();
+    let mut dice = Dice::new(order.milliseconds);
+    let (cpu, written) = (cpu_of_self()?, bank.written());
+    let start = Instant::now() + WARMUP;
+    let window = Window { start, end: start + Duration::from_millis(order.milliseconds) };
+    let mut running = JoinSet::new();
+    for _ in 0..order.tasks {
+        let (bank, pairs) = (Arc::clone(bank), Arc::clone(&pairs));
+        running.spawn(Client { bank, pairs, dice: dice.fork(), batch: order.batch }.repeat(window));
+    }
+    let mut all = Tally::default();
+    while let Some(tally) = running.join_next().await {
+        let tally = tally.map_err(Failure::while_("a client"))?;
+        all.posted += tally.posted;
+        all.failed += tally.failed;
+        all.answered += tally.answered;
+        all.latencies.merge(&tally.latencies);
+    }
+    let seconds = window.start.elapsed().as_secs_f64();
+    let cpu = cpu_of_self()?.saturating_sub(cpu);
+    let (writes, sets) = bank.written();
+    Ok(Done {
+        posted: all.posted,
+        failed: all.failed,
+        seconds,
+        p50_us: all.latencies.percentile_us(500),
+        p99_us: all.latencies.percentile_us(990),
+        p999_us: all.latencies.percentile_us(999),
+        answered: all.answered,
+        cpu_us: u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX),
+        sets: sets.saturating_sub(written.1),
+        writes: writes.saturating_sub(written.0),
+    })
+}
+
+impl Client {
+    async fn repeat(mut self, window: Window) -> Tally {
+        let mut tally = Tally::default();
+        let mut now = Instant::now();
+        while now < window.end {
+            let posted = self.once().await;
+            let answered = Instant::now();
+            tally.answered += posted;
+            if now >= window.start {
+                tally.posted += posted;
+                tally.failed += (self.batch as u64).saturating_sub(posted);
+                tally.latencies.record(answered - now);
+            }
+            now = answered;
+        }
+        tally
+    }
+
+    /// How many transfers were new and posted.
+    async fn once(&mut self) -> u64 {
+        let request = self.bank.request();
+        let submitted = if self.batch == 1 {
+            let act = Act::Transfer(self.transfer());
+            self.bank.service.keep(request, act).await
+        } else {
+            let items = (0..self.batch).map(|_| Item::Transfer(self.transfer())).collect();
+            self.bank.service.bulk(request, items).await
+        };
+        match submitted {
+            Submitted::Answer { settled, replayed: false } => match settled.reply.status {
+                201 => 1,
+                200 => posted(&settled.reply.body),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
+    fn transfer(&mut self) -> counterfoil_core::payments::books::Transfer {
+        let roll = self.dice.roll();
+        let place = usize::try_from(roll % self.pairs.len() as u64).unwrap_or_default();
+        let more = i64::try_from((roll >> 32) % AMOUNTS.unsigned_abs()).unwrap_or_default();
+        self.bank.transfer(self.pairs[place], AMOUNT_MIN + more)
+    }
+}

@@ -1,0 +1,74 @@
+//! The engine without HTTP, in a process of its own so that its CPU time is its own: the embedded store with real
+//! syncs, a provider that is never called, and clients that are tasks. Does one order after another until its input
+//! ends.
+
+mod bank;
+mod clients;
+mod nobody;
+
+use super::cell::Accounts;
+use crate::failure::{Failure, Result};
+use bank::Bank;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// What to measure.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(super) struct Order {
+    pub(super) accounts: Accounts,
+    /// Transfers in one call.
+    pub(super) batch: usize,
+    pub(super) tasks: usize,
+    pub(super) milliseconds: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Done {
+    /// Transfers posted by calls that began after the warm-up.
+    pub(super) posted: u64,
+    /// Those of the same calls that were not.
+    pub(super) failed: u64,
+    pub(super) seconds: f64,
+    pub(super) p50_us: u64,
+    pub(super) p99_us: u64,
+    pub(super) p999_us: u64,
+    /// Transfers posted in all, warm-up included: what the rest is divided by.
+    pub(super) answered: u64,
+    pub(super) cpu_us: u64,
+    /// Change sets made durable.
+    pub(super) sets: u64,
+    /// Durable writes that carried them.
+    pub(super) writes: u64,
+}
+
+/// The engine without HTTP; `bench --ledger` starts it.
+#[derive(Args)]
+pub(crate) struct Engine {
+    #[arg(long)]
+    store: PathBuf,
+}
+
+impl Engine {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        // As the server runs.
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.map_err(Failure::while_("starting the runtime"))?.block_on(async {
+            let bank = Arc::new(Bank::open(&self.store).await?);
+            println!("ready");
+            // Reading blocks this thread and no other: the engine has its own.
+            for line in std::io::stdin().lock().lines() {
+                let line = line.map_err(Failure::while_("reading an order"))?;
+                let order: Order =
+                    serde_json::from_str(&line).map_err(Failure::while_("reading an order"))?;
+                let done = clients::measure(&bank, order).await?;
+                println!("{}", serde_json::to_string(&done).map_err(Failure::while_("telling the figures"))?);
+            }
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}

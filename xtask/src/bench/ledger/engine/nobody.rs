@@ -1,0 +1,34 @@
+//! A provider that is never called: the books need none.
+
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Found, Outcome, Rules};
+use counterfoil_core::types::time::Span;
+use counterfoil_gateway::{Call, Gateway, Lookup};
+
+pub(super) struct Nobody;
+
+impl Gateway for Nobody {
+    fn pinned(&self) -> Pinned {
+        Pinned { profile: "nobody".into(), endpoint: "nowhere".into() }
+    }
+
+    fn rules(&self, _: &Pinned) -> Rules {
+        Rules {
+            dedup_window: None,
+            stores_errors: false,
+            reexecutes_errors: false,
+            queryable: false,
+            late_delivery: Span::ZERO,
+            query_lag: Span::ZERO,
+            key_bytes_max: 64,
+        }
+    }
+
+    async fn call(&self, _: Call) -> Outcome {
+        Outcome::NotSent
+    }
+
+    async fn lookup(&self, _: Lookup) -> Found {
+        Found::Nothing
+    }
+}
