@@ -1,11 +1,14 @@
-//! Administrative acts on an embedded store. Only one process may write a store, so while a server runs the acts go
-//! through it: a Unix socket in the store's directory, open to the directory's owner only, one JSON line each way.
+//! Administrative acts. Only one process may write an embedded store, so while a server runs the acts go through it: a
+//! Unix socket in the store's directory, open to the directory's owner only, one JSON line each way. A database takes
+//! them directly.
 
 use crate::exit::Exit;
+use crate::store_url::{StoreUrl, open_database};
 use counterfoil_core::tenancy::{KeyPolicy, Scopes};
 use counterfoil_core::types::digest::Digest;
 use counterfoil_engine::service::{AdminError, NewKey, NewTenant, Service};
 use counterfoil_engine::{Ids, Register};
+use counterfoil_store::Store;
 use counterfoil_store_embedded::{EmbeddedStore, OpenError};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -55,26 +58,41 @@ const SOCKET: &str = "admin.sock";
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Performs an act on the store at `path`: directly, or through the server that holds it.
-pub(crate) async fn perform(path: &Path, act: Act) -> Result<Told, Exit> {
-    if !path.exists() && !matches!(act, Act::CreateTenant { .. }) {
-        return Err(Exit::refused(format!("there is no store at {}; check --store", path.display())));
-    }
-    let told = match EmbeddedStore::open(path, counterfoil_store_embedded::Options::default()) {
-        Ok(store) => {
-            let ids = Ids::claim(&store).await.map_err(Exit::refused)?;
-            act_on(&Register { store: &store, ids: &ids }, act).await
+/// Performs an act on a store: directly, or through the server that holds it.
+pub(crate) async fn perform(store: &StoreUrl, act: Act) -> Result<Told, Exit> {
+    let told = match store {
+        StoreUrl::Embedded(path) => on_directory(path, act).await?,
+        StoreUrl::Postgres(url) => {
+            let store = open_database(url, counterfoil_store_postgres::Options::default()).await?;
+            directly(&store, act).await?
         }
-        Err(locked @ OpenError::Locked { .. }) => {
-            ask_server(&path.join(SOCKET), &act).await.map_err(|error| {
-                Exit::refused(format!("{locked}; its server could not be asked either: {error}"))
-            })?
+        StoreUrl::Memory => {
+            return Err(Exit::refused("a memory store lives in its own process only; give --store URL"));
         }
-        Err(error) => return Err(Exit::refused(error)),
     };
     match told {
         Told::Refused { why } => Err(Exit::refused(why)),
         fine @ (Told::Tenants { .. } | Told::Key { .. }) => Ok(fine),
+    }
+}
+
+async fn directly<S: Store>(store: &S, act: Act) -> Result<Told, Exit> {
+    let ids = Ids::claim(store).await.map_err(Exit::refused)?;
+    Ok(act_on(&Register { store, ids: &ids }, act).await)
+}
+
+async fn on_directory(path: &Path, act: Act) -> Result<Told, Exit> {
+    if !path.exists() && !matches!(act, Act::CreateTenant { .. }) {
+        return Err(Exit::refused(format!("there is no store at {}; check --store", path.display())));
+    }
+    match EmbeddedStore::open(path, counterfoil_store_embedded::Options::default()) {
+        Ok(store) => directly(&store, act).await,
+        Err(locked @ OpenError::Locked { .. }) => {
+            ask_server(&path.join(SOCKET), &act).await.map_err(|error| {
+                Exit::refused(format!("{locked}; its server could not be asked either: {error}"))
+            })
+        }
+        Err(error) => Err(Exit::refused(error)),
     }
 }
 
@@ -171,7 +189,7 @@ macro_rules! act {
     }};
 }
 
-async fn act_on(register: &Register<'_, EmbeddedStore>, act: Act) -> Told {
+async fn act_on<S: Store>(register: &Register<'_, S>, act: Act) -> Told {
     act!(register, act, id => register.revoke_key(&id))
 }
 

@@ -1,6 +1,8 @@
-//! Store URLs: a path or `file:PATH`, `memory:`, and the ones other builds will serve.
+//! Store URLs: a path or `file:PATH`, `postgres://…`, `memory:`, and the one other builds will serve.
 
 use crate::exit::Exit;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_store_postgres::{OpenError, Options, PostgresStore};
 use std::path::PathBuf;
 
 /// Where everything is kept.
@@ -8,6 +10,8 @@ use std::path::PathBuf;
 pub(crate) enum StoreUrl {
     /// A directory.
     Embedded(PathBuf),
+    /// A database; the URL may hold a password.
+    Postgres(Masked<String>),
     /// This process's memory: for tests.
     Memory,
 }
@@ -26,18 +30,33 @@ impl StoreUrl {
             Some(("file", path)) if !path.is_empty() => {
                 Ok(StoreUrl::Embedded(PathBuf::from(path.strip_prefix("//").unwrap_or(path))))
             }
-            Some(("postgres" | "postgresql", _)) => later("PostgreSQL"),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                Ok(StoreUrl::Postgres(Masked::new(url.to_owned())))
+            }
             Some(("dynamodb", _)) => later("DynamoDB"),
             Some((scheme, rest)) if rest.starts_with("//") || scheme == "file" || scheme == "memory" => {
                 Err(Exit::refused(format!(
-                    "the store URL's scheme `{scheme}` with what follows it is not known; give a path, file:PATH or memory:"
+                    "the store URL's scheme `{scheme}` with what follows it is not known; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:"
                 )))
             }
             Some(_) | None if url.is_empty() => {
-                Err(Exit::refused("the store URL is empty; give a path, file:PATH or memory:"))
+                Err(Exit::refused(
+                    "the store URL is empty; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:",
+                ))
             }
             Some(_) | None => Ok(StoreUrl::Embedded(PathBuf::from(url))),
         }
+    }
+}
+
+/// Opens a database. An empty one gets its tables first; one with older tables is left to `counterfoil migrate`.
+pub(crate) async fn open_database(url: &Masked<String>, options: Options) -> Result<PostgresStore, Exit> {
+    match PostgresStore::open(url.reveal(), options.clone()).await {
+        Err(OpenError::NotMigrated) => {
+            counterfoil_store_postgres::migrate(url.reveal()).await.map_err(Exit::refused)?;
+            PostgresStore::open(url.reveal(), options).await.map_err(Exit::refused)
+        }
+        opened => opened.map_err(Exit::refused),
     }
 }
 
@@ -57,11 +76,14 @@ mod tests {
             assert_eq!(StoreUrl::parse(url).unwrap(), StoreUrl::Embedded(PathBuf::from(path)), "{url}");
         }
         assert_eq!(StoreUrl::parse("memory:").unwrap(), StoreUrl::Memory);
+        let url = "postgres://u:secret@h/d";
+        assert_eq!(StoreUrl::parse(url).unwrap(), StoreUrl::Postgres(Masked::new(url.into())));
+        assert!(!format!("{:?}", StoreUrl::parse(url).unwrap()).contains("secret"));
     }
 
     #[test]
     fn what_cannot_be_served_is_refused() {
-        for url in ["", "postgres://u@h/d", "dynamodb://t", "http://x", "file:", "memory:x"] {
+        for url in ["", "dynamodb://t", "http://x", "file:", "memory:x"] {
             assert!(StoreUrl::parse(url).is_err(), "{url}");
         }
     }

@@ -4,7 +4,7 @@ use crate::admin;
 use crate::cli::DEMO_KEY;
 use crate::config::{KeyPolicy as PolicyWord, RequestLog, Reuse, Settings};
 use crate::exit::Exit;
-use crate::store_url::StoreUrl;
+use crate::store_url::{StoreUrl, open_database};
 use counterfoil_api::{ApiSettings, App, Metrics};
 use counterfoil_core::idempotency::claim::LeasePolicy;
 use counterfoil_core::idempotency::window;
@@ -77,6 +77,17 @@ pub(crate) async fn serve(
             };
             let store = EmbeddedStore::open(&path, options).map_err(Exit::refused)?;
             run(settings, listener, gateway, store, metrics, Some(path), greeting).await
+        }
+        StoreUrl::Postgres(url) => {
+            let observed = Arc::clone(&metrics);
+            let options = counterfoil_store_postgres::Options {
+                observe: Some(Arc::new(move |sets, took| {
+                    observed.observe_commit_batch(sets, took.as_secs_f64());
+                })),
+                ..Default::default()
+            };
+            let store = open_database(&url, options).await?;
+            run(settings, listener, gateway, store, metrics, None, greeting).await
         }
         StoreUrl::Memory => {
             let start = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());

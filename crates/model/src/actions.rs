@@ -5,7 +5,9 @@ use crate::provider::{Answer, Fate, Message};
 use crate::state::{LEASE, State, Stored};
 use crate::worker::{Held, Lesson, Worker};
 use crate::{Bug, Protocol};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Event, LeasePolicy, Settled, State as ClaimState};
+use counterfoil_core::idempotency::claim::{
+    Claim, ClaimId, Event, LeasePolicy, Settled, State as ClaimState,
+};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::request::Request;
@@ -15,7 +17,9 @@ use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Wanted, decide};
 use counterfoil_core::payments::charge::next::{Next, next};
 use counterfoil_core::payments::charge::resume::take_over;
-use counterfoil_core::payments::charge::settle::{Attempt, Verdict, give_to_a_human, judge_outcome, judge_query};
+use counterfoil_core::payments::charge::settle::{
+    Attempt, Verdict, give_to_a_human, judge_outcome, judge_query,
+};
 use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
@@ -89,7 +93,12 @@ impl Protocol {
                 Worker::Holding(_) => actions.push(Action::Act { worker }),
                 Worker::Waiting(held) => {
                     actions.push(Action::GiveUp { worker });
-                    if held.claim.state.lease().is_some_and(|lease| lease.until < lease.ceiling && lease.until <= now) {
+                    if held
+                        .claim
+                        .state
+                        .lease()
+                        .is_some_and(|lease| lease.until < lease.ceiling && lease.until <= now)
+                    {
                         actions.push(Action::Renew { worker });
                     }
                 }
@@ -161,7 +170,7 @@ impl Protocol {
     }
 
     fn take_over(&self, state: &mut State, key: usize, worker: usize) -> Option<()> {
-        let Stored { claim: Some(claim), outbox: Some(outbox) } = state.stored.get(key)?.clone() else {
+        let Stored { claim: Some(claim), outbox: Some(outbox), .. } = state.stored.get(key)?.clone() else {
             return None;
         };
         let mut taken = take_over(&claim, &outbox, POLICY, holder(worker), state.now(), 0).ok()?;
@@ -171,9 +180,8 @@ impl Protocol {
         if self.bug == Some(Bug::FreshKeyPerAttempt) {
             taken.outbox.history.generation = taken.outbox.history.generation.saturating_add(1);
         }
-        let set = set()
-            .replace(taken.claim.clone(), claim.revision)
-            .replace(taken.outbox.clone(), outbox.revision);
+        let set =
+            set().replace(taken.claim.clone(), claim.revision).replace(taken.outbox.clone(), outbox.revision);
         if self.commit(state, key, &set) {
             let held = Held { key, claim: taken.claim, outbox: taken.outbox };
             place(state, worker, Worker::Holding(held));
@@ -187,6 +195,7 @@ impl Protocol {
         let rules = &self.profile.rules;
         let what = match self.bug {
             Some(Bug::BlindRepetition) => Next::Call,
+            Some(Bug::HastyProof) if held.outbox.history.unknown => Next::Query,
             _ => next(rules, &held.outbox, held.claim.attempts, now),
         };
         let then = match what {
@@ -249,9 +258,8 @@ impl Protocol {
             revision: held.outbox.revision.saturating_add(1),
             ..held.outbox.clone()
         };
-        let set = set()
-            .replace(claim.clone(), held.claim.revision)
-            .replace(outbox.clone(), held.outbox.revision);
+        let set =
+            set().replace(claim.clone(), held.claim.revision).replace(outbox.clone(), held.outbox.revision);
         let then = if self.commit(state, held.key, &set) {
             Worker::Waiting(Held { key: held.key, claim, outbox })
         } else {
@@ -272,11 +280,16 @@ impl Protocol {
         let approved = || Outcome::Approved(approval(held.key));
         let declined =
             || Outcome::Declined(Decline { code: "no".into(), decline_code: None, reference: None });
-        let called = |outcome: &Outcome| judge_outcome(attempt(&charge, &held, &reference, now), rules, outcome);
+        let called =
+            |outcome: &Outcome| judge_outcome(attempt(&charge, &held, &reference, now), rules, outcome);
         let asked = |found: &Found, ticks: u64| {
             let at = Time::EPOCH.plus(Span::from_ms(ticks.saturating_mul(LEASE.ms())));
-            let hasty = self.bug == Some(Bug::HastyProof) && *found == Found::Nothing;
-            let at = if hasty { Time::MAX } else { at };
+            if self.bug == Some(Bug::HastyProof) && *found == Found::Nothing {
+                let mut outbox = held.outbox.clone();
+                outbox.history.generation = outbox.history.generation.saturating_add(1);
+                outbox.history.unknown = false;
+                return Verdict::Doubt { not_before: now, outbox };
+            }
             judge_query(attempt(&charge, &held, &reference, at), rules, found)
         };
         let verdict = match lesson {
@@ -309,7 +322,9 @@ impl Protocol {
                 let not_before = not_before.max(now);
                 (Event::Doubted { not_before }, Some((outbox, not_before)))
             }
-            Verdict::Park { outbox, .. } => (Event::Doubted { not_before: Time::MAX }, Some((outbox, Time::MAX))),
+            Verdict::Park { outbox, .. } => {
+                (Event::Doubted { not_before: Time::MAX }, Some((outbox, Time::MAX)))
+            }
         };
         let Ok(claim) = held.claim.on(event) else { return };
         let set = set().replace(claim, held.claim.revision);
@@ -339,6 +354,7 @@ impl Protocol {
                     Change::Move(_) => {}
                 }
             }
+            stored.note();
             return true;
         }
         let mut image = Image::default();
@@ -355,7 +371,14 @@ impl Protocol {
             Some(Row::Outbox(outbox)) => Some(outbox.clone()),
             _ => None,
         };
+        stored.note();
         true
+    }
+}
+
+impl Stored {
+    fn note(&mut self) {
+        self.answered |= self.claim.as_ref().is_some_and(|claim| claim.state.settled().is_some());
     }
 }
 
@@ -448,4 +471,3 @@ fn answer() -> Settled {
         windows: Windows { replay_until: Time::MAX, tombstone_until: Time::MAX },
     }
 }
-

@@ -78,6 +78,7 @@ impl Model for Protocol {
             Property::always("work is there until its claim is settled", |_, state: &State| {
                 state.work_is_kept()
             }),
+            Property::always("an answer stays", |_, state: &State| state.answers_stay()),
             Property::sometimes("every key is completed", |_, state: &State| state.all_completed()),
         ]
     }

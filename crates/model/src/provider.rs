@@ -82,7 +82,9 @@ impl Provider {
         if executes && let Some(effects) = self.effects.get_mut(message.key) {
             *effects = effects.saturating_add(1);
         }
-        if answer == Answer::Declined && let Some(declined) = self.declined.get_mut(message.key) {
+        if answer == Answer::Declined
+            && let Some(declined) = self.declined.get_mut(message.key)
+        {
             *declined = true;
         }
         let kept = match answer {

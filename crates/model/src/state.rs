@@ -36,6 +36,8 @@ pub struct State {
 pub(crate) struct Stored {
     pub(crate) claim: Option<Claim>,
     pub(crate) outbox: Option<Outbox>,
+    /// It was answered once.
+    pub(crate) answered: bool,
 }
 
 impl State {
@@ -83,6 +85,12 @@ impl State {
         self.keys().all(|(_, stored)| {
             let settled = state_of(stored).is_none_or(|state| state.settled().is_some());
             settled == stored.outbox.is_none()
+        })
+    }
+
+    pub(crate) fn answers_stay(&self) -> bool {
+        self.keys().all(|(_, stored)| {
+            !stored.answered || state_of(stored).is_some_and(|state| state.settled().is_some())
         })
     }
 

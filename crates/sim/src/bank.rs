@@ -89,7 +89,6 @@ bugs! {
     EndpointNotPinned "endpoint-not-pinned" "a payment is repeated at another endpoint",
     CallHedged "call-hedged" "a slow call is sent again under a second key",
     SendsLate "sends-late" "a connector that slept sends after its deadline",
-    DeclineWins "decline-wins" "a question reports the decline and not the approval beside it",
     ReplyBeforeCommit "reply-before-commit" "a pending outcome is answered as success",
     PendingIsFailure "pending-is-failure" "a pending outcome is answered as failure",
     ReplayRewritten "replay-rewritten" "a replay is rendered anew",

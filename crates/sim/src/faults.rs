@@ -70,6 +70,8 @@ faults! {
     NotSent "not-sent" Call,
     /// The connection takes a while; then the request leaves.
     ConnectSlow "connect-slow" Call,
+    /// The process falls asleep while it connects, for longer than any lease.
+    Asleep "asleep" Call,
     /// The connection is cut before the provider has the request.
     CutBefore "cut-before" Call,
     /// The connection is cut after the provider executed.

@@ -23,7 +23,7 @@ pub(crate) struct Dev {
     /// Where the provider simulator listens.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     gateway_listen: String,
-    /// Where everything is kept: a path, file:PATH or memory:.
+    /// Where everything is kept: a path, file:PATH, postgres://USER@HOST/DATABASE or memory:.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 }

@@ -3,7 +3,7 @@
 mod bench;
 mod config;
 mod dev;
-
+mod migrate;
 mod serve;
 mod simulator;
 mod tenant;
@@ -35,6 +35,8 @@ enum Command {
     Simulator(simulator::Simulator),
     /// Tenants and their API keys.
     Tenant(tenant::Tenant),
+    /// Brings a database's tables to what this release needs.
+    Migrate(migrate::Migrate),
     /// Checks every invariant of a live or stopped store.
     Verify(verify::Verify),
     /// Closed-loop load against a running server.
@@ -73,6 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Exit> {
         Command::Serve(serve) => serve.run(),
         Command::Simulator(simulator) => simulator.run(),
         Command::Tenant(tenant) => tenant.run(),
+        Command::Migrate(migrate) => migrate.run(),
         Command::Verify(verify) => verify.run(),
         Command::Bench(bench) => bench.run(),
         Command::Config(config) => config.run(),

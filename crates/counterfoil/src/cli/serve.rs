@@ -14,7 +14,7 @@ pub(crate) struct Serve {
     /// Where it listens, for example 127.0.0.1:8080.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where everything is kept: a path, file:PATH or memory:.
+    /// Where everything is kept: a path, file:PATH, postgres://USER@HOST/DATABASE or memory:.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// The payment provider: stripe+https://KEY@host or stripe+http://KEY@host:port.

@@ -16,7 +16,7 @@ pub(crate) struct Tenant {
     command: Command,
     #[command(flatten)]
     common: Common,
-    /// The store: a path or file:PATH.
+    /// The store: a path, file:PATH or postgres://USER@HOST/DATABASE.
     #[arg(long, value_name = "URL", global = true)]
     store: Option<String>,
     /// Prints JSON instead of text.
@@ -65,9 +65,7 @@ impl Tenant {
     pub(super) fn run(self) -> Result<ExitCode, Exit> {
         let flags = flag("store", "url", "--store", self.store.as_ref());
         let settings = self.common.settings(flags.into_iter().collect())?;
-        let StoreUrl::Embedded(path) = StoreUrl::parse(settings.store.url.reveal())? else {
-            return Err(Exit::refused("a memory store lives in its own process only; give --store PATH"));
-        };
+        let store = StoreUrl::parse(settings.store.url.reveal())?;
         let secret = Masked::new(format!("sk_live_{}", random_text(32)?));
         let key_id = format!("key_{}", random_text(10)?);
         let digest = ApiKey::digest_of(&secret).hex();
@@ -88,7 +86,7 @@ impl Tenant {
             Command::Key(Key::Revoke { id }) => (Act::RevokeKey { id }, false),
             Command::List => (Act::List, false),
         };
-        let told = one_thread()?.block_on(admin::perform(&path, act))?;
+        let told = one_thread()?.block_on(admin::perform(&store, act))?;
         print(&told, makes_key.then_some(&secret), self.json);
         Ok(ExitCode::SUCCESS)
     }

@@ -7,6 +7,7 @@ use clap::Args;
 use comfy_table::{Cell, Color};
 use counterfoil_engine::verify::{Report, verify};
 use counterfoil_store_embedded::EmbeddedStore;
+use counterfoil_store_postgres::{Options, PostgresStore};
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ use std::time::Duration;
 pub(crate) struct Verify {
     #[command(flatten)]
     common: Common,
-    /// The store: a path or file:PATH.
+    /// The store: a path, file:PATH or postgres://USER@HOST/DATABASE.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// Prints one JSON object instead of a table.
@@ -29,22 +30,30 @@ impl Verify {
     pub(super) fn run(self) -> Result<ExitCode, Exit> {
         let flags = flag("store", "url", "--store", self.store.as_ref());
         let settings = self.common.settings(flags.into_iter().collect())?;
-        let StoreUrl::Embedded(path) = StoreUrl::parse(settings.store.url.reveal())? else {
-            return Err(Exit::refused(
-                "a memory store lives in its own process only; there is nothing to verify",
-            ));
-        };
-        let store = EmbeddedStore::open_read_only(&path).map_err(Exit::refused)?;
         let bar = if self.json || !std::io::stderr().is_terminal() {
             ProgressBar::hidden()
         } else {
             ProgressBar::new_spinner()
         };
         bar.enable_steady_tick(Duration::from_millis(120));
-        let checked = many_threads()?
-            .block_on(verify(&store, |rows| bar.set_message(format!("{rows} rows looked at"))));
+        let progress = |rows| bar.set_message(format!("{rows} rows looked at"));
+        let checked = many_threads()?.block_on(async {
+            match StoreUrl::parse(settings.store.url.reveal())? {
+                StoreUrl::Embedded(path) => {
+                    let store = EmbeddedStore::open_read_only(&path).map_err(Exit::refused)?;
+                    verify(&store, progress).await.map_err(Exit::failed)
+                }
+                StoreUrl::Postgres(url) => {
+                    let opened = PostgresStore::open(url.reveal(), Options::default()).await;
+                    verify(&opened.map_err(Exit::refused)?, progress).await.map_err(Exit::failed)
+                }
+                StoreUrl::Memory => Err(Exit::refused(
+                    "a memory store lives in its own process only; there is nothing to verify",
+                )),
+            }
+        });
         bar.finish_and_clear();
-        let report = checked.map_err(Exit::failed)?;
+        let report = checked?;
         if self.json {
             println!("{}", json(&report));
         } else {

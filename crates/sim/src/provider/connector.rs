@@ -3,7 +3,7 @@
 use super::Provider;
 use crate::bank::Bug;
 use crate::chance::Chance;
-use crate::executor::{Executor, OUTSIDE, lock};
+use crate::executor::{Executor, Group, OUTSIDE, lock};
 use crate::faults::{Fault, Faults, Site};
 use crate::store::Machine;
 use counterfoil_core::outbox::Pinned;
@@ -25,6 +25,7 @@ pub struct Connector {
     executor: Executor,
     latency: u64,
     endpoint: String,
+    group: Group,
     bug: Option<Bug>,
 }
 
@@ -37,9 +38,9 @@ impl Connector {
         executor: Executor,
         latency: u64,
         endpoint: String,
-        bug: Option<Bug>,
+        (group, bug): (Group, Option<Bug>),
     ) -> Connector {
-        Connector { provider, machine, faults, executor, latency, endpoint, bug }
+        Connector { provider, machine, faults, executor, latency, endpoint, group, bug }
     }
 
     /// The request arrives, is worked on, and the answer goes back.
@@ -72,8 +73,13 @@ impl Connector {
         let begun = self.executor.now();
         let commits = lock(&self.machine).shelf.history().len();
         lock(&self.provider).sent.push(super::Sent { payment: call.payment.clone(), at: begun, commits });
-        if fault == Some(Fault::ConnectSlow) {
-            self.executor.sleep(chance.between(1_000, TIMEOUT / 2)).await;
+        match fault {
+            Some(Fault::ConnectSlow) => self.executor.sleep(chance.between(1_000, TIMEOUT / 2)).await,
+            Some(Fault::Asleep) => {
+                self.executor.pause(self.group, begun.saturating_add(chance.between(10_000, 700_000)));
+                self.executor.sleep(1).await;
+            }
+            _ => {}
         }
         let overslept = self.executor.now().saturating_sub(begun) >= TIMEOUT && self.bug != Some(Bug::SendsLate);
         let away = lock(&self.provider).down_until > self.executor.now();
@@ -145,23 +151,6 @@ impl Connector {
             (_, outcome) => outcome,
         }
     }
-
-    fn asked(&self, lookup: &Lookup, stale: bool) -> Found {
-        let provider = lock(&self.provider);
-        let found = provider.find(&lookup.payment, self.executor.now(), stale);
-        match (self.bug, found) {
-            (Some(Bug::DeclineWins), Found::Payment(Outcome::Approved(_)))
-                if provider.declined.contains_key(&lookup.payment) =>
-            {
-                Found::Payment(Outcome::Declined(Decline {
-                    code: "card_declined".into(),
-                    decline_code: None,
-                    reference: None,
-                }))
-            }
-            (_, found) => found,
-        }
-    }
 }
 
 impl Gateway for Connector {
@@ -216,7 +205,8 @@ impl Gateway for Connector {
         if let Some(cause) = unclear {
             return if self.bug == Some(Bug::UnclearIsNothing) { Found::Nothing } else { Found::Unclear(cause) };
         }
-        let found = self.asked(&lookup, fault == Some(Fault::LookupStale));
+        let stale = fault == Some(Fault::LookupStale);
+        let found = lock(&self.provider).find(&lookup.payment, self.executor.now(), stale);
         let back = match fault {
             Some(Fault::LookupSlow) => chance.between(1_000, TIMEOUT.saturating_sub(2_000)),
             _ => chance.between(0, self.latency),

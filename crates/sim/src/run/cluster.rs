@@ -125,7 +125,7 @@ impl Cluster {
                     executor.clone(),
                     setup.latency,
                     endpoint,
-                    bug,
+                    (group, bug),
                 );
                 let parts = Parts {
                     store,

@@ -63,20 +63,24 @@ const PATIENCE: u64 = 300_000;
 
 /// Runs a script. `bug` is what is broken on purpose.
 pub fn run(script: &Script, bug: Option<Bug>) -> Outcome {
+    witnessed(script, bug).0
+}
+
+/// Runs a script and keeps what the checks looked at.
+pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     let mut cluster = Cluster::new(script, bug);
     cluster.boot_all();
-    let mut violations = Vec::new();
     if let Err(violation) = begin(&mut cluster, needs_books(script)) {
-        violations.push(violation);
-        return outcome(&cluster, violations);
+        return (outcome(&cluster, vec![violation]), Evidence::default());
     }
     let start = cluster.executor.now();
     lock(&cluster.faults).start();
     act(&mut cluster, script, start);
-    violations.extend(settle::settle(&mut cluster));
+    let violations = settle::settle(&mut cluster);
     let mut outcome = outcome(&cluster, violations);
-    outcome.violations.extend(check::check(&Evidence::of(&cluster)));
-    outcome
+    let evidence = Evidence::of(&cluster);
+    outcome.violations.extend(check::check(&evidence));
+    (outcome, evidence)
 }
 
 /// Whether anybody asks for something that needs the accounts.

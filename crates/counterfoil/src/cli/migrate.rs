@@ -1,0 +1,47 @@
+//! `migrate`: brings a database's tables forward. Servers of the release before may go on serving meanwhile.
+
+use super::{Common, flag, one_thread};
+use crate::exit::Exit;
+use crate::store_url::StoreUrl;
+use clap::Args;
+use std::process::ExitCode;
+
+/// Brings a database's tables to what this release needs. Running it twice is the same as running it once.
+#[derive(Args, Debug)]
+pub(crate) struct Migrate {
+    #[command(flatten)]
+    common: Common,
+    /// The database: postgres://USER@HOST/DATABASE.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// Prints one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Migrate {
+    pub(super) fn run(self) -> Result<ExitCode, Exit> {
+        let flags = flag("store", "url", "--store", self.store.as_ref());
+        let settings = self.common.settings(flags.into_iter().collect())?;
+        let url = match StoreUrl::parse(settings.store.url.reveal())? {
+            StoreUrl::Postgres(url) => url,
+            StoreUrl::Embedded(_) | StoreUrl::Memory => {
+                return Err(Exit::refused(
+                    "an embedded store is brought forward when it is opened; give --store postgres://USER@HOST/DATABASE",
+                ));
+            }
+        };
+        let done = one_thread()?
+            .block_on(counterfoil_store_postgres::migrate(url.reveal()))
+            .map_err(Exit::refused)?;
+        if self.json {
+            let steps = &done.steps;
+            println!("{}", serde_json::json!({ "from": done.from, "to": done.to, "steps": steps }));
+        } else if done.steps.is_empty() {
+            println!("schema {} is up to date; nothing was changed", done.to);
+        } else {
+            println!("schema {} -> {}: {}", done.from, done.to, done.steps.join(", "));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,186 @@
+//! The checks catch lies: an honest history is changed in one place, and the right check says so.
+
+use bytes::Bytes;
+use counterfoil_core::payments::charge::Status;
+use counterfoil_engine::service::Submitted;
+use counterfoil_sim::check::{Evidence, check};
+use counterfoil_sim::client::{Heard, Response};
+use counterfoil_sim::run::witnessed;
+use counterfoil_sim::script::{Ask, Script};
+use counterfoil_store::{Row, RowKey};
+
+/// Two charges (one declined), a transfer, a hold and its end, a bulk, a second body, and looks.
+const HONEST: &str = "
+    set profile stripe
+    set seed 5
+    set end 20000
+    at 0 charge 0 1 2 0
+    at 0 charge 0 2 3 0
+    at 100 keep 0 12 0
+    at 100 keep 0 2 0
+    at 800 keep 1 3 0
+    at 900 keep 0 20 0
+    at 2000 charge 1 1 2 0
+    at 2500 charge 1 1 2 1
+    at 3000 charge 0 1 0 0
+    at 5000 look 0 0
+    at 5000 look 0 3
+    at 5000 look 1 1
+    at 5000 look 1 2
+    at 5000 look 1 4
+    at 5000 look 1 5
+";
+
+fn honest() -> Evidence {
+    let (outcome, evidence) = witnessed(&Script::parse(HONEST).unwrap(), None);
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    assert!(evidence.effects.len() >= 2 && evidence.heard.len() > 12, "{:?}", outcome.seen);
+    evidence
+}
+
+/// Tells the lie and names the invariants that are broken then.
+fn broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
+    let mut evidence = honest();
+    lie(&mut evidence);
+    check(&evidence).into_iter().map(|violation| violation.invariant).collect()
+}
+
+fn charge(evidence: &mut Evidence, status: Status) -> &mut counterfoil_core::payments::charge::Charge {
+    let rows = evidence.rows.values_mut();
+    let charges = rows.filter_map(|row| if let Row::Charge(it) = row { Some(it) } else { None });
+    charges.into_iter().find(|charge| charge.status == status).unwrap()
+}
+
+fn answered(evidence: &Evidence, wanted: Ask) -> usize {
+    let is = |heard: &Heard| {
+        heard.ask == wanted && matches!(heard.response, Some(Response::Submitted(Submitted::Answer { .. })))
+    };
+    evidence.heard.iter().position(is).unwrap()
+}
+
+const FIRST: Ask = Ask::Charge { tenant: 1, key: 2, body: 0 };
+
+#[test]
+fn effects_that_do_not_fit_are_seen() {
+    let twice = |evidence: &mut Evidence| evidence.effects.push(evidence.effects[0].clone());
+    assert!(broken_by(twice).contains(&"I1"));
+    assert!(broken_by(|evidence| drop(evidence.effects.remove(0))).contains(&"I7"));
+    assert!(broken_by(|evidence| evidence.effects[0].amount += 1).contains(&"I7"));
+    assert!(broken_by(|evidence| evidence.effects[0].captured ^= true).contains(&"I7"));
+    assert!(broken_by(|evidence| evidence.effects[0].payment.push('x')).contains(&"I5"));
+    assert!(broken_by(|evidence| evidence.sent[0].commits = 0).contains(&"I5"));
+    assert!(broken_by(|evidence| evidence.sent[0].at += 60_000).contains(&"I5"));
+    let failed = |evidence: &mut Evidence| charge(evidence, Status::Succeeded).status = Status::Failed;
+    assert!(broken_by(failed).contains(&"I7"), "charged but told as failed");
+}
+
+#[test]
+fn answers_that_do_not_fit_are_seen() {
+    let rewritten = |evidence: &mut Evidence| {
+        let place = answered(evidence, FIRST);
+        if let Some(Response::Submitted(Submitted::Answer { settled, .. })) = &mut evidence.heard[place].response {
+            settled.reply.body = Bytes::from_static(b"{}");
+        }
+    };
+    let broken = broken_by(rewritten);
+    assert!(broken.contains(&"I19") && broken.contains(&"I2"), "{broken:?}");
+    let forgotten = |evidence: &mut Evidence| {
+        let mut heard = evidence.heard[answered(evidence, FIRST)].clone();
+        (heard.invoked, heard.returned) = (19_000, Some(19_100));
+        heard.response = Some(Response::Submitted(Submitted::InUse));
+        evidence.heard.push(heard);
+    };
+    assert!(broken_by(forgotten).contains(&"I2"));
+    let other = |evidence: &mut Evidence| {
+        let mut heard = evidence.heard[answered(evidence, FIRST)].clone();
+        heard.ask = Ask::Charge { tenant: 1, key: 2, body: 1 };
+        (heard.invoked, heard.returned) = (19_000, Some(19_100));
+        evidence.heard.push(heard);
+    };
+    assert!(broken_by(other).contains(&"I13"), "another request got the answer");
+    let shown = |evidence: &mut Evidence| {
+        let seen = evidence.heard.iter_mut().find_map(|heard| match &mut heard.response {
+            Some(Response::Charge { own: false, shown }) => Some(shown),
+            _ => None,
+        });
+        *seen.unwrap() = true;
+    };
+    assert!(broken_by(shown).contains(&"I17"));
+}
+
+#[test]
+fn books_that_do_not_add_up_are_seen() {
+    let told = |evidence: &mut Evidence| {
+        let seen = evidence.heard.iter_mut().find_map(|heard| match &mut heard.response {
+            Some(Response::Balance(_, view)) => Some(view),
+            _ => None,
+        });
+        seen.unwrap().view.posted += 1;
+    };
+    assert!(broken_by(told).contains(&"I8"));
+    let lost = |evidence: &mut Evidence| {
+        let key = evidence.rows.keys().find(|key| matches!(key, RowKey::Transaction(_))).cloned().unwrap();
+        evidence.rows.remove(&key);
+    };
+    let broken = broken_by(lost);
+    assert!(broken.contains(&"I19") && (broken.contains(&"I21") || broken.contains(&"I7")), "{broken:?}");
+    let raised = |evidence: &mut Evidence| {
+        for row in evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut()).flatten() {
+            if let Row::Account(account) = row
+                && account.code.as_str() == "alice"
+            {
+                account.guard.cap = Some(10);
+            }
+        }
+    };
+    assert!(broken_by(raised).contains(&"I6"));
+    let off = |evidence: &mut Evidence| {
+        for row in evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut()).flatten() {
+            if let Row::Balance(balance) = row {
+                balance.posted += 1;
+            }
+        }
+    };
+    assert!(broken_by(off).contains(&"I8"));
+}
+
+#[test]
+fn histories_that_jump_are_seen() {
+    assert!(broken_by(|evidence| evidence.history[7].committed.receipt.position.0 += 1).contains(&"I11"));
+    let back = |evidence: &mut Evidence| {
+        let first = evidence.history[0].committed.receipt.at;
+        evidence.history[9].committed.receipt.at = first.minus(counterfoil_core::types::time::Span::from_ms(9));
+    };
+    assert!(broken_by(back).contains(&"I11"));
+    let same_id = |evidence: &mut Evidence| evidence.history[5].committed.set = evidence.history[4].committed.set;
+    assert!(broken_by(same_id).contains(&"I14"));
+    let silent = |evidence: &mut Evidence| {
+        for applied in &mut evidence.history {
+            for row in &mut applied.after {
+                if matches!(row, Some(Row::Audit(_))) {
+                    *row = None;
+                }
+            }
+        }
+    };
+    assert!(broken_by(silent).contains(&"I11"));
+    let fence = |evidence: &mut Evidence| {
+        for row in evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut()).flatten() {
+            if let Row::Claim(claim) = row {
+                claim.revision = 1;
+            }
+        }
+    };
+    assert!(broken_by(fence).contains(&"I10"));
+    let idle = |evidence: &mut Evidence| {
+        for applied in &mut evidence.history {
+            for (key, row) in applied.committed.touched.iter().zip(&mut applied.after) {
+                if matches!(key, RowKey::Outbox(_)) {
+                    *row = None;
+                }
+            }
+        }
+    };
+    assert!(broken_by(idle).contains(&"I9"), "work that is lost");
+    assert!(broken_by(|evidence| evidence.verified.push("said so".into())).contains(&"I10"));
+}

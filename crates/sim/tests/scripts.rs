@@ -1,0 +1,26 @@
+//! Runs that once went wrong, or nearly: each is a story, and each must stay told.
+
+use counterfoil_sim::bank::Bug;
+use counterfoil_sim::run::run;
+use counterfoil_sim::script::Script;
+
+const STALE: &str = include_str!("scripts/a-stale-claim-meets-a-younger-record.txt");
+const ASLEEP: &str = include_str!("scripts/a-process-sleeps-while-it-connects.txt");
+
+fn told(script: &str, bug: Option<Bug>) -> Vec<String> {
+    let script = Script::parse(script).unwrap();
+    run(&script, bug).violations.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_stale_claim_does_not_take_the_place_of_a_younger_record() {
+    assert_eq!(told(STALE, None), Vec::<String>::new());
+    assert!(!told(STALE, Some(Bug::NoFence)).is_empty(), "the script still reaches the place");
+}
+
+#[test]
+fn a_process_that_slept_while_it_connected_does_not_send() {
+    assert_eq!(told(ASLEEP, None), Vec::<String>::new());
+    let broken = told(ASLEEP, Some(Bug::SendsLate));
+    assert!(broken.iter().any(|what| what.contains("executed 2 times")), "{broken:?}");
+}
