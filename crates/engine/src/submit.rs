@@ -233,11 +233,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// What is there after a commit nobody can be sure of. A record is the answer, whoever made it: if it is ours, the
-    /// recovery worker goes on with it. None may still appear.
+    /// What is there after a commit nobody can be sure of. Somebody else's record speaks for itself; ours is under way,
+    /// and the recovery worker goes on with it. If there is none, ours may still appear.
     async fn after_doubt(&self, claim: ClaimId, charge: ChargeId) -> Opened {
         match self.store.read(vec![RowKey::Claim(claim)]).await.as_deref() {
-            Ok([Some(Row::Claim(found))]) => Opened::Found(Box::new(found.clone())),
+            Ok([Some(Row::Claim(found))]) if found.subject != charge.into() => {
+                Opened::Found(Box::new(found.clone()))
+            }
             Ok(_) | Err(_) => Opened::Doubtful(charge),
         }
     }

@@ -305,16 +305,32 @@ async fn a_known_outcome_outlives_a_long_absence_of_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_nobody_can_be_sure_of_is_under_way_not_refused() {
+async fn a_claim_nobody_can_be_sure_of_is_pending_not_refused() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     store.0.fail_next(&[Fault::DoubtAfter]);
     store.0.hide_sets(true);
     let told = charge(&engine, "k", 1250).await;
-    assert!(matches!(told, Submitted::Pending { .. } | Submitted::InUse), "{told:?}");
+    assert!(matches!(told, Submitted::Pending { .. }), "{told:?}");
     assert_eq!(provider.keys().len(), 0);
     store.0.hide_sets(false);
     seconds(40).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
+    assert_eq!(provider.effects(), 1);
+}
+
+/// The key has its answer; a commit in doubt of a second request under it must not hide that.
+#[tokio::test(start_paused = true)]
+async fn a_doubtful_claim_on_a_key_with_an_answer_gets_that_answer() {
+    let (store, provider) = (charted().await, Provider::default());
+    let first = engine(&store, &provider).await;
+    let told = charge(&first, "k", 1250).await;
+    // Another process, which does not have the answer in its memory.
+    let second = engine(&store, &provider).await;
+    store.0.hide_sets(true);
+    store.0.fail_next(&[Fault::DoubtBefore]);
+    assert_eq!(answer(&charge(&second, "k", 1250).await).1, answer(&told).1);
+    store.0.fail_next(&[Fault::DoubtBefore]);
+    assert_eq!(charge(&second, "k", 9999).await, Submitted::Mismatch);
     assert_eq!(provider.effects(), 1);
 }
