@@ -1,5 +1,3 @@
-//! Sagas: what is done step by step and undone in reverse, and the waits between attempts.
+//! What multi-step work shares: when to try again.
 
 pub mod backoff;
-pub mod definition;
-pub mod progress;
