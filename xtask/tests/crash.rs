@@ -21,10 +21,24 @@ fn campaign(arguments: &[&str], holds: bool) -> serde_json::Value {
 fn ten_kills_under_load_with_a_failing_provider() {
     let report = campaign(&["--kills", "10", "--clients", "8", "--errors", "2"], true);
     assert_eq!(report["kills"], 10);
-    // A campaign that asked for nothing has proven nothing.
-    assert!(report["charges"].as_u64() > Some(20), "{report:#}");
-    assert_eq!(report["answered"], report["charges"]);
-    assert_eq!(report["replays"], report["charges"]);
+    lively(&report);
+}
+
+#[test]
+fn ten_kills_of_two_servers_on_one_database_that_dies_too() {
+    let arguments = ["--store", "postgres", "--kills", "10", "--database-every", "4", "--clients", "8"];
+    let report = campaign(&arguments, true);
+    assert_eq!((&report["kills"], &report["database_kills"]), (&10.into(), &2.into()));
+    lively(&report);
+}
+
+/// A campaign that asked for nothing has proven nothing.
+#[track_caller]
+fn lively(report: &serde_json::Value) {
+    let [charges, transfers] = ["charges", "transfers"].map(|name| report[name].as_u64().unwrap_or(0));
+    assert!(charges > 20 && transfers > 5, "{report:#}");
+    assert_eq!(report["answered"], charges + transfers);
+    assert_eq!(report["replays"], charges + transfers);
     assert!(report["effects"].as_u64() > Some(10), "{report:#}");
 }
 

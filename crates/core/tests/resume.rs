@@ -1,11 +1,14 @@
-//! Taking a charge over: a higher fence, work that is due again, and no certainty about what a lost holder did.
+//! Taking a charge over: a higher fence, work that is due again, and no certainty about what a lost holder did or is
+//! about to do.
 
 mod given;
 
 use counterfoil_core::audit::{Kind, record_id};
 use counterfoil_core::idempotency::claim::{Claim, Hold, IllegalMove, LeasePolicy, State};
 use counterfoil_core::outbox::{History, Outbox};
+use counterfoil_core::payments::charge::next::{Next, next, quiescent_at};
 use counterfoil_core::payments::charge::resume::{Resumption, take_over};
+use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::id::Holder;
 use counterfoil_core::types::time::{Span, Time};
 use given::{at, claim_in, lease_until, outbox, states};
@@ -68,6 +71,32 @@ fn a_lost_holder_may_be_calling_until_the_moment_it_is_taken_over() {
             assert_eq!(resumed.outbox.history, expected, "at {now:?}");
         }
     }
+}
+
+/// The last call begins within the lease, leaves, is executed and becomes visible as late as the rules allow.
+#[test]
+fn not_found_is_no_proof_while_a_call_begun_under_the_lost_lease_may_be_unseen() {
+    let rules = Rules {
+        dedup_window: None,
+        stores_errors: false,
+        reexecutes_errors: false,
+        queryable: true,
+        send_within: Span::from_ms(20_000),
+        late_delivery: Span::from_ms(120_000),
+        query_lag: Span::from_ms(60_000),
+        key_bytes_max: 64,
+    };
+    let lease = lease_until(30_000);
+    let begun = lease.until.minus(Span::from_ms(1));
+    let executed = begun.plus(rules.send_within).plus(rules.late_delivery);
+    let visible = executed.plus(rules.query_lag);
+    let heir = resume(&claim_in(State::InFlight(lease)), &outbox(), lease.until).unwrap();
+    let quiet_at = quiescent_at(&rules, &heir.outbox.history);
+    assert_eq!(quiet_at, at(230_001));
+    for now in [lease.until, executed, visible] {
+        assert_eq!(next(&rules, &heir.outbox, heir.claim.attempts, now), Next::Wait(quiet_at), "{now:?}");
+    }
+    assert_eq!(next(&rules, &heir.outbox, heir.claim.attempts, quiet_at), Next::Query);
 }
 
 #[test]

@@ -24,6 +24,7 @@ const RULES: Rules = Rules {
     stores_errors: true,
     reexecutes_errors: false,
     queryable: true,
+    send_within: Span::from_ms(20_000),
     late_delivery: Span::from_ms(60_000),
     query_lag: Span::from_ms(30_000),
     key_bytes_max: 255,
@@ -326,8 +327,8 @@ fn several_payments_need_a_human() {
 fn not_found_is_no_proof_before_quiescence() {
     let unknown = work(true, 0);
     let quiet_at = quiescent_at(&RULES, &unknown.history);
-    assert_eq!(quiet_at, at(90_001), "late delivery, then query lag, then one more");
-    for now in [at(1), at(60_000), at(90_000)] {
+    assert_eq!(quiet_at, at(110_001), "sending, then late delivery, then query lag, then one more");
+    for now in [at(1), at(60_000), at(90_001), at(110_000)] {
         let same = Verdict::Doubt { not_before: now, outbox: unknown.clone() };
         assert_eq!(found(&unknown, &Found::Nothing, now), same, "{now:?}");
     }
@@ -338,7 +339,7 @@ fn not_found_after_quiescence_is_proof_and_a_fresh_key() {
     let mut unknown = work(true, 2);
     unknown.history.server_errors = 5;
     unknown.history.generation = 3;
-    for now in [at(90_001), at(999_999)] {
+    for now in [at(110_001), at(999_999)] {
         let fresh = Verdict::Doubt {
             not_before: now,
             outbox: Outbox {

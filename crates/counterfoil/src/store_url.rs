@@ -39,11 +39,9 @@ impl StoreUrl {
                     "the store URL's scheme `{scheme}` with what follows it is not known; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:"
                 )))
             }
-            Some(_) | None if url.is_empty() => {
-                Err(Exit::refused(
-                    "the store URL is empty; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:",
-                ))
-            }
+            Some(_) | None if url.is_empty() => Err(Exit::refused(
+                "the store URL is empty; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:",
+            )),
             Some(_) | None => Ok(StoreUrl::Embedded(PathBuf::from(url))),
         }
     }

@@ -18,6 +18,7 @@ use counterfoil_core::types::id::{AccountId, ChargeId, MintError, SetId, TenantI
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, Reason, Row, RowKey, Store};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -50,6 +51,8 @@ pub(crate) enum Met {
 
 /// How often a twin looks where another process may hold the work.
 const POLL: Duration = Duration::from_millis(50);
+/// How often it looks where the store wakes it: only in case that fails.
+const POLL_WOKEN: Duration = Duration::from_millis(250);
 /// Longest advice to come back: a parked payment has no time of its own.
 const PENDING_RETRY_MAX: Span = Span::from_ms(60_000);
 
@@ -67,7 +70,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         let destination = match self.destination(&command).await {
             Ok(destination) => destination,
-            Err(submitted) => return submitted,
+            Err(submitted) => return self.unless_kept(&request, submitted).await,
         };
         let mut found: Option<Claim> = None;
         for _ in 0..ROUNDS_MAX {
@@ -128,6 +131,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Met::Unsettled | Met::Free => Submitted::Draining,
             },
             Ok(_) => Submitted::Draining,
+            Err(_) => Submitted::StoreUnavailable,
+        }
+    }
+
+    /// A request that does not fit gets `otherwise`, unless its key has a record that speaks first.
+    pub(crate) async fn unless_kept(self: &Arc<Self>, request: &Request, otherwise: Submitted) -> Submitted {
+        match self.store.read(vec![RowKey::Claim(request.claim)]).await.as_deref() {
+            Ok([Some(Row::Claim(claim))]) => match self.settled(claim, request) {
+                Met::Answered(submitted) => submitted,
+                Met::Unsettled => self.wait(request).await,
+                Met::Free => otherwise,
+            },
+            Ok(_) => otherwise,
             Err(_) => Submitted::StoreUnavailable,
         }
     }
@@ -272,15 +288,27 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.told(request.tenant, outcome, submitted)
     }
 
+    /// Whether the next news of the claim may come from another process. What this one works on, it tells by itself, and
+    /// the store is spared the trouble.
+    fn is_with_others(&self, claim: &Claim) -> bool {
+        !self.store.is_exclusive() && claim.state.lease().is_none_or(|lease| !self.ids.is_ours(lease.holder))
+    }
+
     async fn wait_for_news(self: &Arc<Self>, request: &Request) -> Submitted {
         let jitter = self.dice().checked_rem(WAIT_JITTER_MS).unwrap_or(0);
         let patience = Duration::from_millis(self.policy.wait.ms().saturating_add(jitter));
         let begun = self.world.elapsed();
+        let mut elsewhere = pin!(None);
         loop {
             // Queue first, then look: news that comes in between is not missed.
             let Some(mut waiting) = self.waiters.queue(request.claim) else { return Submitted::InUse };
             let Ok(rows) = self.store.read(vec![RowKey::Claim(request.claim)]).await else {
-                return Submitted::StoreUnavailable;
+                // The key is known to be in use: that the store cannot be read just now does not make it free.
+                if self.world.elapsed().saturating_sub(begun) >= patience {
+                    return Submitted::InUse;
+                }
+                self.world.sleep(POLL).await;
+                continue;
             };
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else { return Submitted::InUse };
             let now = self.store.now();
@@ -304,15 +332,34 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             if left.is_zero() || Duration::from_millis(idle.ms()) > left {
                 return in_vain;
             }
-            // Across processes nobody wakes us: then we look again and again.
-            let step = if self.store.is_exclusive() { left } else { left.min(POLL) };
+            if elsewhere.is_none() && self.is_with_others(&claim) {
+                elsewhere.set(self.store.settled_elsewhere(request.claim));
+                if elsewhere.is_some() {
+                    continue;
+                }
+            }
+            // Where no store wakes us, we look again and again.
+            let step = match (self.store.is_exclusive(), elsewhere.is_some()) {
+                (true, _) => left,
+                (false, true) => left.min(POLL_WOKEN),
+                (false, false) => left.min(POLL),
+            };
             // The news is only a hint to look: it may be that of an earlier request under this key.
             tokio::select! {
                 biased;
                 _ = waiting.news() => {}
+                () = completion(elsewhere.as_mut()) => elsewhere.set(self.store.settled_elsewhere(request.claim)),
                 () = self.world.sleep(step) => {}
             }
         }
+    }
+}
+
+/// What is there, once it completes; if nothing is, never.
+async fn completion(future: Pin<&mut Option<impl Future<Output = ()>>>) {
+    match future.as_pin_mut() {
+        Some(future) => future.await,
+        None => std::future::pending().await,
     }
 }
 

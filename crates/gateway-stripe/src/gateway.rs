@@ -1,6 +1,7 @@
 //! The connector itself: the port's calls as requests, and their failures as outcomes.
 
 use crate::answer;
+use crate::deadline::Deadline;
 use crate::form::{self, CREATE_PATH};
 use crate::letter::Letter;
 use crate::settings::{Address, Settings, SettingsError};
@@ -12,6 +13,8 @@ use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 use std::fmt;
+use std::future::Future;
+use std::time::Duration;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -22,6 +25,8 @@ const UNKNOWN_PROVIDER: Rules = Rules {
     stores_errors: true,
     reexecutes_errors: true,
     queryable: false,
+    // The longest timeout there is; `rules` puts the connector's own here.
+    send_within: Span::from_ms(10 * 60 * 1_000),
     late_delivery: Span::from_ms(24 * 60 * 60 * 1_000),
     query_lag: Span::from_ms(24 * 60 * 60 * 1_000),
     key_bytes_max: 64,
@@ -71,18 +76,8 @@ impl StripeGateway {
         }
         at(&pinned.endpoint, CREATE_PATH)
     }
-}
 
-impl Gateway for StripeGateway {
-    fn pinned(&self) -> Pinned {
-        Pinned { profile: self.profile.name.to_owned(), endpoint: self.endpoint.clone() }
-    }
-
-    fn rules(&self, pinned: &Pinned) -> Rules {
-        Profile::named(&pinned.profile).map_or(UNKNOWN_PROVIDER, |profile| profile.rules)
-    }
-
-    async fn call(&self, call: Call) -> Outcome {
+    async fn send(&self, call: Call, deadline: Deadline) -> Outcome {
         let (Some(uri), Ok(key)) = (self.create_at(&call.pinned), HeaderValue::from_str(&call.key)) else {
             tracing::error!(
                 payment = call.payment,
@@ -91,7 +86,7 @@ impl Gateway for StripeGateway {
             );
             return Outcome::NotSent;
         };
-        let (letter, receipt) = Letter::new(form::create(&call));
+        let (letter, receipt) = Letter::new(form::create(&call), deadline);
         let mut request = self.request(Method::POST, uri, letter);
         request.headers_mut().insert(CONTENT_TYPE, FORM);
         request.headers_mut().insert(IDEMPOTENCY_KEY, key);
@@ -107,6 +102,24 @@ impl Gateway for StripeGateway {
             Failure::Timeout | Failure::Cut | Failure::TooLarge => Outcome::Unknown(cause(failure)),
         }
     }
+}
+
+impl Gateway for StripeGateway {
+    fn pinned(&self) -> Pinned {
+        Pinned { profile: self.profile.name.to_owned(), endpoint: self.endpoint.clone() }
+    }
+
+    fn rules(&self, pinned: &Pinned) -> Rules {
+        let rules = Profile::named(&pinned.profile).map_or(UNKNOWN_PROVIDER, |profile| profile.rules);
+        // How long a request may wait for a slot and a connection is ours to say, whoever the provider is.
+        Rules { send_within: whole_ms(self.transport.timeout()), ..rules }
+    }
+
+    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+        // Outside the future: time runs from here, not from when somebody gets round to polling it.
+        let deadline = self.transport.deadline();
+        self.send(call, deadline)
+    }
 
     async fn lookup(&self, lookup: Lookup) -> Found {
         let path = form::search(&lookup.payment);
@@ -118,7 +131,7 @@ impl Gateway for StripeGateway {
             );
             return Found::Unclear(Cause::Unreadable);
         };
-        let (empty, _) = Letter::new("");
+        let (empty, _) = Letter::new("", self.transport.deadline());
         match self.transport.exchange(self.request(Method::GET, uri, empty)).await {
             Ok(answer) => answer::found(&answer, &lookup.payment),
             Err(failure) => Found::Unclear(cause(failure)),
@@ -137,6 +150,11 @@ impl fmt::Debug for StripeGateway {
 
 fn at(endpoint: &str, path: &str) -> Option<Uri> {
     Uri::try_from([endpoint, path].concat()).ok()
+}
+
+/// Rounded up: a promise may be kept early.
+fn whole_ms(duration: Duration) -> Span {
+    Span::from_ms(u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 fn cause(failure: Failure) -> Cause {

@@ -1,5 +1,6 @@
 //! Pooled connections to the provider, and one exchange on them under one deadline.
 
+use crate::deadline::Deadline;
 use crate::letter::Letter;
 use crate::settings::SettingsError;
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 /// Servers close idle connections after a minute or more; leaving first avoids sending into a closing connection.
 const IDLE_MAX: Duration = Duration::from_secs(50);
@@ -90,9 +91,19 @@ impl Transport {
         Ok(Transport { client, slots: Semaphore::new(connections_max), timeout })
     }
 
-    /// Sends one request and reads its answer.
+    /// The end of an exchange that begins now.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::after(self.timeout)
+    }
+
+    /// How long an exchange may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Sends one request and reads its answer, both before the letter's deadline.
     pub(crate) async fn exchange(&self, request: Request<Letter>) -> Result<Answer, Failure> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = request.body().not_after();
         // Half the deadline: a request sent with hardly any time left would only produce an unknown outcome.
         let Ok(Ok(_slot)) = timeout(self.timeout / 2, self.slots.acquire()).await else {
             return Err(Failure::Full);
@@ -101,7 +112,7 @@ impl Transport {
             Road::Plain(client) => client.request(request),
             Road::Tls(client) => client.request(request),
         };
-        let response = match timeout_at(deadline, sent).await {
+        let response = match timeout_at(deadline.timer(), sent).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 // The only place that still knows why: a name that does not resolve, a certificate, a reset.
@@ -127,13 +138,13 @@ fn pool(connections_max: usize) -> Builder {
     builder
 }
 
-async fn read(response: Response<Incoming>, deadline: Instant) -> Result<Answer, Failure> {
+async fn read(response: Response<Incoming>, deadline: Deadline) -> Result<Answer, Failure> {
     let status = response.status();
     let retry_after =
         response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body = response.into_body();
     let body = if is_worded(status) {
-        match timeout_at(deadline, Limited::new(body, BODY_BYTES_MAX).collect()).await {
+        match timeout_at(deadline.timer(), Limited::new(body, BODY_BYTES_MAX).collect()).await {
             Ok(Ok(whole)) => whole.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Failure::TooLarge),
             Ok(Err(error)) => {

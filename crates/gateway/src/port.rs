@@ -12,10 +12,11 @@ pub trait Gateway: Send + Sync + 'static {
     /// The provider and endpoint that new payments are bound to.
     fn pinned(&self) -> Pinned;
 
-    /// The rules of the provider a payment is bound to.
+    /// The rules of the provider a payment is bound to, with this connector's own `send_within`.
     fn rules(&self, pinned: &Pinned) -> Rules;
 
-    /// Executes one step of a payment, under its derived key.
+    /// Executes one step of a payment, under its derived key. The request leaves within `send_within` of this being
+    /// called, not of its future being polled, or it never leaves, even if the process sleeps in between.
     fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send;
 
     /// Asks what the provider knows of a payment.

@@ -24,6 +24,8 @@ const BASE: Rules = Rules {
     stores_errors: false,
     reexecutes_errors: false,
     queryable: true,
+    // No document says it: the deadline a connector has unless it is set. A connector puts its own here.
+    send_within: Span::from_ms(20 * SECOND),
     late_delivery: Span::from_ms(2 * MINUTE),
     query_lag: Span::from_ms(MINUTE),
     key_bytes_max: 64,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,8 @@ pub struct Report {
     pub differing_replays: u64,
     /// From the end of the warm-up until the last measured answer, at least the planned duration.
     pub seconds: f64,
-    /// `ok` by `seconds`.
+    /// What the connections did in a second, added up: each its `ok` ones by the time from its first request to its
+    /// last answer. Dividing by `seconds` would count the end, when some connections are done and others are not.
     pub per_second: f64,
     /// Median latency in microseconds.
     pub p50_us: u64,
@@ -85,6 +86,9 @@ pub(crate) struct Tally {
     first_lost: Option<String>,
     differing: u64,
     latencies: Histogram,
+    /// From the first request to the last answer.
+    span: Option<(Instant, Instant)>,
+    per_second: f64,
 }
 
 impl Tally {
@@ -98,6 +102,8 @@ impl Tally {
             first_lost: None,
             differing: 0,
             latencies: Histogram::default(),
+            span: None,
+            per_second: 0.0,
         }
     }
 
@@ -131,6 +137,12 @@ impl Tally {
         }
     }
 
+    /// Takes note of when a counted request began and when its answer came.
+    pub(crate) fn span(&mut self, begun: Instant, answered: Instant) {
+        let (first, _) = self.span.get_or_insert((begun, answered));
+        self.span = Some((*first, answered));
+    }
+
     fn refuse(&mut self, status: u16, count: u64) {
         if count > 0 {
             *self.refused.entry(status).or_default() += count;
@@ -138,6 +150,7 @@ impl Tally {
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
+        self.per_second = sum(self.per_second, other.rate());
         self.new += other.new;
         self.replayed += other.replayed;
         self.lost += other.lost;
@@ -149,6 +162,10 @@ impl Tally {
             self.first_lost = other.first_lost;
         }
         self.latencies.merge(&other.latencies);
+    }
+
+    fn rate(&self) -> f64 {
+        self.span.map_or(self.per_second, |(begun, answered)| per_second(self.ok(), answered - begun))
     }
 
     pub(crate) fn ok(&self) -> u64 {
@@ -170,7 +187,7 @@ impl Tally {
             requests,
             ok: self.ok(),
             ok_replays: self.replayed,
-            per_second: per_second(self.ok(), took),
+            per_second: self.rate(),
             seconds: took.as_secs_f64(),
             p50_us: self.latencies.percentile_us(500),
             p90_us: self.latencies.percentile_us(900),
@@ -198,7 +215,12 @@ impl Tally {
 
 #[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "a rate for people to read")]
 pub(crate) fn per_second(count: u64, took: Duration) -> f64 {
-    count as f64 / took.as_secs_f64()
+    if took.is_zero() { 0.0 } else { count as f64 / took.as_secs_f64() }
+}
+
+#[expect(clippy::float_arithmetic, reason = "a rate for people to read")]
+fn sum(one: f64, other: f64) -> f64 {
+    one + other
 }
 
 #[cfg(test)]
@@ -216,15 +238,21 @@ mod tests {
         let mut other = Tally::new(1);
         other.count(&Outcome::Refused(503), Duration::ZERO);
         other.count(&new(), Duration::from_micros(300));
-        tally.merge(other);
-        let report = tally.report(2, Duration::from_millis(1500)).unwrap();
+        let begun = Instant::now();
+        tally.span(begun, begun + Duration::from_millis(500));
+        tally.span(begun + Duration::from_millis(500), begun + Duration::from_secs(1));
+        other.span(begun, begun + Duration::from_millis(500));
+        let mut total = Tally::new(1);
+        total.merge(tally);
+        total.merge(other);
+        let report = total.report(2, Duration::from_millis(1500)).unwrap();
         assert_eq!((report.requests, report.ok, report.ok_replays), (7, 3, 1));
         assert_eq!((report.transport_errors, report.differing_replays), (1, 1));
         assert_eq!(report.errors_by_status, BTreeMap::from([(503, 2)]));
         assert_eq!(report.max_us, 300);
         assert_eq!(report.first_transport_error.as_deref(), Some("connection reset"));
         let json = serde_json::to_string(&report).unwrap();
-        assert!(json.contains(r#""per_second":2.0"#), "{json}");
+        assert!(json.contains(r#""per_second":4.0"#), "2 in a second and 1 in half a second: {json}");
         assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
     }
 

@@ -21,6 +21,8 @@ const IDEAL: Rules = Rules {
     stores_errors: false,
     reexecutes_errors: false,
     queryable: true,
+    // A worker looks at its lease and sends in one step.
+    send_within: Span::ZERO,
     late_delivery: LEASE,
     query_lag: Span::ZERO,
     key_bytes_max: 64,

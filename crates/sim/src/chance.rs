@@ -28,19 +28,19 @@ impl Chance {
     }
 
     /// 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         scramble(self.0)
     }
 
     /// 128 bits.
     pub fn wide(&mut self) -> u128 {
-        (u128::from(self.next()) << 64) | u128::from(self.next())
+        (u128::from(self.word()) << 64) | u128::from(self.word())
     }
 
     /// Below `bound`; 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or(0)
+        self.word().checked_rem(bound).unwrap_or(0)
     }
 
     /// From `low` to `high`, both included.

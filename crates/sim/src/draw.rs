@@ -21,10 +21,14 @@ pub fn draw(seed: u64, wanted: Option<&'static Profile>) -> Script {
 fn setup(seed: u64, profile: &'static Profile, chance: &mut Chance) -> Setup {
     let plain = Setup::plain(seed, profile);
     let processes = chance.between(1, 3);
-    let (lease, heartbeat, ceiling) =
-        chance.pick(&[(30_000, 10_000, 180_000), (4_000, 1_000, 20_000), (8_000, 60_000, 24_000)], (30_000, 10_000, 180_000));
-    let (replay, tombstone) =
-        chance.pick(&[(86_400_000, 86_400_000), (86_400_000, 86_400_000), (15_000, 10_000)], (86_400_000, 86_400_000));
+    let (lease, heartbeat, ceiling) = chance.pick(
+        &[(30_000, 10_000, 180_000), (4_000, 1_000, 20_000), (8_000, 60_000, 24_000)],
+        (30_000, 10_000, 180_000),
+    );
+    let (replay, tombstone) = chance.pick(
+        &[(86_400_000, 86_400_000), (86_400_000, 86_400_000), (15_000, 10_000)],
+        (86_400_000, 86_400_000),
+    );
     let drifts = chance.percent(40);
     let mut pace = || if drifts { chance.between(500, 2_000) } else { 1_000 };
     let paces = [pace(), pace(), pace()];
@@ -66,7 +70,13 @@ fn odds(chance: &mut Chance) -> Odds {
     ];
     // Lies of the provider end in parking: with many of them little else would be seen.
     if chance.percent(70) {
-        for lie in [Fault::WrongAmount, Fault::WrongCurrency, Fault::WrongPayment, Fault::WrongCapture, Fault::Duplicate] {
+        for lie in [
+            Fault::WrongAmount,
+            Fault::WrongCurrency,
+            Fault::WrongPayment,
+            Fault::WrongCapture,
+            Fault::Duplicate,
+        ] {
             odds.kinds.remove(&lie);
         }
     }

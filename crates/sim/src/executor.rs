@@ -160,6 +160,11 @@ impl Executor {
         *end = (*end).max(until);
     }
 
+    /// When the last pause ends, if anybody is paused.
+    pub fn paused_until(&self) -> Option<u64> {
+        lock(&self.core).paused.values().max().copied()
+    }
+
     /// Ends every pause.
     pub fn resume_all(&self) {
         lock(&self.core).paused.clear();

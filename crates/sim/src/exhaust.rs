@@ -39,7 +39,10 @@ pub fn one_charge(profile: &'static Profile, exclusive: bool) -> Script {
     let ask = Ask::Charge { tenant: 1, key: 2, body: 0 };
     let events = vec![
         Event { at: 0, what: What::Ask { process: 0, ask, patience: None } },
-        Event { at: 700, what: What::Ask { process: setup.processes.saturating_sub(1), ask, patience: None } },
+        Event {
+            at: 700,
+            what: What::Ask { process: setup.processes.saturating_sub(1), ask, patience: None },
+        },
     ];
     Script { setup, events, faults: Source::Listed(BTreeMap::new()) }
 }

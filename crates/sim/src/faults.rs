@@ -226,7 +226,8 @@ impl Faults {
             Some(odds) => {
                 let mut draw = Chance::new(mix(&[self.seed, 77, site.number(), number]));
                 let often = odds.per_million.get(site.place()).copied().unwrap_or(0);
-                let kinds: Vec<Fault> = odds.kinds.iter().copied().filter(|kind| kind.site() == site).collect();
+                let kinds: Vec<Fault> =
+                    odds.kinds.iter().copied().filter(|kind| kind.site() == site).collect();
                 match kinds.first() {
                     Some(first) if draw.per_million(often) => Some(draw.pick(&kinds, *first)),
                     _ => None,

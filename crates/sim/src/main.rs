@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Runs the whole system on one thread from one seed, with faults, and checks what came of it.
 #[derive(Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of a command line")]
 struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 1)]
@@ -179,15 +180,12 @@ fn bank(arguments: &Arguments, only: Option<Bug>) -> bool {
             let violation = run(&draw(seed, None), Some(*bug)).violations.into_iter().next()?;
             Some((seed.saturating_sub(arguments.seed).saturating_add(1), violation))
         });
-        match hit {
-            Some((seeds, violation)) => {
-                let text: String = violation.to_string().chars().take(90).collect();
-                println!("{:<26} {seeds:>6}  {text}", bug.name());
-            }
-            None => {
-                missed = missed.saturating_add(1);
-                println!("{:<26} {:>6}  not within {bound} seeds ({})", bug.name(), "-", bug.what());
-            }
+        if let Some((seeds, violation)) = hit {
+            let text: String = violation.to_string().chars().take(90).collect();
+            println!("{:<26} {seeds:>6}  {text}", bug.name());
+        } else {
+            missed = missed.saturating_add(1);
+            println!("{:<26} {:>6}  not within {bound} seeds ({})", bug.name(), "-", bug.what());
         }
     }
     println!("{} bugs, {missed} not found within {bound} seeds", BUGS.len());

@@ -12,6 +12,8 @@ pub struct Report {
     pub runs: u64,
     /// Runs that broke something.
     pub broken: u64,
+    /// Runs that met a known defect.
+    pub known: u64,
     sums: BTreeMap<&'static str, u64>,
     struck: BTreeMap<Fault, u64>,
 }
@@ -21,6 +23,7 @@ impl Report {
     pub fn add(&mut self, outcome: &Outcome) {
         self.runs = self.runs.saturating_add(1);
         self.broken = self.broken.saturating_add(u64::from(!outcome.violations.is_empty()));
+        self.known = self.known.saturating_add(u64::from(!outcome.known.is_empty()));
         let seen = &outcome.seen;
         for (name, value) in [
             ("asks", seen.asks),
@@ -52,7 +55,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} runs, {} broken;", self.runs, self.broken)?;
+        write!(f, "{} runs, {} broken, {} with a known defect;", self.runs, self.broken, self.known)?;
         let hours = self.sums.get("ms").copied().unwrap_or(0) / 3_600_000;
         for (name, sum) in self.sums.iter().filter(|(name, _)| **name != "ms") {
             let sum = if *name == "simulated hours" { hours } else { *sum };

@@ -238,8 +238,11 @@ impl Script {
     /// Reads a script; the error names the line.
     pub fn parse(text: &str) -> Result<Script, String> {
         let plain = Profile::named("ideal").ok_or("there is no ideal profile")?;
-        let mut script =
-            Script { setup: Setup::plain(0, plain), events: Vec::new(), faults: Source::Listed(BTreeMap::new()) };
+        let mut script = Script {
+            setup: Setup::plain(0, plain),
+            events: Vec::new(),
+            faults: Source::Listed(BTreeMap::new()),
+        };
         let mut listed = BTreeMap::new();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -323,8 +326,11 @@ mod tests {
         ];
         let events = (0..).zip(whats).map(|(at, what)| Event { at, what }).collect();
         let faults = [((Site::Commit, 3), Fault::DoubtAfter), ((Site::Poll, 77), Fault::Crash)];
-        let script =
-            Script { setup: Setup::plain(9, profile), events, faults: Source::Listed(faults.into_iter().collect()) };
+        let script = Script {
+            setup: Setup::plain(9, profile),
+            events,
+            faults: Source::Listed(faults.into_iter().collect()),
+        };
         assert_eq!(Script::parse(&script.to_string()), Ok(script));
         assert!(Script::parse("at 5 nonsense").unwrap_err().contains("nonsense"));
     }

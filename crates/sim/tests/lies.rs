@@ -1,5 +1,7 @@
 //! The checks catch lies: an honest history is changed in one place, and the right check says so.
 
+#![expect(clippy::unwrap_used, reason = "a lie that cannot be told has to fail")]
+
 use bytes::Bytes;
 use counterfoil_core::payments::charge::Status;
 use counterfoil_engine::service::Submitted;
@@ -78,7 +80,9 @@ fn effects_that_do_not_fit_are_seen() {
 fn answers_that_do_not_fit_are_seen() {
     let rewritten = |evidence: &mut Evidence| {
         let place = answered(evidence, FIRST);
-        if let Some(Response::Submitted(Submitted::Answer { settled, .. })) = &mut evidence.heard[place].response {
+        if let Some(Response::Submitted(Submitted::Answer { settled, .. })) =
+            &mut evidence.heard[place].response
+        {
             settled.reply.body = Bytes::from_static(b"{}");
         }
     };
@@ -149,10 +153,12 @@ fn histories_that_jump_are_seen() {
     assert!(broken_by(|evidence| evidence.history[7].committed.receipt.position.0 += 1).contains(&"I11"));
     let back = |evidence: &mut Evidence| {
         let first = evidence.history[0].committed.receipt.at;
-        evidence.history[9].committed.receipt.at = first.minus(counterfoil_core::types::time::Span::from_ms(9));
+        evidence.history[9].committed.receipt.at =
+            first.minus(counterfoil_core::types::time::Span::from_ms(9));
     };
     assert!(broken_by(back).contains(&"I11"));
-    let same_id = |evidence: &mut Evidence| evidence.history[5].committed.set = evidence.history[4].committed.set;
+    let same_id =
+        |evidence: &mut Evidence| evidence.history[5].committed.set = evidence.history[4].committed.set;
     assert!(broken_by(same_id).contains(&"I14"));
     let silent = |evidence: &mut Evidence| {
         for applied in &mut evidence.history {

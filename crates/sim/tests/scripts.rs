@@ -1,5 +1,7 @@
 //! Runs that once went wrong, or nearly: each is a story, and each must stay told.
 
+#![expect(clippy::unwrap_used, reason = "a script that cannot be read has to fail")]
+
 use counterfoil_sim::bank::Bug;
 use counterfoil_sim::run::run;
 use counterfoil_sim::script::Script;

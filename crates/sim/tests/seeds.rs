@@ -18,7 +18,9 @@ fn seeds_hold(first: u64, count: u64) {
             let outcome = run(&draw(seed, None), None);
             report.add(&outcome);
             let violation = outcome.violations.first()?;
-            Some(format!("seed {seed}: {violation}; run `cargo run -p counterfoil-sim -- --seed {seed} --shrink`"))
+            Some(format!(
+                "seed {seed}: {violation}; run `cargo run -p counterfoil-sim -- --seed {seed} --shrink`"
+            ))
         })
         .collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));

@@ -3,8 +3,8 @@
 use counterfoil_sim::store::{Machine, Still};
 use std::sync::{Arc, Mutex};
 
-async fn fresh() -> (Arc<Still>, ()) {
-    (Arc::new(Still::new(Arc::new(Mutex::new(Machine::new(None))))), ())
+fn fresh() -> std::future::Ready<(Arc<Still>, ())> {
+    std::future::ready((Arc::new(Still::new(Arc::new(Mutex::new(Machine::new(None))))), ()))
 }
 
 counterfoil_store::conformance_suite!(fresh);

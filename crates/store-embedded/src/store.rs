@@ -6,6 +6,7 @@ use crate::lock::Lock;
 use crate::readers::Readers;
 use crate::tables;
 use crate::writer::{Health, Queue};
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::mask::Masked;
@@ -111,6 +112,11 @@ impl Store for EmbeddedStore {
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         self.readers.with(|db| tables::outbox::tally(db, now))
+    }
+
+    fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {
+        // There is nobody else.
+        None::<std::future::Ready<()>>
     }
 }
 

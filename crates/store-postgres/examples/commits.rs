@@ -30,13 +30,22 @@ fn main() {
         producers = vec![1, 64, 256];
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let server = Server::start(&[]).expect("a server");
+    let server = Server::start(&[("max_wal_size", "4GB")]).expect("a server");
     runtime.block_on(async {
         let url = format!("{}/commits", server.address());
         let admin = connect(&format!("{}/postgres", server.address())).await.unwrap();
         admin.batch_execute("CREATE DATABASE commits").await.unwrap();
         migrate(&url).await.expect("tables");
-        let store = Arc::new(PostgresStore::open(&url, Options::default()).await.expect("the store opens"));
+        let groups = Arc::new(AtomicI64::new(0));
+        let counted = Arc::clone(&groups);
+        let observe = move |_, _| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        };
+        let options = Options { observe: Some(Arc::new(observe)), ..Options::default() };
+        let options = Options { committers: std::env::var("COMMITTERS").map_or(2, |n| n.parse().unwrap()), ..options };
+        let store = Arc::new(PostgresStore::open(&url, options).await.expect("the store opens"));
+        let pid: i32 = admin.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        let postmaster = stat(&format!("/proc/{pid}/stat"))[1];
         let usual = Arc::new(Usual::open(&url).await);
         let next = Arc::new(AtomicI64::new(1));
         for count in producers {
@@ -49,8 +58,17 @@ fn main() {
                 let store = Arc::clone(&store);
                 async move { charge_by(&store, number).await }
             };
-            measure("usual", count, seconds, &next, by_usual).await;
-            measure("store", count, seconds, &next, by_store).await;
+            let usual = measure("usual", count, seconds, &next, postmaster, by_usual).await;
+            groups.store(0, Ordering::Relaxed);
+            let ours = measure("store", count, seconds, &next, postmaster, by_store).await;
+            let groups = groups.load(Ordering::Relaxed).max(1) as u128;
+            println!(
+                "{:>18} producers: {}.{:02} times the usual rate, {} sets a group",
+                count,
+                ours / usual.max(1),
+                ours * 100 / usual.max(1) % 100,
+                ours * u128::from(seconds) / groups
+            );
         }
     });
 }
@@ -60,10 +78,13 @@ async fn measure<F>(
     producers: usize,
     seconds: u64,
     next: &Arc<AtomicI64>,
+    postmaster: i64,
     charge: impl Fn(i64) -> F + Clone + Send + 'static,
-) where
+) -> u128
+where
     F: Future<Output = [Duration; 2]> + Send,
 {
+    let cpu = cpu_ms(postmaster);
     let begun = Instant::now();
     let end = begun + Duration::from_secs(seconds);
     let tasks: Vec<_> = (0..producers)
@@ -86,12 +107,31 @@ async fn measure<F>(
     latencies.sort_unstable();
     let at =
         |per_mille: usize| latencies.get(latencies.len() * per_mille / 1_000).copied().unwrap_or_default();
+    let rate = latencies.len() as u128 * 1_000 / took;
     println!(
-        "{name} {producers:>4} producers: {:>6} sets/s, commit p50 {:?} p99 {:?}",
-        latencies.len() as u128 * 1_000 / took,
+        "{name} {producers:>12} producers: {rate:>6} sets/s = {:>5} charges/s, {} µs of CPU a set, commit p50 {:?} p99 {:?}",
+        rate / 2,
+        (cpu_ms(postmaster) - cpu) * 1_000 / i64::try_from(latencies.len().max(1)).unwrap(),
         at(500),
         at(990),
     );
+    rate
+}
+
+/// The numbers of a process from its state on: its parent is the second, its times in clock ticks the 12th and 13th.
+fn stat(path: &str) -> Vec<i64> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let numbers = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    numbers.map(|number| number.parse().unwrap_or(0)).chain([0; 20]).collect()
+}
+
+/// What this process and the server's have used so far. A clock tick is 10 ms.
+fn cpu_ms(postmaster: i64) -> i64 {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let own = stat("/proc/self/stat");
+    let servers = processes.map(|entry| stat(&format!("{}/stat", entry.path().display())));
+    let used = servers.filter(|numbers| numbers[1] == postmaster).chain([own]);
+    used.map(|numbers| (numbers[11] + numbers[12]) * 10).sum()
 }
 
 fn settling(number: i64) -> ChangeSet {

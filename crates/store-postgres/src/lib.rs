@@ -16,6 +16,7 @@ mod session;
 mod shared;
 mod store;
 mod tables;
+mod wake;
 
 pub use error::OpenError;
 pub use options::{Observe, Options};

@@ -9,6 +9,7 @@ use crate::schema;
 use crate::session::{Ground, Purpose, Session, Target};
 use crate::shared::Shared;
 use crate::store::PostgresStore;
+use crate::wake::Wake;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -36,7 +37,8 @@ impl PostgresStore {
         }
         let readers = Arc::new(Readers::new(Arc::clone(&shared)));
         tokio::spawn(watch_clock(Arc::downgrade(&readers)));
-        Ok(PostgresStore { shared, readers, queue, tasks })
+        let wake = Wake::start(Arc::clone(&shared));
+        Ok(PostgresStore { shared, readers, queue, wake, tasks })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the committers, the readers and the store itself share.
 
 use crate::clock::{Clock, monotonic};
+use crate::committer::Memory;
 use crate::error::OpenError;
 use crate::options::Options;
 use crate::schema;
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     /// How often each committer has connected: each time, all that its earlier connections did is decided.
     lives: Vec<watch::Sender<u64>>,
     doubts: Mutex<HashMap<SetId, Life>>,
+    /// Rows the committers wrote a moment ago.
+    pub(crate) memory: Memory,
 }
 
 /// One connection of one committer.
@@ -50,6 +53,7 @@ impl Shared {
             connected: AtomicUsize::new(0),
             lives,
             doubts: Mutex::default(),
+            memory: Memory::new(),
         }
     }
 

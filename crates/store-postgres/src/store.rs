@@ -5,6 +5,8 @@ use crate::readers::{Question, Readers};
 use crate::session::Purpose;
 use crate::shared::Shared;
 use crate::tables::{self, Batch, Damage, Place, commits, journal, outbox, ranges};
+use crate::wake::Wake;
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::mask::Masked;
@@ -28,6 +30,7 @@ pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
     pub(crate) readers: Arc<Readers>,
     pub(crate) queue: Queue,
+    pub(crate) wake: Wake,
     pub(crate) tasks: Vec<JoinHandle<()>>,
 }
 
@@ -151,6 +154,10 @@ impl Store for PostgresStore {
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         let rows = self.readers.ask_one(outbox::TALLY, vec![&outbox::stuck_before(now)]).await?;
         rows.first().map_or(Ok(Tally::default()), |row| outbox::tally(row, now)).map_err(damaged)
+    }
+
+    fn settled_elsewhere(&self, claim: ClaimId) -> Option<impl Future<Output = ()> + Send> {
+        self.wake.wait(&claim)
     }
 }
 

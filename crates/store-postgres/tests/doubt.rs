@@ -4,6 +4,7 @@
 
 mod support;
 
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::mask::Masked;
@@ -94,5 +95,9 @@ impl Store for Cuttable {
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         self.store.tally(now).await
+    }
+
+    fn settled_elsewhere(&self, claim: ClaimId) -> Option<impl Future<Output = ()> + Send> {
+        self.store.settled_elsewhere(claim)
     }
 }

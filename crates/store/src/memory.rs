@@ -7,6 +7,7 @@ use crate::port::{
     CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Scan, Store, Tally, Upto,
 };
 use crate::row::{Row, RowKey};
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::limits::SCAN_MAX;
@@ -265,6 +266,10 @@ impl Store for MemoryStore {
             tally.lag_ms = tally.lag_ms.max(late.ms());
         }
         Ok(tally)
+    }
+
+    fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {
+        None::<std::future::Ready<()>>
     }
 }
 

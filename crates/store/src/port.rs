@@ -2,6 +2,7 @@
 
 use crate::change::ChangeSet;
 use crate::row::{Row, RowKey};
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::{Entry, Totals};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SetId, SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::mask::Masked;
@@ -68,6 +69,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Counts of the work at hand.
     fn tally(&self, now: Time) -> impl Future<Output = Result<Tally, ReadError>> + Send;
+
+    /// Completes when a process may have settled or put off the claim since this was called: the call itself takes the
+    /// place in the queue, so who calls first and looks then misses nothing. It may complete for no reason, and is no
+    /// promise: who waits must look now and then all the same. `None` where the store cannot tell, or not now.
+    fn settled_elsewhere(&self, claim: ClaimId) -> Option<impl Future<Output = ()> + Send>;
 }
 
 /// A commit that happened.

@@ -1,8 +1,8 @@
 //! After the last kill: wait for every answer, ask for all of them again, and note what is not as it was.
 
-use super::board::Charge;
 use super::client::{self, Address, Client, Shared, lock};
 use super::judge::{Replay, Verdict, Wrong};
+use super::order::Order;
 use crate::progress::Progress;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,29 +30,28 @@ pub(super) async fn settle(mut clients: JoinSet<()>, board: &Shared, limit: Dura
     let _ = timeout(limit, ended).await;
 }
 
-/// Asks for every answered charge once more.
-pub(super) async fn replay_all(address: &Address, charges: &Arc<Vec<Charge>>) -> Vec<(usize, Replay)> {
+/// Asks for every answered order once more.
+pub(super) async fn replay_all(address: &Address, orders: &Arc<Vec<Order>>) -> Vec<(usize, Replay)> {
     let next = Arc::new(AtomicUsize::new(0));
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
-        let (mut client, charges, next) = (Client::new(address), Arc::clone(charges), Arc::clone(&next));
+        let (mut client, orders, next) = (Client::new(address), Arc::clone(orders), Arc::clone(&next));
         clients.spawn(async move {
             let mut found = Vec::new();
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(charge) = charges.get(index) else { return found };
-                if let Some(first) = &charge.first {
-                    let told = client::replay(&mut client, charge).await;
+                let Some(order) = orders.get(index) else { return found };
+                if let Some(first) = &order.first {
+                    let told = client::replay(&mut client, order).await;
                     found.push((index, Replay::of(first, told.as_ref())));
                 }
             }
         });
     }
-    let progress = Progress::new(charges.len() as u64);
-    let mut all = Vec::with_capacity(charges.len());
+    let progress = Progress::new(orders.len() as u64);
+    let mut all = Vec::with_capacity(orders.len());
     while !clients.is_empty() {
-        progress
-            .show(next.load(Ordering::Relaxed).min(charges.len()) as u64, "answers replayed and compared");
+        progress.show(next.load(Ordering::Relaxed).min(orders.len()) as u64, "answers replayed and compared");
         if let Ok(Some(Ok(found))) = timeout(LOOK_EVERY, clients.join_next()).await {
             all.extend(found);
         }
@@ -63,24 +62,24 @@ pub(super) async fn replay_all(address: &Address, charges: &Arc<Vec<Charge>>) ->
 /// Adds what the clients saw of answers that were not the same, not there or not to be expected.
 pub(super) fn note_answers(
     verdict: &mut Verdict,
-    charges: &[Charge],
+    orders: &[Order],
     differing: &[usize],
     strange: &[(usize, u16)],
     replays: &[(usize, Replay)],
 ) {
     for &index in differing {
-        verdict.note(Wrong::Differing, format!("{}: a replay differed under the kills", charges[index].key));
+        verdict.note(Wrong::Differing, format!("{}: a replay differed under the kills", orders[index].key));
     }
     for &(index, status) in strange {
-        verdict.note(Wrong::Strange, format!("{} was answered {status}", charges[index].key));
+        verdict.note(Wrong::Strange, format!("{} was answered {status}", orders[index].key));
     }
     for &(index, replay) in replays {
         match replay {
             Replay::Same => {}
             Replay::Differs => {
-                verdict.note(Wrong::Differing, format!("{}: the last replay differs", charges[index].key));
+                verdict.note(Wrong::Differing, format!("{}: the last replay differs", orders[index].key));
             }
-            Replay::Lost => verdict.note(Wrong::Lost, format!("{}: the answer is gone", charges[index].key)),
+            Replay::Lost => verdict.note(Wrong::Lost, format!("{}: the answer is gone", orders[index].key)),
         }
     }
 }

@@ -1,16 +1,18 @@
-//! What the clients share: every charge they asked for, what they were told, and what is to be asked next.
+//! What the clients share: everything they asked for, what they were told, and what is to be asked next.
 
-use super::told::{Attempt, Told};
+use super::books;
+use super::order::{Order, What};
+use super::told::Attempt;
 use crate::dice::Dice;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-/// Charges without a final answer at any time; above it no new ones are asked for.
+/// Orders without a final answer at any time; above it no new ones are given.
 const OPEN_MAX: usize = 2_000;
-/// Charges of one campaign, kept in memory with their answers.
-const CHARGES_MAX: usize = 1_000_000;
-/// A charge that was answered is asked for again once in this many times, under the kills.
+/// Orders of one campaign, kept in memory with their answers.
+const ORDERS_MAX: usize = 1_000_000;
+/// An order that was answered is asked for again once in this many times, under the kills.
 const REPLAY_ONCE_IN: u64 = 8;
 /// Every so-many-th charge uses a card that is declined.
 const DECLINED_ONCE_IN: u64 = 7;
@@ -18,27 +20,10 @@ const DECLINED_ONCE_IN: u64 = 7;
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 const RETRY_SPREAD_MS: u64 = 180;
 
-/// A charge as its client knows it.
-#[derive(Clone, Debug)]
-pub(super) struct Charge {
-    pub(super) key: String,
-    pub(super) amount: u64,
-    pub(super) declined: bool,
-    /// The first final answer.
-    pub(super) first: Option<Told>,
-}
-
-impl Charge {
-    pub(super) fn body(&self) -> String {
-        let method = if self.declined { "pm_card_chargeDeclined" } else { "pm_card_visa" };
-        format!(r#"{{"amount":{},"currency":"USD","payment_method":"{method}"}}"#, self.amount)
-    }
-}
-
 /// What a client does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errand {
-    /// Ask for this charge.
+    /// Ask for this order.
     Ask(usize),
     /// There is nothing to ask for right now.
     Idle,
@@ -48,10 +33,11 @@ pub(super) enum Errand {
 
 /// The shared state.
 pub(super) struct Board {
-    pub(super) charges: Vec<Charge>,
+    pub(super) orders: Vec<Order>,
     pub(super) differing: Vec<usize>,
     pub(super) strange: Vec<(usize, u16)>,
     run: u64,
+    transfers_percent: u64,
     dice: Dice,
     again: BinaryHeap<Reverse<(Instant, usize)>>,
     asked: usize,
@@ -59,12 +45,14 @@ pub(super) struct Board {
 }
 
 impl Board {
-    pub(super) fn new(mut dice: Dice) -> Board {
+    /// So many of a hundred orders are transfers; the others are charges.
+    pub(super) fn new(mut dice: Dice, transfers_percent: u64) -> Board {
         Board {
-            charges: Vec::new(),
+            orders: Vec::new(),
             differing: Vec::new(),
             strange: Vec::new(),
             run: dice.roll(),
+            transfers_percent,
             dice,
             again: BinaryHeap::new(),
             asked: 0,
@@ -72,9 +60,9 @@ impl Board {
         }
     }
 
-    /// Charges without a final answer.
+    /// Orders without a final answer.
     pub(super) fn open(&self) -> usize {
-        self.charges.iter().filter(|charge| charge.first.is_none()).count()
+        self.orders.iter().filter(|order| order.first.is_none()).count()
     }
 
     /// From now on only what was begun is asked for.
@@ -94,7 +82,7 @@ impl Board {
         if !self.making {
             return if waiting == 0 { Errand::Done } else { Errand::Idle };
         }
-        if waiting >= OPEN_MAX || self.charges.len() >= CHARGES_MAX {
+        if waiting >= OPEN_MAX || self.orders.len() >= ORDERS_MAX {
             return Errand::Idle;
         }
         self.asked += 1;
@@ -102,25 +90,26 @@ impl Board {
     }
 
     fn make(&mut self) -> usize {
-        let index = self.charges.len();
-        self.charges.push(Charge {
-            key: format!("crash-{:016x}-{index:07}", self.run),
+        let index = self.orders.len();
+        let what = if self.dice.below(100) < self.transfers_percent {
+            books::draw(&mut self.dice)
+        } else {
             // Every amount is another, so that an effect of the wrong charge shows.
-            amount: 100 + index as u64,
-            declined: self.dice.once_in(DECLINED_ONCE_IN),
-            first: None,
-        });
+            What::Charge { amount: 100 + index as u64, declined: self.dice.once_in(DECLINED_ONCE_IN) }
+        };
+        let key = format!("crash-{:016x}-{index:07}", self.run);
+        self.orders.push(Order { key, what, first: None });
         index
     }
 
-    /// Notes what came of an errand, and plans the next one for this charge, if any.
+    /// Notes what came of an errand, and plans the next one for this order, if any.
     pub(super) fn note(&mut self, index: usize, attempt: Attempt, now: Instant) {
         self.asked -= 1;
-        let charge = &mut self.charges[index];
+        let order = &mut self.orders[index];
         match attempt {
             Attempt::Final(told) => {
-                match &charge.first {
-                    None => charge.first = Some(told),
+                match &order.first {
+                    None => order.first = Some(told),
                     Some(first) if *first == told => {}
                     Some(_) => self.differing.push(index),
                 }
@@ -137,8 +126,8 @@ impl Board {
     }
 
     fn plan(&mut self, index: usize, now: Instant) {
-        // A replay that was cut short after the kills is judged by the last pass over all charges.
-        if !self.making && self.charges[index].first.is_some() {
+        // A replay that was cut short after the kills is judged by the last pass over all orders.
+        if !self.making && self.orders[index].first.is_some() {
             return;
         }
         let spread = Duration::from_millis(self.dice.below(RETRY_SPREAD_MS));
@@ -153,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_key_is_asked_for_until_it_is_final() {
-        let mut board = Board::new(Dice::new(1));
+        let mut board = Board::new(Dice::new(1), 20);
         let now = Instant::now();
         assert_eq!(board.next(now), Errand::Ask(0));
         board.note(0, Attempt::Cut, now);
@@ -170,22 +159,34 @@ mod tests {
 
     #[test]
     fn another_final_answer_is_noted() {
-        let mut board = Board::new(Dice::new(1));
+        let mut board = Board::new(Dice::new(1), 20);
         let now = Instant::now();
         for body in ["a", "a", "b"] {
             board.asked += 1;
-            if board.charges.is_empty() {
+            if board.orders.is_empty() {
                 board.make();
             }
             board.note(0, Attempt::Final(told(201, body)), now);
         }
         assert_eq!(board.differing, [0]);
-        assert_eq!(board.charges[0].first, Some(told(201, "a")));
+        assert_eq!(board.orders[0].first, Some(told(201, "a")));
+    }
+
+    #[test]
+    fn transfers_are_a_share_of_the_orders() {
+        for (percent, least, most) in [(0, 0, 0), (20, 300, 500), (100, 2_000, 2_000)] {
+            let mut board = Board::new(Dice::new(1), percent);
+            for _ in 0..OPEN_MAX {
+                board.make();
+            }
+            let transfers = board.orders.iter().filter(|order| order.is_transfer()).count();
+            assert!((least..=most).contains(&transfers), "{transfers} at {percent} %");
+        }
     }
 
     #[test]
     fn what_is_open_is_bounded() {
-        let mut board = Board::new(Dice::new(1));
+        let mut board = Board::new(Dice::new(1), 20);
         let now = Instant::now();
         let asked = (0..OPEN_MAX * 2).filter(|_| board.next(now) != Errand::Idle).count();
         assert_eq!(asked, OPEN_MAX);

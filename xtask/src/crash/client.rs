@@ -1,6 +1,7 @@
 //! The clients: they ask, remember what they are told, and ask again until it is final.
 
-use super::board::{Board, Charge, Errand};
+use super::board::{Board, Errand};
+use super::order::Order;
 use super::told::{Attempt, Told};
 use crate::dice::Dice;
 use crate::http::{Answer, Connection, Request};
@@ -11,7 +12,7 @@ use tokio::task::JoinSet;
 
 /// Longer than the server lets a twin wait.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// Pause of a client between two charges, at most: load, not a flood that fills the memory with answers.
+/// Pause of a client between two orders, at most: load, not a flood that fills the memory with answers.
 const PAUSE_MS: u64 = 8;
 const IDLE: Duration = Duration::from_millis(5);
 /// Tries of the last pass, with nothing left that could disturb it.
@@ -20,7 +21,8 @@ const REPLAY_TRIES: u32 = 5;
 /// Where the clients send to, and as whom.
 #[derive(Clone)]
 pub(super) struct Address {
-    pub(super) server: SocketAddr,
+    /// Servers of one store.
+    pub(super) servers: Vec<SocketAddr>,
     pub(super) api_key: String,
 }
 
@@ -32,49 +34,64 @@ pub(super) fn lock(board: &Shared) -> MutexGuard<'_, Board> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One client with its connection, reopened after every cut.
+/// One client with a connection to each server, reopened after every cut. It asks one server after the other, so that
+/// what one began is asked of all.
 pub(super) struct Client {
     address: Address,
-    connection: Option<Connection>,
+    connections: Vec<Option<Connection>>,
+    turn: usize,
 }
 
 impl Client {
     pub(super) fn new(address: &Address) -> Client {
-        Client { address: address.clone(), connection: None }
+        let connections = address.servers.iter().map(|_| None).collect();
+        Client { address: address.clone(), connections, turn: 0 }
     }
 
-    pub(super) async fn ask(&mut self, charge: &Charge) -> Attempt {
-        let answer = self.post(charge).await;
-        if answer.as_ref().map_or(true, |answer| answer.header("connection") == Some("close")) {
-            self.connection = None;
-        }
-        Attempt::of(answer)
+    pub(super) async fn ask(&mut self, order: &Order) -> Attempt {
+        Attempt::of(self.send("POST", order.path(), &order.key, &order.body()).await)
     }
 
-    async fn post(&mut self, charge: &Charge) -> std::io::Result<Answer> {
-        if self.connection.is_none() {
-            self.connection = Some(Connection::open(self.address.server).await?);
-        }
-        let Some(connection) = &mut self.connection else {
-            return Err(std::io::ErrorKind::NotConnected.into());
-        };
+    /// What a path shows.
+    pub(super) async fn look(&mut self, path: &str) -> std::io::Result<Answer> {
+        self.send("GET", path, "", "").await
+    }
+
+    /// Sends a request to the next server; a key of no letters is none.
+    pub(super) async fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        key: &str,
+        body: &str,
+    ) -> std::io::Result<Answer> {
         let bearer = format!("Bearer {}", self.address.api_key);
         let headers = [
             ("authorization", bearer.as_str()),
-            ("idempotency-key", charge.key.as_str()),
             ("content-type", "application/json"),
+            ("idempotency-key", key),
         ];
-        let request =
-            Request { method: "POST", path: "/v1/charges", headers: &headers, body: &charge.body() };
-        connection.send(&request, ANSWER_LIMIT).await
+        let headers = if key.is_empty() { &headers[..1] } else { &headers };
+        let place = self.turn % self.connections.len();
+        self.turn += 1;
+        let mut connection = match self.connections[place].take() {
+            Some(kept) => kept,
+            None => Connection::open(self.address.servers[place]).await?,
+        };
+        let answer = connection.send(&Request { method, path, headers, body }, ANSWER_LIMIT).await?;
+        if answer.header("connection") != Some("close") {
+            self.connections[place] = Some(connection);
+        }
+        Ok(answer)
     }
 }
 
 /// Starts `count` clients; they end when the board is closed and everything is final.
 pub(super) fn start(count: usize, address: &Address, board: &Shared, dice: &mut Dice) -> JoinSet<()> {
     let mut clients = JoinSet::new();
-    for _ in 0..count {
-        clients.spawn(work(Client::new(address), Arc::clone(board), dice.fork()));
+    for number in 0..count {
+        let client = Client { turn: number, ..Client::new(address) };
+        clients.spawn(work(client, Arc::clone(board), dice.fork()));
     }
     clients
 }
@@ -84,8 +101,8 @@ async fn work(mut client: Client, board: Shared, mut dice: Dice) {
         let errand = lock(&board).next(Instant::now());
         match errand {
             Errand::Ask(index) => {
-                let charge = lock(&board).charges[index].clone();
-                let attempt = client.ask(&charge).await;
+                let order = lock(&board).orders[index].clone();
+                let attempt = client.ask(&order).await;
                 lock(&board).note(index, attempt, Instant::now());
                 tokio::time::sleep(Duration::from_millis(dice.below(PAUSE_MS))).await;
             }
@@ -95,10 +112,10 @@ async fn work(mut client: Client, board: Shared, mut dice: Dice) {
     }
 }
 
-/// Asks for a charge once more, now that nothing disturbs.
-pub(super) async fn replay(client: &mut Client, charge: &Charge) -> Option<Told> {
+/// Asks once more, now that nothing disturbs.
+pub(super) async fn replay(client: &mut Client, order: &Order) -> Option<Told> {
     for _ in 0..REPLAY_TRIES {
-        match client.ask(charge).await {
+        match client.ask(order).await {
             Attempt::Final(told) => return Some(told),
             Attempt::Strange(_) => return None,
             Attempt::Later | Attempt::Cut => tokio::time::sleep(IDLE).await,

@@ -1,6 +1,11 @@
-//! The judge: the clients' history against the provider's. Pure, so that planted lies can be shown to be found.
+//! The judge: the clients' history against the provider's, and against the books. Pure, so that planted lies can be
+//! shown to be found.
 
-use super::board::Charge;
+mod transfers;
+
+pub(super) use transfers::judge_transfers;
+
+use super::order::{Order, What};
 use super::provider::Effect;
 use super::told::Told;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,14 +29,18 @@ pub(super) enum Wrong {
     Unanswered,
     /// An effect that no client was told of.
     Unexplained,
-    /// Two keys that were told the same charge, or an answer that names none.
+    /// Two keys that were told the same charge or transfer, or an answer that names none.
     Mistaken,
+    /// A balance that is not what the acknowledged transfers make it.
+    Balance,
+    /// A balance that was seen below its floor.
+    Floor,
     /// An answer that a good request should never get.
     Strange,
 }
 
 /// Every kind with its name in reports.
-pub(super) const WRONGS: [(Wrong, &str); 10] = [
+pub(super) const WRONGS: [(Wrong, &str); 12] = [
     (Wrong::Double, "double effects"),
     (Wrong::Unpaid, "answered but not charged"),
     (Wrong::PaidRefusal, "refused but charged"),
@@ -40,14 +49,16 @@ pub(super) const WRONGS: [(Wrong, &str); 10] = [
     (Wrong::Differing, "differing replays"),
     (Wrong::Unanswered, "unanswered keys"),
     (Wrong::Unexplained, "unexplained effects"),
-    (Wrong::Mistaken, "mistaken charge ids"),
+    (Wrong::Mistaken, "mistaken ids"),
+    (Wrong::Balance, "wrong balances"),
+    (Wrong::Floor, "broken floors"),
     (Wrong::Strange, "strange answers"),
 ];
 
 /// Examples kept.
 const EXAMPLES_MAX: usize = 20;
 
-/// What the last pass over all charges found.
+/// What the last pass over all orders found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replay {
     Same,
@@ -98,8 +109,8 @@ impl Verdict {
     }
 }
 
-/// Judges final answers against effects.
-pub(super) fn judge(charges: &[Charge], effects: &[Effect]) -> Verdict {
+/// Judges the final answers of charges against effects.
+pub(super) fn judge(orders: &[Order], effects: &[Effect]) -> Verdict {
     let mut verdict = Verdict::default();
     let mut by_payment: HashMap<&str, Vec<&Effect>> = HashMap::new();
     let mut by_key: HashMap<&str, u64> = HashMap::new();
@@ -119,8 +130,10 @@ pub(super) fn judge(charges: &[Charge], effects: &[Effect]) -> Verdict {
         verdict.note(Wrong::Double, format!("the provider executed its key {key} {count} times"));
     }
     let mut seen = HashSet::new();
-    for charge in charges {
-        judge_charge(charge, &mut by_payment, &mut seen, &mut verdict);
+    for order in orders {
+        if let What::Charge { amount, declined } = order.what {
+            judge_charge(order, amount, declined, &mut by_payment, &mut seen, &mut verdict);
+        }
     }
     // What is left belongs to no answer. Keys without an answer are counted already, and theirs may be among it.
     for payment in by_payment.keys() {
@@ -130,17 +143,19 @@ pub(super) fn judge(charges: &[Charge], effects: &[Effect]) -> Verdict {
 }
 
 fn judge_charge(
-    charge: &Charge,
+    order: &Order,
+    amount: u64,
+    declined: bool,
     by_payment: &mut HashMap<&str, Vec<&Effect>>,
     seen: &mut HashSet<String>,
     verdict: &mut Verdict,
 ) {
-    let key = &charge.key;
-    let Some(first) = &charge.first else {
+    let key = &order.key;
+    let Some(first) = &order.first else {
         verdict.note(Wrong::Unanswered, format!("{key} has no final answer"));
         return;
     };
-    let Some(id) = first.charge() else {
+    let Some(id) = first.names() else {
         verdict.note(Wrong::Mistaken, format!("{key}: the answer {} names no charge", first.status));
         return;
     };
@@ -155,19 +170,16 @@ fn judge_charge(
         }
         return;
     }
-    if charge.declined {
+    if declined {
         verdict.note(Wrong::Strange, format!("{key}: {id} succeeded with a card that is declined"));
     }
-    if first.amount() != Some(charge.amount) {
+    if first.amount() != Some(amount) {
         verdict.note(Wrong::Amount, format!("{key}: {id} was answered with another amount"));
     }
     match effects.first() {
         None => verdict.note(Wrong::Unpaid, format!("{key}: {id} was answered and never charged")),
-        Some(effect) if effect.amount != charge.amount => {
-            verdict.note(
-                Wrong::Amount,
-                format!("{key}: {id} was charged {} for {}", effect.amount, charge.amount),
-            );
+        Some(effect) if effect.amount != amount => {
+            verdict.note(Wrong::Amount, format!("{key}: {id} was charged {} for {amount}", effect.amount));
         }
         Some(_) => {}
     }

@@ -1,11 +1,15 @@
-//! `crash`: real processes, real kills. Clients charge without pause while the server is killed at random instants
-//! and the provider fails at random; then clients' history, provider's effects and the store are judged together.
+//! `crash`: real processes, real kills. Clients charge and transfer without pause while the server is killed at random
+//! instants and the provider fails at random; then clients' history, provider's effects, the books and the store are
+//! judged together.
 
 mod aftermath;
 mod board;
+mod books;
 mod client;
+mod database;
 mod judge;
 mod kill;
+mod order;
 mod provider;
 mod report;
 mod scene;
@@ -18,11 +22,14 @@ use crate::failure::Result;
 use crate::progress::Progress;
 use aftermath::{note_answers, replay_all, settle};
 use board::Board;
+use books::Watch;
 use clap::Args;
 use client::{Shared, lock};
-use judge::judge;
+use judge::{Wrong, judge, judge_transfers};
+use kill::{Plan, Toll};
+use order::Order;
 use report::Report;
-use scene::Scene;
+use scene::{Kind, Scene};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,13 +37,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
 #[derive(Args)]
 pub(crate) struct Crash {
-    /// How often the server is killed.
+    /// The store: with `postgres`, two servers share a database and either may be killed.
+    #[arg(long, value_enum, default_value = "embedded")]
+    store: Kind,
+    /// How often a server is killed.
     #[arg(long, default_value_t = 1000)]
     kills: u64,
     /// A kill comes at a random instant within this time after the server is ready.
     #[arg(long, default_value_t = 300, value_name = "MS")]
     within_ms: u64,
-    /// Clients that charge at the same time.
+    /// With `--store postgres`: the database is killed too, once in so many kills of servers.
+    #[arg(long, default_value_t = 10, value_name = "KILLS", value_parser = clap::value_parser!(u64).range(1..))]
+    database_every: u64,
+    /// So many of a hundred requests are transfers between guarded accounts; the others are charges.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(0..=100))]
+    transfers_percent: u8,
+    /// Clients that ask at the same time.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     clients: u16,
     /// Odds, in thousandths, that the provider cuts a connection: so many before executing, so many after.
@@ -68,7 +84,7 @@ pub(crate) struct Crash {
 impl Crash {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let built = compile::build(self.profile, &["counterfoil"]).await?;
-        let mut scene = Scene::set(built.path("counterfoil")?, self.stop).await?;
+        let mut scene = Scene::set(built.path("counterfoil")?, self.store, self.stop).await?;
         let seed = self.seed.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u64::from(now.subsec_nanos())
@@ -79,7 +95,7 @@ impl Crash {
         // A failure that was asked for is nothing to look into.
         if !holds && self.duplicates == 0 {
             let kept = scene.keep();
-            eprintln!("xtask: store and logs are kept in {}", kept.display());
+            eprintln!("xtask: what is left on disk is kept in {}", kept.display());
         }
         let report = judged?;
         if self.json {
@@ -95,43 +111,57 @@ impl Crash {
 
     async fn campaign(&self, scene: &mut Scene, seed: u64) -> Result<Report> {
         let mut dice = Dice::new(seed);
+        books::open(&scene.address).await?;
         provider::set_faults(scene.victim.gateway, &self.faults(dice.roll())).await?;
-        let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork())));
+        let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), u64::from(self.transfers_percent))));
         let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut dice);
+        let watch = Watch::start(&scene.address);
 
-        let readiness = {
-            let progress = Progress::new(self.kills);
-            let within = Duration::from_millis(self.within_ms);
-            let told = |done| progress.show(done, &format!("kills, {} charges", lock(&board).charges.len()));
-            scene.victim.torment(&mut scene.server, self.kills, within, &mut dice, told).await?
-        };
+        let toll = self.torment(scene, &board, &mut dice).await?;
         provider::clear_faults(scene.victim.gateway).await?;
         lock(&board).close();
         settle(clients, &board, Duration::from_secs(self.settle_seconds)).await;
+        let below = watch.end().await?;
 
-        let (charges, differing, strange) = {
+        let (orders, differing, strange) = {
             let mut board = lock(&board);
-            (std::mem::take(&mut board.charges), board.differing.clone(), board.strange.clone())
+            (std::mem::take(&mut board.orders), board.differing.clone(), board.strange.clone())
         };
-        let charges = Arc::new(charges);
-        let replays = replay_all(&scene.address, &charges).await;
+        let orders = Arc::new(orders);
+        let replays = replay_all(&scene.address, &orders).await;
         let effects = provider::effects(scene.victim.gateway).await?;
-        let mut verdict = judge(&charges, &effects);
-        note_answers(&mut verdict, &charges, &differing, &strange, &replays);
+        let mut verdict = judge(&orders, &effects);
+        verdict.join(judge_transfers(&orders, &books::balances(&scene.address).await?));
+        note_answers(&mut verdict, &orders, &differing, &strange, &replays);
+        for seen in below {
+            verdict.note(Wrong::Floor, seen);
+        }
         let (drained, verified) = scene.close().await?;
         Ok(Report {
             seed,
             kills: self.kills,
             stops: 0,
-            charges: charges.len() as u64,
-            answered: charges.iter().filter(|charge| charge.first.is_some()).count() as u64,
+            database_kills: toll.database_kills,
+            charges: count(&orders, |order| !order.is_transfer()),
+            transfers: count(&orders, Order::is_transfer),
+            transfers_refused: count(&orders, Order::is_refused_transfer),
+            answered: count(&orders, |order| order.first.is_some()),
             effects: effects.len() as u64,
             replays: replays.len() as u64,
-            readiness,
+            readiness: toll.readiness,
             verdict,
             verified,
             drained,
         })
+    }
+
+    async fn torment(&self, scene: &mut Scene, board: &Shared, dice: &mut Dice) -> Result<Toll> {
+        let progress = Progress::new(self.kills);
+        let within = Duration::from_millis(self.within_ms);
+        let plan = Plan { kills: self.kills, within, database_every: self.database_every };
+        let told = |done| progress.show(done, &format!("kills, {} requests", lock(board).orders.len()));
+        let Scene { victim, stands, database, .. } = scene;
+        victim.torment(stands, database.as_mut(), &plan, dice, told).await
     }
 
     /// The provider's faults, as its control route reads them.
@@ -141,4 +171,8 @@ impl Crash {
             r#"{{"drop_before":0.{drops:03},"drop_after":0.{drops:03},"error_before":0.{errors:03},"error_after":0.{errors:03},"duplicate":0.{duplicates:03},"seed":{seed}}}"#
         )
     }
+}
+
+fn count(orders: &[Order], which: impl Fn(&Order) -> bool) -> u64 {
+    orders.iter().filter(|order| which(order)).count() as u64
 }

@@ -1,18 +1,17 @@
 //! A server that stands still for longer than its leases, while the provider works: when it goes on, it must see
 //! that its time is over, and still every key gets one effect and one answer.
 
-use super::board::{Board, Charge, Errand};
+use super::board::{Board, Errand};
 use super::client::{Address, Client};
 use super::judge::{Replay, Verdict, Wrong, judge};
+use super::order::Order;
 use super::provider;
 use super::report::Report;
 use super::scene::Scene;
 use super::told::Attempt;
 use crate::dice::Dice;
 use crate::failure::{Failure, Result};
-use crate::http::{Connection, Request};
 use rustix::process::Signal;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -33,23 +32,23 @@ const LIMIT: Duration = Duration::from_mins(1);
 pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
     let gateway = scene.victim.gateway;
     provider::set_faults(gateway, &format!(r#"{{"latency_ms":{PROVIDER_MS}}}"#)).await?;
-    let mut board = Board::new(Dice::new(seed));
-    let mut charges: Vec<Charge> = Vec::new();
+    let mut board = Board::new(Dice::new(seed), 0);
+    let mut charges: Vec<Order> = Vec::new();
     let mut in_silence = 0;
     for _ in 0..STOPS {
         let before = charges.len();
         while charges.len() < before + CHARGES
             && let Errand::Ask(index) = board.next(Instant::now())
         {
-            charges.push(board.charges[index].clone());
+            charges.push(board.orders[index].clone());
         }
         let mut asking = ask_all(&scene.address, &charges[before..]);
         under_way(&scene.address, &charges[before..]).await?;
-        scene.server.signal(Signal::STOP)?;
+        scene.stands[0].server.signal(Signal::STOP)?;
         let executed = provider::effects(gateway).await?.len();
         sleep(STANDSTILL).await;
         in_silence += provider::effects(gateway).await?.len().saturating_sub(executed);
-        scene.server.signal(Signal::CONT)?;
+        scene.stands[0].server.signal(Signal::CONT)?;
         while let Some(answered) = asking.join_next().await {
             let (index, attempt) = answered.map_err(Failure::while_("asking for a charge"))?;
             charges[before + index].first = match attempt {
@@ -89,6 +88,9 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
         seed,
         kills: 0,
         stops: STOPS,
+        database_kills: 0,
+        transfers: 0,
+        transfers_refused: 0,
         charges: charges.len() as u64,
         answered: charges.iter().filter(|charge| charge.first.is_some()).count() as u64,
         effects: effects.len() as u64,
@@ -100,7 +102,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
     })
 }
 
-fn ask_all(address: &Address, charges: &[Charge]) -> JoinSet<(usize, Attempt)> {
+fn ask_all(address: &Address, charges: &[Order]) -> JoinSet<(usize, Attempt)> {
     let mut asking = JoinSet::new();
     for (index, charge) in charges.iter().cloned().enumerate() {
         let mut client = Client::new(address);
@@ -110,10 +112,11 @@ fn ask_all(address: &Address, charges: &[Charge]) -> JoinSet<(usize, Attempt)> {
 }
 
 /// Waits until the server has claimed every key: from then on the provider is being called.
-async fn under_way(address: &Address, charges: &[Charge]) -> Result<()> {
+async fn under_way(address: &Address, charges: &[Order]) -> Result<()> {
     let begun = Instant::now();
+    let mut client = Client::new(address);
     for charge in charges {
-        while !is_claimed(address.server, &address.api_key, &charge.key).await {
+        while !is_claimed(&mut client, &charge.key).await {
             if begun.elapsed() > LIMIT {
                 return Err(Failure::new(format!("{} was never claimed", charge.key)));
             }
@@ -123,17 +126,12 @@ async fn under_way(address: &Address, charges: &[Charge]) -> Result<()> {
     Ok(())
 }
 
-async fn is_claimed(server: SocketAddr, api_key: &str, key: &str) -> bool {
-    let Ok(mut connection) = Connection::open(server).await else { return false };
-    let bearer = format!("Bearer {api_key}");
-    let path = format!("/v1/idempotency-keys/{key}");
-    let headers = [("authorization", bearer.as_str()), ("connection", "close")];
-    let request = Request { method: "GET", path: &path, headers: &headers, body: "" };
-    connection.send(&request, LIMIT).await.is_ok_and(|answer| answer.status == 200)
+async fn is_claimed(client: &mut Client, key: &str) -> bool {
+    client.look(&format!("/v1/idempotency-keys/{key}")).await.is_ok_and(|answer| answer.status == 200)
 }
 
 /// Asks until there is a final answer.
-async fn last_word(address: &Address, charge: &Charge) -> Option<super::told::Told> {
+async fn last_word(address: &Address, charge: &Order) -> Option<super::told::Told> {
     let begun = Instant::now();
     let mut client = Client::new(address);
     while begun.elapsed() < LIMIT {

@@ -21,7 +21,7 @@ pub(super) enum Attempt {
     Final(Told),
     /// Come back later: still running, not known yet, or the store is away.
     Later,
-    /// Nothing that a charge with a good request should be told.
+    /// Nothing that a good request should be told.
     Strange(u16),
     /// No whole answer: the server died, or was dead.
     Cut,
@@ -49,11 +49,17 @@ impl Told {
         }
     }
 
-    /// The charge it speaks of: `id` of a charge, `charge` of a refusal.
-    pub(super) fn charge(&self) -> Option<String> {
+    /// What it speaks of: `id` of a charge or transfer, `charge` of a refused charge.
+    pub(super) fn names(&self) -> Option<String> {
         let body: Value = serde_json::from_slice(&self.body).ok()?;
         let field = if self.status == 201 { "id" } else { "charge" };
         body[field].as_str().map(str::to_owned)
+    }
+
+    /// The error it tells of.
+    pub(super) fn error(&self) -> Option<String> {
+        let body: Value = serde_json::from_slice(&self.body).ok()?;
+        body["error"].as_str().map(str::to_owned)
     }
 
     /// The amount it names.
@@ -79,15 +85,15 @@ pub(super) mod tests {
     #[test]
     fn only_declared_parts_count() {
         let first = told(201, r#"{"id":"ch_1","amount":7}"#);
-        assert_eq!((first.charge().as_deref(), first.amount()), (Some("ch_1"), Some(7)));
+        assert_eq!((first.names().as_deref(), first.amount()), (Some("ch_1"), Some(7)));
         let mut replay = answer(201, r#"{"id":"ch_1","amount":7}"#);
         replay.headers.push(("idempotent-replayed".into(), "true".into()));
         assert_eq!(Told::of(&replay), first);
         replay.headers.push(("location".into(), "/v1/charges/ch_1".into()));
         assert_ne!(Told::of(&replay), first);
         assert_ne!(told(201, r#"{"id":"ch_1", "amount":7}"#), first);
-        assert_eq!(told(402, r#"{"charge":"ch_2"}"#).charge().as_deref(), Some("ch_2"));
-        assert_eq!(told(402, "{}").charge(), None);
+        assert_eq!(told(402, r#"{"charge":"ch_2"}"#).names().as_deref(), Some("ch_2"));
+        assert_eq!(told(402, "{}").names(), None);
     }
 
     #[test]

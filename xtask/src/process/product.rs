@@ -3,6 +3,7 @@
 use super::{Running, captured};
 use crate::failure::{Failure, Result};
 use crate::http;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -63,7 +64,7 @@ impl Product {
     pub(crate) fn server(
         &self,
         address: SocketAddr,
-        store: &Path,
+        store: impl AsRef<OsStr>,
         gateway: SocketAddr,
         settings: &[(&str, &str)],
     ) -> Result<Running> {
@@ -78,7 +79,7 @@ impl Product {
     }
 
     /// Makes a tenant and gives its API key.
-    pub(crate) async fn tenant(&self, store: &Path) -> Result<String> {
+    pub(crate) async fn tenant(&self, store: impl AsRef<OsStr>) -> Result<String> {
         let (succeeded, told) = self.told(&["tenant", "create", "xtask", "--json"], store).await?;
         match told["secret"].as_str() {
             Some(secret) if succeeded => Ok(secret.to_owned()),
@@ -87,11 +88,11 @@ impl Product {
     }
 
     /// Whether every invariant of the store holds, and the report.
-    pub(crate) async fn verify(&self, store: &Path) -> Result<(bool, serde_json::Value)> {
+    pub(crate) async fn verify(&self, store: impl AsRef<OsStr>) -> Result<(bool, serde_json::Value)> {
         self.told(&["verify", "--json"], store).await
     }
 
-    async fn told(&self, arguments: &[&str], store: &Path) -> Result<(bool, serde_json::Value)> {
+    async fn told(&self, arguments: &[&str], store: impl AsRef<OsStr>) -> Result<(bool, serde_json::Value)> {
         let doing = format!("counterfoil {}", arguments.join(" "));
         let mut command = self.command();
         command.args(arguments).arg("--store").arg(store);

@@ -5,7 +5,10 @@
 //! was overtaken is refused and made anew.
 
 mod gather;
+mod refill;
 mod spread;
+
+pub use refill::refill;
 
 use super::balance::{Balance, Delta, Unfit};
 use crate::types::limits::SHARDS_MAX;

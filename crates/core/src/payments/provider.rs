@@ -135,6 +135,9 @@ pub struct Rules {
     pub reexecutes_errors: bool,
     /// Whether a payment can be looked up by our reference.
     pub queryable: bool,
+    /// A request leaves at most this long after its holder last looked at the lease, or never. The connector's own
+    /// promise, not the provider's: waiting for a slot and connecting take time, and nobody looks again in between.
+    pub send_within: Span,
     /// A request is executed at most this long after it was sent.
     pub late_delivery: Span,
     /// A query sees everything executed at least this long ago.

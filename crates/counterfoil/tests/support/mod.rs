@@ -8,10 +8,16 @@
     reason = "a test that cannot go on says so"
 )]
 
+pub mod books;
+pub mod client;
+pub mod database;
+
+pub use client::{Answer, Client, exchange, field};
+
 use counterfoil_simulator::{Options, Running};
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -28,9 +34,12 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A port nobody listens on just now.
+/// A port nobody listens on just now. Below what Linux hands out by default: a client that looks for a dead server
+/// must not be given its port.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    let chance = || RandomState::new().build_hasher().finish();
+    let mut ports = (0..200).map(|_| 15_000 + u16::try_from(chance() % 15_000).unwrap());
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 /// A provider, a store and what is needed to start servers on them.
@@ -40,43 +49,66 @@ pub struct Bench {
     pub api_key: String,
     pub port: u16,
     pub settings: Vec<(&'static str, String)>,
+    url: String,
 }
 
 impl Bench {
+    /// On a directory.
     pub fn new(settings: &[(&'static str, &str)]) -> Bench {
         let directory = TempDir::new().unwrap();
-        let store = directory.path().join("store");
-        let made = run(&["tenant", "create", "acme", "--json", "--store", store.to_str().unwrap()]);
+        let url = directory.path().join("store").to_str().unwrap().to_owned();
+        Bench::on(url, directory, settings)
+    }
+
+    /// On a database.
+    pub fn at(url: String, settings: &[(&'static str, &str)]) -> Bench {
+        Bench::on(url, TempDir::new().unwrap(), settings)
+    }
+
+    fn on(url: String, directory: TempDir, settings: &[(&'static str, &str)]) -> Bench {
+        let made = run(&["tenant", "create", "acme", "--json", "--store", &url]);
         assert!(made.status.success(), "{}", text(&made.stderr));
         let settings = settings.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let provider = Running::start(Options::default()).unwrap();
         let api_key = field(&text(&made.stdout), "secret");
-        Bench { provider, api_key, port: free_port(), directory, settings }
+        Bench { provider, api_key, port: free_port(), directory, settings, url }
     }
 
     pub fn store(&self) -> PathBuf {
-        self.directory.path().join("store")
+        PathBuf::from(&self.url)
+    }
+
+    /// The store as the command line takes it.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     pub fn serve(&self) -> Server {
+        self.serve_on(self.port)
+    }
+
+    /// A server on a port, ready.
+    pub fn serve_on(&self, port: u16) -> Server {
         let gateway = format!("stripe+http://sk_test_CANARYgatewaykey@{}", self.provider.addr());
+        let listen = format!("127.0.0.1:{port}");
         let mut command = Command::new(BINARY);
         command
-            .args([
-                "serve",
-                "--listen",
-                &format!("127.0.0.1:{}", self.port),
-                "--gateway",
-                &gateway,
-                "--store",
-            ])
-            .arg(self.store())
+            .args(["serve", "--listen", &listen, "--gateway", &gateway, "--store", &self.url])
             .stdout(Stdio::null())
             .stderr(Stdio::from(self.log()));
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
-        let server = Server { process: command.spawn().unwrap(), port: self.port };
+        let server = Server { process: command.spawn().unwrap(), port };
         server.until_ready();
         server
+    }
+
+    /// The tenant at a server.
+    pub fn client(&self, server: &Server) -> Client {
+        Client::new(server.port, &self.api_key)
+    }
+
+    fn own(&self) -> Client {
+        Client::new(self.port, &self.api_key)
     }
 
     fn log(&self) -> std::fs::File {
@@ -90,7 +122,7 @@ impl Bench {
 
     /// Charges 1250 under `key`.
     pub fn charge(&self, key: &str) -> Answer {
-        self.post(key, r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#)
+        self.own().charge(key)
     }
 
     pub fn post(&self, key: &str, body: &str) -> Answer {
@@ -98,31 +130,20 @@ impl Bench {
     }
 
     pub fn try_post(&self, key: &str, body: &str) -> std::io::Result<Answer> {
-        let headers = format!(
-            "Authorization: Bearer {}\r\nContent-Type: application/json\r\nIdempotency-Key: {key}\r\n",
-            self.api_key
-        );
-        exchange(self.port, "POST", "/v1/charges", &headers, body)
+        self.own().post("/v1/charges", key, body)
     }
 
     pub fn get(&self, path: &str) -> Answer {
-        exchange(self.port, "GET", path, &format!("Authorization: Bearer {}\r\n", self.api_key), "").unwrap()
+        self.own().get(path)
     }
 
     /// Repeats the charge until it has its final answer.
     pub fn until_answered(&self, key: &str) -> Answer {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        loop {
-            match self.try_post(key, r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#) {
-                Ok(answer) if answer.status != 503 && answer.status != 409 => return answer,
-                Ok(_) | Err(_) => assert!(Instant::now() < deadline, "{key} has no answer after a minute"),
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.own().until_charged(key)
     }
 
     pub fn verified(&self) {
-        let checked = run(&["verify", "--store", self.store().to_str().unwrap()]);
+        let checked = run(&["verify", "--store", &self.url]);
         assert!(checked.status.success(), "{}{}", text(&checked.stdout), text(&checked.stderr));
     }
 }
@@ -135,11 +156,9 @@ pub struct Server {
 
 impl Server {
     pub fn until_ready(&self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while exchange(self.port, "GET", "/readyz", "", "").map_or(0, |answer| answer.status) != 200 {
-            assert!(Instant::now() < deadline, "the server is not ready after 20 s");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("the server is ready", || {
+            exchange(self.port, "GET", "/readyz", "", "").is_ok_and(|answer| answer.status == 200)
+        });
     }
 
     pub fn kill(mut self) {
@@ -170,64 +189,13 @@ impl Drop for Server {
     }
 }
 
-/// What came back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: BTreeMap<String, String>,
-    pub body: String,
-}
-
-impl Answer {
-    /// The parts that a replay must repeat.
-    pub fn declared(&self) -> (u16, Vec<Option<&String>>, &str) {
-        let names = ["content-type", "location", "idempotency-expires"];
-        (self.status, names.map(|name| self.headers.get(name)).to_vec(), &self.body)
+/// Waits for a condition; a minute is more than anything here should take.
+pub fn until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
-
-    pub fn error(&self) -> String {
-        field(&self.body, "error")
-    }
-
-    pub fn is_replay(&self) -> bool {
-        self.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
-    }
-}
-
-/// The value of a string member of a flat JSON text.
-pub fn field(json: &str, name: &str) -> String {
-    let start = json.find(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("no {name} in {json}"));
-    json.get(start + name.len() + 4..).and_then(|rest| rest.split('"').next()).unwrap_or_default().to_owned()
-}
-
-/// One request on a connection of its own.
-pub fn exchange(port: u16, method: &str, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
-    stream.set_read_timeout(Some(Duration::from_secs(40)))?;
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-    );
-    stream.write_all(request.as_bytes())?;
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let status =
-        line.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or(std::io::ErrorKind::InvalidData)?;
-    let mut headers = BTreeMap::new();
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        match line.trim_end().split_once(": ") {
-            Some((name, value)) => headers.insert(name.to_lowercase(), value.to_owned()),
-            None => break,
-        };
-    }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    Ok(Answer { status, headers, body: text(&body) })
 }
 
 /// Everything below a directory.

@@ -11,7 +11,7 @@ use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::chart::Role;
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::ledger::transaction::{Reversal, Transaction};
+use counterfoil_core::ledger::transaction::{Kind, Reversal, Transaction};
 use counterfoil_core::payments::books::decide::{self, Exchange, Frame};
 use counterfoil_core::payments::books::{Act, Convert, End, Named, Open, Refusal};
 use counterfoil_core::types::flaw::Flaw;
@@ -176,9 +176,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         how: End,
         frame: Frame,
     ) -> Result<Decision, Trouble> {
-        let rows = self.store.read(vec![RowKey::Hold(hold)]).await?;
-        let hold = match rows.into_iter().next().flatten() {
+        let posted = RowKey::Transaction(TransactionId::from_i64(hold.to_i64()));
+        let rows = self.store.read(vec![RowKey::Hold(hold), posted]).await?;
+        let hold = match rows.into_iter().flatten().next() {
             Some(Row::Hold(hold)) if hold.tenant == request.tenant => hold,
+            // A transfer that was never held was posted at once.
+            Some(Row::Transaction(transaction))
+                if transaction.tenant == request.tenant && transaction.kind == Kind::Transfer =>
+            {
+                return Ok(Decision::Refuse(Refusal::HoldEnded));
+            }
             _ => return Ok(Decision::NotFound),
         };
         if !hold.is_open(frame.now) {

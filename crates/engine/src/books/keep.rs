@@ -10,14 +10,14 @@ use crate::signal::{ClaimOutcome, Signal};
 use crate::submit::{Met, ROUNDS_MAX};
 use crate::world::World;
 use counterfoil_core::audit::{Kind as Audited, Record, record_id};
-use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource, Settled};
+use counterfoil_core::idempotency::claim::{Claim, Resource, Settled};
 use counterfoil_core::idempotency::request::{Outcome, Request};
 use counterfoil_core::ledger::balance::Unfit;
 use counterfoil_core::payments::books::{Act, Refusal};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{Change, ChangeSet, Reason, Row, RowKey, Store};
+use counterfoil_store::{Change, ChangeSet, Reason, Row, Store};
 use std::sync::Arc;
 
 /// Decisions about one request before it is given up: each rests on rows that somebody else may have changed.
@@ -87,7 +87,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Decides and commits, again and again while what it is decided on changes.
     async fn attempt_act(
-        &self,
+        self: &Arc<Self>,
         request: &Request,
         act: &Act,
         expired: Option<&Claim>,
@@ -100,9 +100,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             };
             let attempt = match decision {
                 Decision::Invalid(flaws) => {
-                    return self.unless_kept(request, Submitted::Invalid(flaws)).await;
+                    return Err(self.unless_kept(request, Submitted::Invalid(flaws)).await);
                 }
-                Decision::NotFound => return self.unless_kept(request, Submitted::NotFound).await,
+                Decision::NotFound => return Err(self.unless_kept(request, Submitted::NotFound).await),
                 Decision::Refuse(refusal) => Attempt::Refused(refusal),
                 Decision::Do(draft) => self.offer_draft(request, *draft, now, expired).await,
             };
@@ -113,21 +113,6 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
         }
         Ok(Attempt::Failed("what the request is about changed all the time".into()))
-    }
-
-    /// A request that does not fit gets `otherwise`, unless its key has a record that speaks first.
-    async fn unless_kept(&self, request: &Request, otherwise: Submitted) -> Result<Attempt, Submitted> {
-        match self.store.read(vec![RowKey::Claim(request.claim)]).await {
-            Ok(rows) => match rows.into_iter().next().flatten() {
-                Some(Row::Claim(claim))
-                    if claim.meet(request.fingerprint, self.store.now()) != Meeting::Free =>
-                {
-                    Ok(Attempt::Found(Box::new(claim)))
-                }
-                _ => Err(otherwise),
-            },
-            Err(error) => Ok(Attempt::Failed(error.to_string())),
-        }
     }
 
     async fn offer_draft(

@@ -7,7 +7,7 @@ use crate::signal::Signal;
 use crate::world::World;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::{Balance, Delta, Unfit};
-use counterfoil_core::ledger::shard::{Part, Plan, pick, plan};
+use counterfoil_core::ledger::shard::{Part, Plan, pick, plan, refill};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::{CHANGES_PER_SET_MAX, SCAN_MAX};
 use counterfoil_core::types::reference::Kind;
@@ -77,7 +77,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let others: usize =
                 plans.iter().enumerate().filter(|(at, _)| *at != owner).map(|(_, parts)| parts.len()).sum();
             let room = CHANGES_PER_SET_MAX.saturating_sub(set.changes().len()).saturating_sub(others);
-            let parts = self.plan(account, *delta, room).await?;
+            let wanted = pick(account.shards, seed);
+            let parts = self.plan(account, wanted, *delta, room).await?;
             self.watch.saw(Signal::Conflict);
             if let Some(place) = plans.get_mut(owner) {
                 *place = parts;
@@ -89,7 +90,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Plans a delta over the shards as they stand, gathering what is scattered too widely.
-    async fn plan(&self, account: &Arc<Account>, delta: Delta, room: usize) -> Result<Vec<Part>, Blocked> {
+    async fn plan(
+        &self,
+        account: &Arc<Account>,
+        wanted: u8,
+        delta: Delta,
+        room: usize,
+    ) -> Result<Vec<Part>, Blocked> {
         let unavailable = |why: String| Blocked::Failed(NotCommitted::Unavailable(why));
         for _ in 0..PLANS_MAX {
             let shards = self.shards(vec![Arc::clone(account)]).await;
@@ -97,6 +104,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let Some((_, shards)) = shards.pop() else {
                 return Err(unavailable("the account is gone".into()));
             };
+            // First so that the next write to the same shard fits too.
+            if let Some(parts) = refill(&shards, wanted, delta).filter(|parts| parts.len() <= room) {
+                return Ok(parts);
+            }
             match plan(&shards, delta, room).map_err(Blocked::Unfit)? {
                 Plan::Apply(parts) => return Ok(parts),
                 Plan::GatherFirst(parts) => self.gather(account, &parts).await?,

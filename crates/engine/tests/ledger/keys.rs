@@ -195,13 +195,21 @@ async fn what_does_not_fit_leaves_no_trace_and_the_key_free() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_transfer_that_was_never_held_has_no_end_to_give() {
+    let scene = scene().await;
+    let (status, _) = kept(&scene.engine, "k", void(scene.transfer)).await;
+    assert_eq!(status, 400, "refused for good");
+    verified(&scene.store).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_not_found_and_so_is_what_is_anothers() {
     let scene = scene().await;
-    let absent = [post_hold(1, None), void(scene.transfer), reverse(1), reshard("nobody", 3)];
+    let absent = [post_hold(1, None), void(1), reverse(1), reshard("nobody", 3)];
     for act in absent {
         assert_eq!(keep(&scene.engine, "k", act.clone()).await, Submitted::NotFound, "{act:?}");
     }
-    for act in [void(scene.hold), reverse(scene.transfer), reshard("a", 3)] {
+    for act in [void(scene.hold), void(scene.transfer), reverse(scene.transfer), reshard("a", 3)] {
         let theirs = request_of(TenantId::from_i64(2), "k", b"");
         assert_eq!(scene.engine.keep(theirs, act.clone()).await, Submitted::NotFound, "{act:?}");
     }

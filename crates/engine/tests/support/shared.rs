@@ -1,5 +1,6 @@
 //! One store for several engines: a process that dies leaves it behind.
 
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::types::id::{AccountId, EPOCH, SetId};
 use counterfoil_core::types::mask::Masked;
@@ -11,6 +12,7 @@ use counterfoil_store::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::watch;
 
 /// A handle of the store. Each process has its own.
 #[derive(Clone)]
@@ -22,6 +24,10 @@ struct Manner {
     chance: AtomicU64,
     /// Commits left until the process behind this handle is dead and hears nothing any more.
     life: AtomicU64,
+    /// Rung at every commit of a handle that has it, for whoever waits elsewhere.
+    bell: Option<watch::Sender<()>>,
+    /// How often rows were read by key.
+    looks: AtomicU64,
 }
 
 impl SharedStore {
@@ -29,27 +35,44 @@ impl SharedStore {
         let start = tokio::time::Instant::now();
         let base = EPOCH.plus(Span::from_ms(86_400_000));
         let clock = move || base.plus(Span::from_ms(u64::try_from(start.elapsed().as_millis()).unwrap()));
-        SharedStore::with(Arc::new(MemoryStore::new(Arc::new(clock))), 0)
+        SharedStore::with(Arc::new(MemoryStore::new(Arc::new(clock))), 0, None)
     }
 
-    fn with(memory: Arc<MemoryStore>, chance: u64) -> SharedStore {
-        let manner = Manner { chance: AtomicU64::new(chance), life: AtomicU64::new(u64::MAX) };
+    fn with(memory: Arc<MemoryStore>, chance: u64, bell: Option<watch::Sender<()>>) -> SharedStore {
+        let life = AtomicU64::new(u64::MAX);
+        let manner = Manner { chance: AtomicU64::new(chance), life, bell, looks: AtomicU64::new(0) };
         SharedStore(memory, Arc::new(manner))
+    }
+
+    /// Handles for two processes that wake each other.
+    pub fn waking(&self) -> [SharedStore; 2] {
+        let bell = watch::Sender::new(());
+        [bell.clone(), bell].map(|bell| SharedStore::with(Arc::clone(&self.0), 0, Some(bell)))
+    }
+
+    /// How often rows were read by key through this handle.
+    pub fn looks(&self) -> u64 {
+        self.1.looks.load(Ordering::SeqCst)
     }
 
     /// A handle for another process.
     pub fn another(&self) -> SharedStore {
-        SharedStore::with(Arc::clone(&self.0), 0)
+        SharedStore::with(Arc::clone(&self.0), 0, None)
     }
 
     /// A handle whose answers come late and in any order, so that tasks meet in every way.
     pub fn jumpy(&self, seed: u64) -> SharedStore {
-        SharedStore::with(Arc::clone(&self.0), seed | 1)
+        SharedStore::with(Arc::clone(&self.0), seed | 1, None)
     }
 
     /// The process behind this handle dies after so many more commits.
     pub fn dies_after(&self, commits: u64) {
         self.1.life.store(commits, Ordering::SeqCst);
+    }
+
+    /// How many wait to be woken, in all processes that wake each other.
+    pub fn sleepers(&self) -> usize {
+        self.1.bell.as_ref().map_or(0, watch::Sender::receiver_count)
     }
 
     async fn turn(&self) {
@@ -83,6 +106,7 @@ impl Store for SharedStore {
     }
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
         self.turn().await;
+        self.1.looks.fetch_add(1, Ordering::SeqCst);
         self.0.read(keys).await
     }
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
@@ -111,7 +135,11 @@ impl Store for SharedStore {
         if self.1.life.load(Ordering::SeqCst) != u64::MAX {
             self.1.life.fetch_sub(1, Ordering::SeqCst);
         }
-        self.0.commit(set).await
+        let committed = self.0.commit(set).await;
+        if let Some(bell) = &self.1.bell {
+            bell.send_replace(());
+        }
+        committed
     }
     async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
         self.turn().await;
@@ -124,5 +152,11 @@ impl Store for SharedStore {
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         self.turn().await;
         self.0.tally(now).await
+    }
+    fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {
+        let mut bell = self.1.bell.as_ref()?.subscribe();
+        Some(async move {
+            let _ = bell.changed().await;
+        })
     }
 }

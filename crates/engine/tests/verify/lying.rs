@@ -1,6 +1,7 @@
 //! A store that tells one lie.
 
 use crate::support::SharedStore;
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::mask::Masked;
@@ -79,5 +80,8 @@ impl Store for Lying {
     }
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         self.store.tally(now).await
+    }
+    fn settled_elsewhere(&self, claim: ClaimId) -> Option<impl Future<Output = ()> + Send> {
+        self.store.settled_elsewhere(claim)
     }
 }

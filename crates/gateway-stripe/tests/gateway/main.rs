@@ -14,3 +14,4 @@ mod provider;
 mod requests;
 mod settings;
 mod simulator;
+mod sleeps;

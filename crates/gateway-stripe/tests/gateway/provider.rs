@@ -178,7 +178,7 @@ async fn flood(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// The next request on the connection; nothing once the client has closed it.
-async fn next_request(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<Seen> {
+pub(crate) async fn next_request(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<Seen> {
     let mut chunk = [0; 4096];
     loop {
         if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {

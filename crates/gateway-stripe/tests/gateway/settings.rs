@@ -2,6 +2,7 @@
 
 use crate::provider::{PATIENT, settings};
 use counterfoil_core::outbox::Pinned;
+use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Gateway, Profile};
 use counterfoil_gateway_stripe::{SettingsError, StripeGateway};
 use std::time::Duration;
@@ -21,8 +22,21 @@ fn the_rules_are_those_of_the_bound_profile_and_the_worst_for_an_unknown_one() {
     let rules = |profile: &str| {
         gateway.rules(&Pinned { profile: profile.into(), endpoint: "https://elsewhere".into() })
     };
-    assert_eq!(rules("adyen"), Profile::named("adyen").unwrap().rules);
+    let mut adyen = Profile::named("adyen").unwrap().rules;
+    adyen.send_within = rules("adyen").send_within;
+    assert_eq!(rules("adyen"), adyen);
     assert_eq!((rules("gone").dedup_window, rules("gone").queryable), (None, false));
+}
+
+#[test]
+fn a_request_is_said_to_leave_within_the_timeout_whoever_the_provider_is() {
+    for (timeout, ms) in [(Duration::from_mins(10), 600_000), (Duration::from_micros(1_500), 2)] {
+        let gateway = StripeGateway::new(settings(URL, timeout)).unwrap();
+        for profile in ["stripe", "braintree-classic", "gone"] {
+            let pinned = Pinned { profile: profile.into(), endpoint: "https://elsewhere".into() };
+            assert_eq!(gateway.rules(&pinned).send_within, Span::from_ms(ms), "{profile}");
+        }
+    }
 }
 
 #[test]

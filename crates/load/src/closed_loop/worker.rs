@@ -145,6 +145,7 @@ impl Worker {
             let answered = Instant::now();
             if now >= window.start {
                 tally.count(&outcome, answered - now);
+                tally.span(now, answered);
             }
             now = answered;
             let done = tally.done(&outcome);

@@ -1,7 +1,7 @@
 //! What clients heard, held against each other and against what was stored.
 
 use super::{Evidence, Violation};
-use crate::client::{Heard, Response, charge_amount, fingerprint, request};
+use crate::client::{Heard, Response, charge_amount, fingerprint, request, request_id};
 use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
@@ -57,6 +57,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             said.push(Said { heard, fingerprint, submitted, invoked, returned });
         }
     }
+    closed(evidence, &versions, found);
     for ((kind, tenant, key), said) in &by_key {
         let Some(request) = request(*tenant, kind, *key, 0, Ulid::from_bytes([0; 16])) else { continue };
         let versions = versions.get(&request.claim).map_or(&[][..], Vec::as_slice);
@@ -77,6 +78,21 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
+/// A charge that was refused because the store was away was not claimed, so the provider was never called for it.
+fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, found: &mut Vec<Violation>) {
+    for (place, heard) in evidence.heard.iter().enumerate() {
+        let away = matches!(heard.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
+        if !away || !matches!(heard.ask, Ask::Charge { .. }) {
+            continue;
+        }
+        let id = request_id(place);
+        if versions.values().flatten().any(|version| version.claim.request == id) {
+            let what = format!("{:?} was told that the store is away, and was executed", heard.ask);
+            found.push(Violation::new("fail-closed", "I5", what));
+        }
+    }
+}
+
 fn time(ms: u64) -> Time {
     START.plus(Span::from_ms(ms))
 }
@@ -85,7 +101,8 @@ fn look(heard: &Heard, found: &mut Vec<Violation>) {
     if let Some(Response::Charge { own, shown }) = heard.response
         && own != shown
     {
-        let what = if own { "a tenant does not see its own charge" } else { "a tenant sees another's charge" };
+        let what =
+            if own { "a tenant does not see its own charge" } else { "a tenant sees another's charge" };
         found.push(Violation::new("answers", "I17", what.to_owned()));
     }
 }
@@ -104,7 +121,9 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
             let body = String::from_utf8_lossy(&settled.reply.body).into_owned();
             say("I19", format!("the answer {} {body} was never stored for it", settled.reply.status));
         }
-        Submitted::Mismatch if versions.iter().all(|version| version.claim.fingerprint == one.fingerprint) => {
+        Submitted::Mismatch
+            if versions.iter().all(|version| version.claim.fingerprint == one.fingerprint) =>
+        {
             say("I13", "is told to be another request, and there is no other".to_owned());
         }
         Submitted::Expired { .. } => {
@@ -135,9 +154,8 @@ fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'stat
     match later.submitted {
         Submitted::StoreUnavailable | Submitted::Draining => {}
         Submitted::Answer { settled: again, .. } if same && again == settled => {}
-        Submitted::Mismatch if !same => {}
         // A body that is wrong in itself is told so before its key is looked at.
-        Submitted::Invalid(_) if !same => {}
+        Submitted::Mismatch | Submitted::Invalid(_) if !same => {}
         other => {
             let which = if same { "the same request" } else { "another request" };
             let what = format!(
@@ -188,7 +206,8 @@ fn executed(
     say: &mut impl FnMut(&'static str, String),
 ) {
     for version in versions.iter().filter(|version| version.claim.makes == Resource::Charge) {
-        let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("charge", key, *body)) else {
+        let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("charge", key, *body))
+        else {
             say("I13", "the claim is of a request nobody made".to_owned());
             continue;
         };

@@ -38,8 +38,9 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     for applied in &evidence.history {
         let position = applied.committed.receipt.position.0;
         let mut touched: BTreeMap<AccountId, Sums> = BTreeMap::new();
-        let mut say =
-            |invariant, what: String| found.push(Violation::new("books", invariant, format!("commit {position}: {what}")));
+        let mut say = |invariant, what: String| {
+            found.push(Violation::new("books", invariant, format!("commit {position}: {what}")));
+        };
         for (before, row) in applied.before.iter().zip(&applied.after) {
             match row {
                 Some(Row::Account(account)) => drop(fold.accounts.insert(account.id, account.clone())),
@@ -84,7 +85,8 @@ fn snapshots(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
         let told = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
         let then = fold.at(snapshot.account, snapshot.position.0);
         if told != then {
-            let what = format!("the snapshot of {} says {told:?} and the fold {then:?}", account.code.as_str());
+            let what =
+                format!("the snapshot of {} says {told:?} and the fold {then:?}", account.code.as_str());
             found.push(Violation::new("books", "I8", what));
         }
     }
@@ -105,7 +107,8 @@ impl Fold {
         let legs = transaction.legs.as_slice();
         let mut zero: BTreeMap<(Asset, Layer), i128> = BTreeMap::new();
         for leg in legs {
-            let signed = if leg.side == Side::Debit { -i128::from(leg.amount) } else { i128::from(leg.amount) };
+            let signed =
+                if leg.side == Side::Debit { -i128::from(leg.amount) } else { i128::from(leg.amount) };
             *zero.entry((leg.asset, leg.layer)).or_default() += signed;
             *self.totals.entry((leg.asset, leg.layer)).or_default() += signed;
             let Some(account) = self.accounts.get(&leg.account) else {
@@ -185,9 +188,13 @@ fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>
                 cap += i128::from(balance.cap.unwrap_or(0));
             }
         }
-        let right = floor == i128::from(account.guard.floor.unwrap_or(0)) && cap == i128::from(account.guard.cap.unwrap_or(0));
+        let right = floor == i128::from(account.guard.floor.unwrap_or(0))
+            && cap == i128::from(account.guard.cap.unwrap_or(0));
         if !right {
-            let what = format!("the shards of {} have bounds that add up to {floor} and {cap}", account.code.as_str());
+            let what = format!(
+                "the shards of {} have bounds that add up to {floor} and {cap}",
+                account.code.as_str()
+            );
             found.push(Violation::new("books", "I6", what));
         }
     }
@@ -231,7 +238,11 @@ fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
         match (charge.status, posting) {
             (Status::Succeeded, Some(Row::Transaction(posting))) => {
                 let [debit, credit] = posting.legs.as_slice() else {
-                    found.push(Violation::new("books", "I7", format!("{name}: its posting has not two legs")));
+                    found.push(Violation::new(
+                        "books",
+                        "I7",
+                        format!("{name}: its posting has not two legs"),
+                    ));
                     continue;
                 };
                 let code = |id| match evidence.rows.get(&RowKey::Account(id)) {
@@ -280,7 +291,10 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
             Resource::Transfer | Resource::Transaction => {
                 asked.insert(id);
                 if done != there {
-                    let what = format!("the request {subject} is told as {} and its transaction is there: {there}", claim.state.name());
+                    let what = format!(
+                        "the request {subject} is told as {} and its transaction is there: {there}",
+                        claim.state.name()
+                    );
                     found.push(Violation::new("books", "I21", what));
                 }
             }
@@ -288,7 +302,10 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
                 for id in bulk(claim) {
                     asked.insert(id);
                     if !evidence.rows.contains_key(&RowKey::Transaction(id)) {
-                        let what = format!("the item {} of a bulk request is told as posted and is not there", id.to_i64());
+                        let what = format!(
+                            "the item {} of a bulk request is told as posted and is not there",
+                            id.to_i64()
+                        );
                         found.push(Violation::new("books", "I21", what));
                     }
                 }
@@ -300,7 +317,11 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
         let Row::Transaction(transaction) = row else { continue };
         let own = matches!(transaction.kind, Kind::Charge(_) | Kind::HoldLapsed(_));
         if !own && !asked.contains(&transaction.id) {
-            let what = format!("the transaction {} ({}) was asked for by nobody", transaction.id.to_i64(), transaction.kind.name());
+            let what = format!(
+                "the transaction {} ({}) was asked for by nobody",
+                transaction.id.to_i64(),
+                transaction.kind.name()
+            );
             found.push(Violation::new("books", "I21", what));
         }
     }
@@ -318,7 +339,9 @@ fn bulk(claim: &Claim) -> Vec<TransactionId> {
 /// Balances as clients saw them: the fold at the position they name, and nothing older than what was committed.
 fn seen(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     for heard in &evidence.heard {
-        let Some(Response::Balance(account, BalanceView { view, position })) = &heard.response else { continue };
+        let Some(Response::Balance(account, BalanceView { view, position })) = &heard.response else {
+            continue;
+        };
         let told = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
         let then = fold.at(*account, position.0);
         if told != then {

@@ -23,7 +23,8 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
                 by_charge.entry(charge).or_default().push(effect);
             }
             Some(_) | None => {
-                let what = format!("an effect of {} belongs to no charge ({})", effect.amount, effect.payment);
+                let what =
+                    format!("an effect of {} belongs to no charge ({})", effect.amount, effect.payment);
                 found.push(Violation::new("effects", "I5", what));
             }
         }
@@ -38,20 +39,28 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 }
 
 fn check_charge(charge: &Charge, effects: &[&Effect], found: &mut Vec<Violation>) {
-    let name = format!("charge {} of {} ({})", charge.id.to_i64(), charge.order.amount.minor(), charge.status.name());
+    let name = format!(
+        "charge {} of {} ({})",
+        charge.id.to_i64(),
+        charge.order.amount.minor(),
+        charge.status.name()
+    );
     let own = effects.iter().filter(|effect| !effect.own_duplicate).count();
     if own > 1 {
         found.push(Violation::new("effects", "I1", format!("{name} was executed {own} times")));
     }
     let order = &charge.order;
     let as_asked = |effect: &&&Effect| {
-        effect.amount == order.amount.minor() && effect.asset == order.amount.asset() && effect.captured == order.capture
+        effect.amount == order.amount.minor()
+            && effect.asset == order.amount.asset()
+            && effect.captured == order.capture
     };
     match charge.status {
         Status::Succeeded | Status::RequiresCapture => {
-            let named = effects.iter().filter(as_asked).any(|effect| {
-                charge.provider_reference.as_deref() == Some(effect.reference.as_str())
-            });
+            let named = effects
+                .iter()
+                .filter(as_asked)
+                .any(|effect| charge.provider_reference.as_deref() == Some(effect.reference.as_str()));
             if !named {
                 let what = format!("{name} is told as done and the provider did no such thing");
                 found.push(Violation::new("effects", "I7", what));

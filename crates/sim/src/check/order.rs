@@ -38,7 +38,9 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             if let Some(broken) = forward(before.as_ref(), after.as_ref()) {
                 say("order", "I10", format!("{key:?} {broken}"));
             }
-            if let (None, Some(Row::Charge(_) | Row::Transaction(_) | Row::Account(_) | Row::Hold(_))) = (before, after) {
+            if let (None, Some(Row::Charge(_) | Row::Transaction(_) | Row::Account(_) | Row::Hold(_))) =
+                (before, after)
+            {
                 count(&mut minted, key);
             }
             match after {
@@ -51,14 +53,22 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             say("order", "I11", missing);
         }
         for (charge, has_work) in pairs(applied, &open, &rows) {
-            say("order", "I9", format!("charge {} is open: {}, has work: {has_work}", charge.to_i64(), !has_work));
+            say(
+                "order",
+                "I9",
+                format!("charge {} is open: {}, has work: {has_work}", charge.to_i64(), !has_work),
+            );
         }
     }
     if rows != evidence.rows {
         found.push(Violation::new("order", "I19", "the rows are not what the commits made".to_owned()));
     }
     for (id, times) in minted.into_iter().filter(|(_, times)| *times > 1) {
-        found.push(Violation::new("order", "I14", format!("the id {id} was given to {times} things of one kind")));
+        found.push(Violation::new(
+            "order",
+            "I14",
+            format!("the id {id} was given to {times} things of one kind"),
+        ));
     }
 }
 
@@ -89,10 +99,9 @@ fn forward(before: Option<&Row>, after: Option<&Row>) -> Option<String> {
             (ended && old.status != new.status || old.order != new.order)
                 .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
         }
-        (Row::Outbox(old), Row::Outbox(new)) => {
-            (new.history.generation < old.history.generation || new.provider != old.provider)
-                .then(|| "went back to an older key or another provider".to_owned())
-        }
+        (Row::Outbox(old), Row::Outbox(new)) => (new.history.generation < old.history.generation
+            || new.provider != old.provider)
+            .then(|| "went back to an older key or another provider".to_owned()),
         (Row::Transaction(_) | Row::Audit(_) | Row::Reversal(_) | Row::Name(_), _) => {
             Some("is history and was changed".to_owned())
         }
@@ -104,21 +113,30 @@ fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
     let settled = |claim: &Claim| matches!(claim.state, State::Completed(_) | State::FailedTerminal(_));
     let anew = old.subject != new.subject;
     let lawful = match (&old.state, &new.state) {
-        (State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. }, _) if anew => new.fence > old.fence,
+        (State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. }, _) if anew => {
+            new.fence > old.fence
+        }
         (_, _) if anew => false,
-        (State::Completed(_) | State::FailedTerminal(_), State::Expired { .. }) => true,
-        (State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. }, _) => false,
+        (State::Completed(_) | State::FailedTerminal(_), next) => matches!(next, State::Expired { .. }),
+        (State::Expired { .. }, _) => false,
         // Doubt leaves only with an end.
-        (State::Uncertain(_), State::Uncertain(_)) => true,
-        (State::Uncertain(_), next) => matches!(next, State::Completed(_) | State::FailedTerminal(_)),
-        (State::InFlight(_) | State::FailedRetry { .. }, State::Expired { .. }) => false,
-        (State::InFlight(_) | State::FailedRetry { .. }, _) => true,
+        (State::Uncertain(_), next) => {
+            matches!(next, State::Uncertain(_) | State::Completed(_) | State::FailedTerminal(_))
+        }
+        (State::InFlight(_) | State::FailedRetry { .. }, next) => !matches!(next, State::Expired { .. }),
     };
     let holders = (old.state.lease().map(|lease| lease.holder), new.state.lease().map(|lease| lease.holder));
     let handed = matches!(holders, (Some(old), Some(new)) if old != new);
     let fenced = new.fence >= old.fence && (!handed || new.fence > old.fence);
-    (!lawful || !fenced || (settled(old) && settled(new) && !anew))
-        .then(|| format!("went from {} to {} with fence {} after {}", old.state.name(), new.state.name(), new.fence, old.fence))
+    (!lawful || !fenced || (settled(old) && settled(new) && !anew)).then(|| {
+        format!(
+            "went from {} to {} with fence {} after {}",
+            old.state.name(),
+            new.state.name(),
+            new.fence,
+            old.fence
+        )
+    })
 }
 
 /// Which charges are open, as far as claims tell.
@@ -126,12 +144,19 @@ fn track(open: &mut BTreeMap<ChargeId, bool>, key: &RowKey, after: Option<&Row>)
     if let (RowKey::Claim(_), Some(Row::Claim(claim))) = (key, after)
         && claim.makes == Resource::Charge
     {
-        open.insert(claim.subject.into(), claim.state.settled().is_none() && !matches!(claim.state, State::Expired { .. }));
+        open.insert(
+            claim.subject.into(),
+            claim.state.settled().is_none() && !matches!(claim.state, State::Expired { .. }),
+        );
     }
 }
 
 /// Charges whose claim and work do not go together after this commit.
-fn pairs(applied: &Applied, open: &BTreeMap<ChargeId, bool>, rows: &BTreeMap<RowKey, Row>) -> Vec<(ChargeId, bool)> {
+fn pairs(
+    applied: &Applied,
+    open: &BTreeMap<ChargeId, bool>,
+    rows: &BTreeMap<RowKey, Row>,
+) -> Vec<(ChargeId, bool)> {
     let touched = applied.committed.touched.iter().filter_map(|key| match key {
         RowKey::Charge(id) | RowKey::Outbox(id) => Some(*id),
         _ => None,

@@ -36,14 +36,16 @@ pub enum Asked {
     Bulk(Request, Vec<Item>),
 }
 
-
 /// The tenant whose books are kept.
 const KEEPER: u64 = 1;
 /// Items of a large bulk request: more than one set takes.
 pub const BULK_LARGE: u64 = 130;
 
+/// An account to open.
+type Opening = (&'static str, &'static str, Option<i64>, Option<i64>, u16);
+
 /// The accounts every run begins with: code, asset, floor, cap, shards.
-pub const ACCOUNTS: [(&str, &str, Option<i64>, Option<i64>, u16); 8] = [
+pub const ACCOUNTS: [Opening; 8] = [
     ("world", "USD", None, None, 1),
     ("alice", "USD", Some(0), None, 1),
     ("bob", "USD", Some(0), Some(5_000), 1),
@@ -108,7 +110,14 @@ pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
     Some(Asked::Keep(request, Box::new(Act::Transfer(transfer))))
 }
 
-fn transfer(from: &str, to: &str, amount: i64, asset: &str, hold: Option<Time>, tag: &str) -> Option<Transfer> {
+fn transfer(
+    from: &str,
+    to: &str,
+    amount: i64,
+    asset: &str,
+    hold: Option<Time>,
+    tag: &str,
+) -> Option<Transfer> {
     Some(Transfer {
         from: named(from)?,
         to: named(to)?,
@@ -186,8 +195,7 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
             ];
             Act::Post(Post { entries, metadata: tagged(&tag) })
         }
-        1 => Act::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(1)?)? },
-        6 => Act::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(1)?)? },
+        1 | 6 => Act::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(1)?)? },
         7 => Act::Convert(Convert {
             from: named("alice")?,
             to: named("frank")?,

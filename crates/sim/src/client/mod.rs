@@ -8,8 +8,15 @@ pub use present::Plain;
 
 use crate::script::Ask;
 use counterfoil_core::types::id::{AccountId, HoldId, TransactionId};
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::{BalanceView, KeyView, Submitted};
 use std::collections::BTreeMap;
+
+/// The id of the request that is noted at `place`.
+pub fn request_id(place: usize) -> Ulid {
+    Ulid::new(Time::from_ms(1), u128::try_from(place).unwrap_or(0))
+}
 
 /// One request and what came of it.
 #[derive(Clone, Debug)]

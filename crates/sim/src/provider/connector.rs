@@ -44,7 +44,13 @@ impl Connector {
     }
 
     /// The request arrives, is worked on, and the answer goes back.
-    async fn deliver(self, call: Call, fault: Option<Fault>, mut chance: Chance, answer: oneshot::Sender<Outcome>) {
+    async fn deliver(
+        self,
+        call: Call,
+        fault: Option<Fault>,
+        mut chance: Chance,
+        answer: oneshot::Sender<Outcome>,
+    ) {
         let late = lock(&self.provider).profile().rules.late_delivery.ms().saturating_sub(1_000);
         let there = match fault {
             Some(Fault::Late | Fault::LateCut) => chance.between(TIMEOUT.min(late), late),
@@ -52,12 +58,11 @@ impl Connector {
         };
         self.executor.sleep(there).await;
         let arrived = lock(&self.provider).arrive(&call, fault, self.executor.now(), &mut chance);
-        let outcome = match arrived {
-            Some(outcome) => outcome,
-            None => {
-                self.executor.sleep(chance.between(0, self.latency.saturating_mul(4).min(900))).await;
-                lock(&self.provider).execute(&call, fault, self.executor.now(), &mut chance)
-            }
+        let outcome = if let Some(outcome) = arrived {
+            outcome
+        } else {
+            self.executor.sleep(chance.between(0, self.latency.saturating_mul(4).min(900))).await;
+            lock(&self.provider).execute(&call, fault, self.executor.now(), &mut chance)
         };
         self.executor.note(&[3, u64::from(matches!(outcome, Outcome::Approved(_)))]);
         let back = match fault {
@@ -81,7 +86,8 @@ impl Connector {
             }
             _ => {}
         }
-        let overslept = self.executor.now().saturating_sub(begun) >= TIMEOUT && self.bug != Some(Bug::SendsLate);
+        let overslept =
+            self.executor.now().saturating_sub(begun) >= TIMEOUT && self.bug != Some(Bug::SendsLate);
         let away = lock(&self.provider).down_until > self.executor.now();
         if overslept || away || fault == Some(Fault::NotSent) {
             self.executor.sleep(chance.between(0, self.latency)).await;
@@ -108,7 +114,7 @@ impl Connector {
     /// What a broken connector makes of a call.
     fn twisted(&self, mut call: Call, chance: &mut Chance) -> Call {
         match self.bug {
-            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.next()),
+            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.word()),
             Some(Bug::KeyConstant) => call.key = "cf".into(),
             Some(Bug::EndpointNotPinned) => call.pinned.endpoint.clone_from(&self.endpoint),
             _ => {}
@@ -165,7 +171,9 @@ impl Gateway for Connector {
         match self.bug {
             Some(Bug::LagIgnored) => Rules { query_lag: Span::ZERO, ..rules },
             Some(Bug::LateIgnored) => Rules { late_delivery: Span::ZERO, ..rules },
-            Some(Bug::WindowOverstated) => Rules { dedup_window: Some(Span::from_ms(365 * 86_400_000)), ..rules },
+            Some(Bug::WindowOverstated) => {
+                Rules { dedup_window: Some(Span::from_ms(365 * 86_400_000)), ..rules }
+            }
             Some(Bug::ReexecutionDenied) => Rules { reexecutes_errors: false, ..rules },
             _ => rules,
         }
@@ -203,7 +211,11 @@ impl Gateway for Connector {
             _ => None,
         };
         if let Some(cause) = unclear {
-            return if self.bug == Some(Bug::UnclearIsNothing) { Found::Nothing } else { Found::Unclear(cause) };
+            return if self.bug == Some(Bug::UnclearIsNothing) {
+                Found::Nothing
+            } else {
+                Found::Unclear(cause)
+            };
         }
         let stale = fault == Some(Fault::LookupStale);
         let found = lock(&self.provider).find(&lookup.payment, self.executor.now(), stale);

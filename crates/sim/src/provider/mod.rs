@@ -112,12 +112,19 @@ impl Provider {
 
     /// Keys of one endpoint are unknown at another where the provider says so.
     fn scope(&self, call: &Call) -> (String, String) {
-        let endpoint = if self.profile.name == "adyen" { call.pinned.endpoint.clone() } else { String::new() };
+        let endpoint =
+            if self.profile.name == "adyen" { call.pinned.endpoint.clone() } else { String::new() };
         (endpoint, call.key.clone())
     }
 
     /// A request arrives. Either it is answered at once, or it is worked on and [`Provider::execute`] ends it.
-    fn arrive(&mut self, call: &Call, fault: Option<Fault>, now: u64, chance: &mut Chance) -> Option<Outcome> {
+    fn arrive(
+        &mut self,
+        call: &Call,
+        fault: Option<Fault>,
+        now: u64,
+        chance: &mut Chance,
+    ) -> Option<Outcome> {
         match fault {
             Some(Fault::Busy) => return Some(Outcome::Busy { retry_after: None }),
             Some(Fault::InProgress) => return Some(Outcome::Unknown(Cause::InProgress)),
@@ -181,7 +188,9 @@ impl Provider {
             };
             let told = Outcome::Approved(told);
             match fault {
-                Some(Fault::ErrorAfter) => (Outcome::Unknown(Cause::ServerError), Answered::Failed(Some(told))),
+                Some(Fault::ErrorAfter) => {
+                    (Outcome::Unknown(Cause::ServerError), Answered::Failed(Some(told)))
+                }
                 Some(Fault::Unreadable) => (Outcome::Unknown(Cause::Unreadable), Answered::Said(told)),
                 _ => (told.clone(), Answered::Said(told)),
             }
@@ -193,7 +202,9 @@ impl Provider {
                 reference: None,
             });
             match fault {
-                Some(Fault::ErrorAfter) => (Outcome::Unknown(Cause::ServerError), Answered::Failed(Some(decline))),
+                Some(Fault::ErrorAfter) => {
+                    (Outcome::Unknown(Cause::ServerError), Answered::Failed(Some(decline)))
+                }
                 _ => (decline.clone(), Answered::Said(decline)),
             }
         };

@@ -3,7 +3,7 @@
 use super::door;
 use crate::bank::Bug;
 use crate::chance::Chance;
-use crate::client::{Asked, Heard, Learnt, Plain, Response};
+use crate::client::{Asked, Heard, Learnt, Plain, Response, request_id};
 use crate::executor::{Executor, Group, OUTSIDE, Step, TaskId, lock};
 use crate::faults::{Fault, Faults, Site};
 use crate::provider::{Connector, Provider};
@@ -16,8 +16,7 @@ use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{ChargeId, HoldId, TransactionId};
 use counterfoil_core::types::reference::References;
-use counterfoil_core::types::time::{Span, Time};
-use counterfoil_core::types::ulid::Ulid;
+use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::Policy;
 use counterfoil_engine::service::Submitted;
 use counterfoil_engine::signal::Deaf;
@@ -101,9 +100,15 @@ impl Cluster {
         let engine = Arc::new(Mutex::new(None));
         let place = usize::try_from(number).unwrap_or(0);
         let pace = self.setup.paces.get(place).copied().unwrap_or(1_000);
-        let world =
-            SimWorld::new(self.executor.clone(), group, Chance::at(&[self.setup.seed, 2, group]), pace, self.bug);
-        let (slot, parts, executor) = (Arc::clone(&engine), (self.clone_parts(), world), self.executor.clone());
+        let world = SimWorld::new(
+            self.executor.clone(),
+            group,
+            Chance::at(&[self.setup.seed, 2, group]),
+            pace,
+            self.bug,
+        );
+        let (slot, parts, executor) =
+            (Arc::clone(&engine), (self.clone_parts(), world), self.executor.clone());
         let numbered = (number, self.setup);
         self.executor.spawn(group, async move {
             let ((machine, faults, provider, bug), world) = parts;
@@ -233,9 +238,8 @@ impl Cluster {
         while self.executor.now() < until && !done(self) {
             let limit = self.next_own().unwrap_or(until).clamp(self.executor.now(), until);
             match self.executor.step(limit) {
-                Step::Ran(OUTSIDE) | Step::Waited => {}
+                Step::Ran(OUTSIDE) | Step::Waited | Step::Idle => {}
                 Step::Ran(group) => self.maybe_crash(group),
-                Step::Idle => {}
             }
             self.bring_back(false);
             let now = self.executor.now();
@@ -260,8 +264,7 @@ impl Cluster {
     /// A client asks a process; the answer is noted when it comes. Says where.
     pub fn ask(&mut self, number: u64, ask: Ask, patience: Option<u64>) -> usize {
         let asked = {
-            let count = u128::try_from(lock(&self.heard).len()).unwrap_or(0);
-            let id = Ulid::new(Time::from_ms(1), count);
+            let id = request_id(lock(&self.heard).len());
             ask.asked(&lock(&self.learnt), id)
         };
         self.hand(number, ask, asked, patience)
@@ -271,8 +274,14 @@ impl Cluster {
     pub fn hand(&mut self, number: u64, ask: Ask, asked: Option<Asked>, patience: Option<u64>) -> usize {
         let place = lock(&self.heard).len();
         let commits = lock(&self.machine).shelf.history().len();
-        let mut heard =
-            Heard { ask, process: number, invoked: self.executor.now(), commits, returned: None, response: None };
+        let mut heard = Heard {
+            ask,
+            process: number,
+            invoked: self.executor.now(),
+            commits,
+            returned: None,
+            response: None,
+        };
         let Some(engine) = self.engine(number) else {
             heard.returned = Some(heard.invoked);
             heard.response = Some(Response::NobodyThere);
@@ -280,7 +289,8 @@ impl Cluster {
             return place;
         };
         lock(&self.heard).push(heard);
-        let group = self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
+        let group =
+            self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
         let (log, learnt, executor, bug) =
             (Arc::clone(&self.heard), Arc::clone(&self.learnt), self.executor.clone(), self.bug);
         let look = if let Ask::Look { number } = ask { self.look(number) } else { None };
@@ -308,7 +318,7 @@ impl Cluster {
     /// What a look looks at.
     fn look(&self, number: u64) -> Option<door::Look> {
         let learnt = lock(&self.learnt);
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             let place = usize::try_from(number / 3).ok()? % learnt.accounts.len().max(1);
             return learnt.accounts.keys().nth(place).map(|code| door::Look::Balance(code.clone()));
         }
@@ -316,8 +326,12 @@ impl Cluster {
         let charges: Vec<(ChargeId, i64)> = machine
             .shelf
             .rows()
-            .range(RowKey::Charge(ChargeId::from_i64(i64::MIN))..=RowKey::Charge(ChargeId::from_i64(i64::MAX)))
-            .filter_map(|(_, row)| if let Row::Charge(it) = row { Some((it.id, it.tenant.to_i64())) } else { None })
+            .range(
+                RowKey::Charge(ChargeId::from_i64(i64::MIN))..=RowKey::Charge(ChargeId::from_i64(i64::MAX)),
+            )
+            .filter_map(
+                |(_, row)| if let Row::Charge(it) = row { Some((it.id, it.tenant.to_i64())) } else { None },
+            )
             .collect();
         let place = usize::try_from(number / 3).ok()? % charges.len().max(1);
         let (id, owner) = charges.get(place).copied()?;
@@ -327,7 +341,8 @@ impl Cluster {
 
 /// What a client remembers of an answer.
 fn learn(learnt: &mut Learnt, ask: Ask, response: &Response) {
-    let (Ask::Keep { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response) else {
+    let (Ask::Keep { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response)
+    else {
         return;
     };
     let body = String::from_utf8_lossy(&settled.reply.body).into_owned();

@@ -106,7 +106,9 @@ async fn distorted(submitted: Submitted, now: Time, bug: Option<Bug>) -> Submitt
     match (bug, submitted) {
         (Some(Bug::ReplyBeforeCommit), Submitted::Pending { .. }) => said(201, r#"{"status":"succeeded"}"#),
         (Some(Bug::PendingIsFailure), Submitted::Pending { .. })
-        | (Some(Bug::OutageIsFailure), Submitted::StoreUnavailable) => said(402, r#"{"error":"card_declined"}"#),
+        | (Some(Bug::OutageIsFailure), Submitted::StoreUnavailable) => {
+            said(402, r#"{"error":"card_declined"}"#)
+        }
         (Some(Bug::ReplayRewritten), Submitted::Answer { mut settled, replayed: true }) => {
             settled.reply.body = Bytes::from([settled.reply.body.as_ref(), b" "].concat());
             Submitted::Answer { settled, replayed: true }

@@ -25,6 +25,8 @@ pub struct Outcome {
     pub trace: u64,
     /// What must not be.
     pub violations: Vec<Violation>,
+    /// What must not be either, and is known ([`check::OPEN`]).
+    pub known: Vec<Violation>,
     /// The faults that struck, to be listed in a script.
     pub struck: BTreeMap<Point, Fault>,
     /// Places reached, by site.
@@ -79,7 +81,10 @@ pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     let violations = settle::settle(&mut cluster);
     let mut outcome = outcome(&cluster, violations);
     let evidence = Evidence::of(&cluster);
-    outcome.violations.extend(check::check(&evidence));
+    let (known, new): (Vec<_>, Vec<_>) =
+        check::check(&evidence).into_iter().partition(|found| check::OPEN.contains(&found.check));
+    outcome.violations.extend(new);
+    outcome.known = known;
     (outcome, evidence)
 }
 
@@ -105,7 +110,9 @@ fn begin(cluster: &mut Cluster, books: bool) -> Result<(), Violation> {
         let ask = Ask::Keep { key: number, body: 0 };
         let place = cluster.hand(0, ask, opening(number, id), None);
         let until = cluster.executor.now().saturating_add(PATIENCE);
-        cluster.run(until, |cluster| lock(&cluster.heard).get(place).is_some_and(|heard| heard.returned.is_some()));
+        cluster.run(until, |cluster| {
+            lock(&cluster.heard).get(place).is_some_and(|heard| heard.returned.is_some())
+        });
         let answered = lock(&cluster.heard).get(place).is_some_and(|heard| heard.returned.is_some());
         if !answered {
             return stuck("an account cannot be opened");
@@ -169,7 +176,9 @@ fn leave(cluster: &mut Cluster, gone: &mut Vec<(u64, u64)>, until: u64) {
 fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
     let machine = lock(&cluster.machine);
     let rows = machine.shelf.rows();
-    let count = |wanted: fn(&Row) -> bool| u64::try_from(rows.values().filter(|row| wanted(row)).count()).unwrap_or(0);
+    let count = |wanted: fn(&Row) -> bool| {
+        u64::try_from(rows.values().filter(|row| wanted(row)).count()).unwrap_or(0)
+    };
     let heard = lock(&cluster.heard);
     let answered = |it: &&crate::client::Heard| {
         use counterfoil_engine::service::Submitted;
@@ -192,6 +201,7 @@ fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
     Outcome {
         trace: cluster.executor.trace(),
         violations,
+        known: Vec::new(),
         struck: faults.struck().clone(),
         reached: faults.reached(),
         seen,

@@ -65,8 +65,14 @@ pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
     cluster.run(end, |_| false);
     work_off(cluster, &mut violations);
     let end = cluster.executor.now().saturating_add(60_000);
-    cluster.run(end, |cluster| !has_overdue_hold(cluster));
+    cluster.run(end, |cluster| !has_overdue_hold(cluster) && !is_at_work(cluster));
     violations
+}
+
+/// Whether a request that was asked for long ago is being worked on only now.
+fn is_at_work(cluster: &Cluster) -> bool {
+    let machine = lock(&cluster.machine);
+    machine.shelf.rows().values().any(|row| matches!(row, Row::Claim(claim) if claim.state.lease().is_some()))
 }
 
 fn has_overdue_hold(cluster: &Cluster) -> bool {
@@ -83,6 +89,10 @@ fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
         let Some(next) = next_work(cluster) else { return };
         idle = if last == Some(next) { idle.saturating_add(1) } else { 0 };
         last = Some(next);
+        if let Some(until) = cluster.executor.paused_until() {
+            cluster.run(until, |_| false);
+            continue;
+        }
         if idle > IDLE_MAX {
             break;
         }
@@ -176,15 +186,18 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
     for (used, said, place) in asked {
         let response = lock(&cluster.heard).get(place).and_then(|heard| heard.response.clone());
         let is_over = match response {
-            // A listed crash took the process it was asked of.
-            None if cluster.crashes > crashes => false,
+            // A listed fault took the process it was asked of, or put it to sleep.
+            None if cluster.crashes > crashes || cluster.executor.paused_until().is_some() => false,
             None => {
                 let what = format!("{used:?}: a request got no answer within a minute without faults");
                 violations.push(Violation::new("liveness", "I9", what));
                 true
             }
             Some(Response::Submitted(submitted)) => match submitted {
-                Submitted::Answer { .. } | Submitted::Expired { .. } | Submitted::Invalid(_) | Submitted::NotFound => true,
+                Submitted::Answer { .. }
+                | Submitted::Expired { .. }
+                | Submitted::Invalid(_)
+                | Submitted::NotFound => true,
                 Submitted::Pending { charge, .. } => is_parked(cluster, charge),
                 // A claim that was still under way came first; the next round asks for what it stands for.
                 Submitted::Mismatch if body(cluster, used) != said => false,

@@ -9,7 +9,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::judge::{Image, judge as lawful};
 use counterfoil_store::{
-    Change, ChangeSet, CommitError, Committed, Due, Folded, Move, Position, Reason, Receipt, Refusal, Row, RowKey, Upto,
+    Change, ChangeSet, CommitError, Due, Folded, Move, Position, Reason, Receipt, Refusal, Row, RowKey, Upto,
 };
 
 /// What stands after a set that the judge refuses and a broken store takes all the same.
@@ -34,8 +34,7 @@ fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
     let Some(change) = set.changes().get(refusal.change) else { return false };
     let stale = matches!(refusal.reason, Reason::Stale | Reason::IllegalMove);
     match (bug, change.key()) {
-        (Bug::NoFence, RowKey::Claim(_)) => stale,
-        (Bug::HoldEndsTwice, RowKey::Hold(_)) => stale,
+        (Bug::NoFence, RowKey::Claim(_)) | (Bug::HoldEndsTwice, RowKey::Hold(_)) => stale,
         (Bug::SlotShared, RowKey::Slot(_)) => stale || refusal.reason == Reason::Present,
         (Bug::ClaimOverwritten, RowKey::Claim(_))
         | (Bug::CodeTwice, RowKey::Name(..))
@@ -79,7 +78,10 @@ pub(super) fn tear(
 ) -> Vec<Option<Row>> {
     let strikes = number.is_multiple_of(3);
     let rows = set.changes().iter().zip(before).zip(after);
-    rows.map(|((change, before), after)| if strikes { torn(bug, change, before.as_ref(), after) } else { after }).collect()
+    rows.map(
+        |((change, before), after)| if strikes { torn(bug, change, before.as_ref(), after) } else { after },
+    )
+    .collect()
 }
 
 fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
@@ -90,8 +92,8 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
         | (Bug::TornPosting, Change::Insert(_), Some(Row::Transaction(_)))
         | (Bug::TornHold, _, Some(Row::Hold(_)))
         | (Bug::TornCharge, Change::Replace { .. }, Some(Row::Charge(_)))
-        | (Bug::TornMoves, Change::Move(_), _) => before.cloned(),
-        (Bug::TornWorkRemoval, Change::Remove { key: RowKey::Outbox(_), .. }, None) => before.cloned(),
+        | (Bug::TornMoves, Change::Move(_), _)
+        | (Bug::TornWorkRemoval, Change::Remove { key: RowKey::Outbox(_), .. }, None) => before.cloned(),
         (Bug::TornClaim, _, Some(Row::Claim(_))) if settled => before.cloned(),
         (Bug::MovedTwice, Change::Move(motion), Some(row)) => Some(Row::Balance(forced(motion, Some(&row)))),
         (Bug::LegsReversed, Change::Insert(_), Some(Row::Transaction(mut transaction))) => {
@@ -154,18 +156,21 @@ pub(super) fn read(bug: Option<Bug>, shelf: &Shelf, key: &RowKey) -> Option<Row>
 pub(super) fn due(bug: Option<Bug>, shelf: &Shelf, due: Due, now: Time, limit: usize) -> Vec<Row> {
     match (bug, due) {
         (Some(Bug::DueNever), Due::Outbox) | (Some(Bug::HoldsNeverLapse), Due::Holds) => Vec::new(),
-        (Some(Bug::AgedEarly), Due::Claims) => shelf.due(due, now.plus(Span::from_ms(400 * 86_400_000)), limit),
+        (Some(Bug::AgedEarly), Due::Claims) => {
+            shelf.due(due, now.plus(Span::from_ms(400 * 86_400_000)), limit)
+        }
         _ => shelf.due(due, now, limit),
     }
 }
 
-/// The feed of a broken store.
-pub(super) fn feed(_bug: Option<Bug>, shelf: &Shelf, after: Position, limit: usize) -> Vec<Committed> {
-    shelf.feed(after, limit)
-}
-
 /// A sum by a broken store.
-pub(super) fn fold(bug: Option<Bug>, shelf: &Shelf, account: AccountId, after: Position, upto: Upto) -> Folded {
+pub(super) fn fold(
+    bug: Option<Bug>,
+    shelf: &Shelf,
+    account: AccountId,
+    after: Position,
+    upto: Upto,
+) -> Folded {
     let whole = shelf.fold(account, after, upto);
     match (bug, whole.last) {
         (Some(Bug::FoldShort), Some(last)) if last.position.0 > after.0.saturating_add(1) => {

@@ -12,13 +12,14 @@ use crate::bank::Bug;
 use crate::chance::Chance;
 use crate::executor::{Executor, OUTSIDE, lock};
 use crate::faults::{Fault, Faults, Site};
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey, Scan, Store,
-    Tally, Upto,
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
+    Scan, Store, Tally, Upto,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -129,7 +130,13 @@ impl SimStore {
     }
 
     /// What happens to a commit on the store's side, and what its author hears.
-    async fn serve(self, set: ChangeSet, fault: Option<Fault>, mut chance: Chance, answer: oneshot::Sender<Answered>) {
+    async fn serve(
+        self,
+        set: ChangeSet,
+        fault: Option<Fault>,
+        mut chance: Chance,
+        answer: oneshot::Sender<Answered>,
+    ) {
         let slow = chance.between(1_000, 60_000);
         let (there, back) = match fault {
             Some(Fault::CommitSlow) => (slow, 0),
@@ -140,7 +147,9 @@ impl SimStore {
         let failed = match fault {
             Some(Fault::Conflict) => Some(CommitError::Conflict),
             Some(Fault::Throttle) => Some(CommitError::Throttled),
-            Some(Fault::CommitUnavailable) => Some(CommitError::Unavailable("the store cannot be reached".into())),
+            Some(Fault::CommitUnavailable) => {
+                Some(CommitError::Unavailable("the store cannot be reached".into()))
+            }
             Some(Fault::DoubtBefore) => Some(CommitError::InDoubt(set.id())),
             _ if self.is_down() => Some(CommitError::Unavailable("the store is away".into())),
             _ => None,
@@ -189,7 +198,7 @@ impl Store for SimStore {
     }
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
-        self.ask(|shelf| shelf.scan(scan)).await
+        self.ask(|shelf| shelf.scan(&scan)).await
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
@@ -220,11 +229,15 @@ impl Store for SimStore {
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
-        let bug = self.bug;
-        self.ask(|shelf| damage::feed(bug, shelf, after, limit)).await
+        self.ask(|shelf| shelf.feed(after, limit)).await
     }
 
-    async fn entries(&self, account: AccountId, page: EntryPage, limit: usize) -> Result<Vec<Entry>, ReadError> {
+    async fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
         self.ask(|shelf| shelf.entries(account, page, limit)).await
     }
 
@@ -235,5 +248,9 @@ impl Store for SimStore {
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         self.ask(|shelf| shelf.tally(now)).await
+    }
+
+    fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {
+        None::<std::future::Ready<()>>
     }
 }

@@ -22,7 +22,7 @@ use std::ops::Bound;
 pub struct Shelf {
     rows: BTreeMap<RowKey, Row>,
     due: [BTreeSet<(Time, RowKey)>; 3],
-    claims: BTreeMap<(SubjectId, ClaimId), ()>,
+    claims: BTreeSet<(SubjectId, ClaimId)>,
     history: Vec<Applied>,
     journal: BTreeMap<AccountId, Vec<Entry>>,
     sets: BTreeMap<SetId, Receipt>,
@@ -45,7 +45,8 @@ pub struct Applied {
 impl Shelf {
     /// A time that never goes back.
     pub fn tick(&mut self, now: Time) -> Time {
-        let now = if self.bug == Some(Bug::ClockGoesBack) { now } else { now.max(self.latest.unwrap_or(now)) };
+        let now =
+            if self.bug == Some(Bug::ClockGoesBack) { now } else { now.max(self.latest.unwrap_or(now)) };
         self.latest = Some(now);
         now
     }
@@ -73,12 +74,11 @@ impl Shelf {
         for (key, row) in keys.iter().zip(&before) {
             image.bring(key.clone(), row.clone());
         }
-        let after = match self.bug.and_then(|bug| damage::judge(bug, set, &before)) {
-            Some(after) => after,
-            None => {
-                image.admit(set).map_err(CommitError::Refused)?;
-                keys.iter().map(|key| image.get(key).cloned()).collect()
-            }
+        let after = if let Some(after) = self.bug.and_then(|bug| damage::judge(bug, set, &before)) {
+            after
+        } else {
+            image.admit(set).map_err(CommitError::Refused)?;
+            keys.iter().map(|key| image.get(key).cloned()).collect()
         };
         let number = u64::try_from(self.history.len()).unwrap_or(u64::MAX).saturating_add(1);
         let receipt = Receipt { position: Position(number), at };
@@ -118,14 +118,22 @@ impl Shelf {
             Row::Outbox(outbox) if outbox.parked.is_none() => (0, Some(outbox.due_at)),
             Row::Claim(claim) => {
                 let place = (claim.subject, claim.id);
-                if present { self.claims.insert(place, ()) } else { self.claims.remove(&place) };
+                if present {
+                    self.claims.insert(place)
+                } else {
+                    self.claims.remove(&place)
+                };
                 (1, claim.sweep_at())
             }
             Row::Hold(hold) => (2, hold.lapses_at()),
             _ => (0, None),
         };
         if let (Some(at), Some(index)) = (at, self.due.get_mut(kind)) {
-            if present { index.insert((at, key.clone())) } else { index.remove(&(at, key.clone())) };
+            if present {
+                index.insert((at, key.clone()))
+            } else {
+                index.remove(&(at, key.clone()))
+            };
         }
     }
 
@@ -253,19 +261,26 @@ impl Shelf {
         self.rows.range((Bound::Included(low), Bound::Included(high))).map(|(_, row)| row)
     }
 
-    fn after(&self, after: Option<RowKey>, low: RowKey, high: RowKey) -> impl DoubleEndedIterator<Item = &Row> {
+    fn after(
+        &self,
+        after: Option<RowKey>,
+        low: RowKey,
+        high: RowKey,
+    ) -> impl DoubleEndedIterator<Item = &Row> {
         let start = after.map_or(Bound::Included(low), Bound::Excluded);
         let range = (start, Bound::Included(high));
         self.rows.range(range).map(|(_, row)| row)
     }
 
     /// A range of rows.
-    pub fn scan(&self, scan: Scan) -> Vec<Row> {
-        match scan {
+    pub fn scan(&self, scan: &Scan) -> Vec<Row> {
+        match *scan {
             Scan::ChargesOf { tenant, before, limit } => {
                 let high = before.map_or(RowKey::Charge(LAST), RowKey::Charge);
                 let own = self.between(RowKey::Charge(FIRST), high).rev();
-                let own = own.filter(|row| matches!(row, Row::Charge(it) if it.tenant == tenant && Some(it.id) != before));
+                let own = own.filter(
+                    |row| matches!(row, Row::Charge(it) if it.tenant == tenant && Some(it.id) != before),
+                );
                 few(own, limit)
             }
             Scan::Timeline { subject, after, limit } => {
@@ -275,7 +290,7 @@ impl Shelf {
             }
             Scan::Claims { after, limit } => {
                 let start = after.map_or(SubjectId::from_i64(i64::MIN), |id| id);
-                let ids = self.claims.keys().filter(|(subject, _)| after.is_none() || *subject > start);
+                let ids = self.claims.iter().filter(|(subject, _)| after.is_none() || *subject > start);
                 few(ids.filter_map(|(_, id)| self.rows.get(&RowKey::Claim(*id))), limit)
             }
             Scan::Charges { after, limit } => {
@@ -287,7 +302,9 @@ impl Shelf {
             Scan::AccountsOf { tenant, before, limit } => {
                 let high = before.map_or(RowKey::Account(AccountId::from_i64(i64::MAX)), RowKey::Account);
                 let own = self.between(RowKey::Account(AccountId::from_i64(i64::MIN)), high).rev();
-                let own = own.filter(|row| matches!(row, Row::Account(it) if it.tenant == tenant && Some(it.id) != before));
+                let own = own.filter(
+                    |row| matches!(row, Row::Account(it) if it.tenant == tenant && Some(it.id) != before),
+                );
                 few(own, limit)
             }
             Scan::AssetsOf { tenant } => {
@@ -298,7 +315,9 @@ impl Shelf {
                 let high = before.map_or(TransactionId::from_i64(i64::MAX), |id| id);
                 let low = RowKey::Transaction(TransactionId::from_i64(i64::MIN));
                 let own = self.between(low, RowKey::Transaction(high)).rev();
-                let own = own.filter(|row| matches!(row, Row::Transaction(it) if it.tenant == tenant && Some(it.id) != before));
+                let own = own.filter(
+                    |row| matches!(row, Row::Transaction(it) if it.tenant == tenant && Some(it.id) != before),
+                );
                 few(own, limit)
             }
             Scan::Snapshots { account, upto, limit } => {
@@ -309,7 +328,10 @@ impl Shelf {
             }
             Scan::Accounts { after, limit } => {
                 let (low, high) = (AccountId::from_i64(i64::MIN), AccountId::from_i64(i64::MAX));
-                few(self.after(after.map(RowKey::Account), RowKey::Account(low), RowKey::Account(high)), limit)
+                few(
+                    self.after(after.map(RowKey::Account), RowKey::Account(low), RowKey::Account(high)),
+                    limit,
+                )
             }
             Scan::Transactions { after, limit } => {
                 let low = RowKey::Transaction(TransactionId::from_i64(i64::MIN));
@@ -325,11 +347,13 @@ impl Shelf {
                 let (low, high) = (HoldId::from_i64(i64::MIN), HoldId::from_i64(i64::MAX));
                 few(self.after(after.map(RowKey::Hold), RowKey::Hold(low), RowKey::Hold(high)), limit)
             }
-            Scan::Tenants => self.rows.values().filter(|row| matches!(row, Row::Tenant(_))).cloned().collect(),
-            Scan::ApiKeys => self.rows.values().filter(|row| matches!(row, Row::ApiKey(_))).cloned().collect(),
-            Scan::Slots => {
-                self.between(RowKey::Slot(0), RowKey::Slot(u16::MAX)).cloned().collect()
+            Scan::Tenants => {
+                self.rows.values().filter(|row| matches!(row, Row::Tenant(_))).cloned().collect()
             }
+            Scan::ApiKeys => {
+                self.rows.values().filter(|row| matches!(row, Row::ApiKey(_))).cloned().collect()
+            }
+            Scan::Slots => self.between(RowKey::Slot(0), RowKey::Slot(u16::MAX)).cloned().collect(),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::{Machine, START};
 use crate::executor::lock;
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey, Scan, Store,
-    Tally, Upto,
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
+    Scan, Store, Tally, Upto,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -46,7 +47,7 @@ impl Store for Still {
     }
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
-        Ok(lock(&self.machine).shelf.scan(scan))
+        Ok(lock(&self.machine).shelf.scan(&scan))
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
@@ -66,7 +67,12 @@ impl Store for Still {
         Ok(lock(&self.machine).shelf.feed(after, limit))
     }
 
-    async fn entries(&self, account: AccountId, page: EntryPage, limit: usize) -> Result<Vec<Entry>, ReadError> {
+    async fn entries(
+        &self,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
         Ok(lock(&self.machine).shelf.entries(account, page, limit))
     }
 
@@ -76,5 +82,9 @@ impl Store for Still {
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         Ok(lock(&self.machine).shelf.tally(now))
+    }
+
+    fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {
+        None::<std::future::Ready<()>>
     }
 }

@@ -1,33 +1,24 @@
 //! One attempt at one group: look, judge, write, seal. Two round trips where rows must be looked at first, one where not.
 
 use super::Job;
-use super::writes::Writes;
+use super::lookups::{Care, Lookups};
+use super::writes::{Present, Writes};
 use crate::clock::monotonic;
 use crate::error::{Blame, blame, reason};
 use crate::session::{Session, Step, all};
 use crate::shared::Shared;
-use crate::tables::{self, Batch, Place, commits, statements};
+use crate::tables::{self, Batch, commits, statements};
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
-use counterfoil_store::{Change, Position, Reason, Receipt, Refusal, Row, RowKey};
-use std::collections::{BTreeMap, HashSet};
+use counterfoil_store::{Change, ChangeSet, Position, Reason, Receipt, Refusal, Row, RowKey};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::Error;
 use tokio_postgres::Row as Line;
 
 /// How long the server may keep silent within one round trip; its own timeouts end sooner.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-
-/// What is looked up before judging.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Care {
-    /// Not the absence of rows whose ids were just minted: their tables refuse a second one.
-    Trusting,
-    /// Everything.
-    Thorough,
-    /// Everything, and locks of others are waited for only briefly: there may be many such attempts in a row.
-    Alone,
-}
 
 /// What became of a group.
 pub(super) enum Fate {
@@ -56,19 +47,23 @@ pub(super) enum Verdict {
 /// Tries the group, and says whether the connection can be used again.
 pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], care: Care) -> (Fate, bool) {
     let begun = monotonic();
-    let looked = Lookups::of(group, care);
+    let (looked, remembered) = Lookups::of(group, care, &shared.memory);
     let begin = match care {
-        Care::Trusting | Care::Thorough => "BEGIN",
+        Care::Hopeful | Care::Trusting | Care::Thorough => "BEGIN",
         Care::Alone => "BEGIN; SET LOCAL lock_timeout = '250ms'",
     };
     let mut image = Image::default();
-    let mut present = HashSet::new();
+    let mut present = Present::new();
+    for (key, known) in remembered {
+        image.bring(key.clone(), Some((*known.row).clone()));
+        present.insert(key, Some(known.by));
+    }
     let mut is_begun = false;
     if !looked.is_empty() {
         is_begun = true;
         if let Err(failed) = look(session, Some(begin), &looked, |key, row| {
             if row.is_some() {
-                present.insert(key.clone());
+                present.insert(key.clone(), None);
             }
             image.bring(key, row);
         })
@@ -85,9 +80,12 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
         if let Err(refusal) = &verdict
             && refusal.reason != Reason::Malformed
         {
+            if rests_on_memory(&job.set, &present) {
+                let why = "a refusal needs the rows themselves".to_owned();
+                return give_up(session, Failed { blame: Blame::Race, why, again: false }).await;
+            }
             let earlier = job.set.changes().iter().take(refusal.change).enumerate();
-            let unknown =
-                earlier.filter(|(_, change)| care == Care::Trusting && is_new_by_construction(change));
+            let unknown = earlier.filter(|(_, change)| care.takes_for_new(change));
             let unknown: Vec<(usize, RowKey)> =
                 unknown.map(|(at, change)| (at, change.key())).filter(|(_, key)| !image.knows(key)).collect();
             if !unknown.is_empty() {
@@ -118,6 +116,8 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
     let first = (!is_begun).then_some(begin);
     match seal(session, first, &writes).await {
         Ok(sealed) => {
+            let changed = admitted.iter().flat_map(|job| job.set.changes());
+            shared.memory.wrote(changed.map(left_behind), &sealed.by);
             shared.clock.looked(sealed.server_us, monotonic().saturating_sub(begun));
             if let Some(observe) = &shared.options.observe {
                 observe(admitted.len(), monotonic().saturating_sub(begun));
@@ -129,65 +129,18 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
     }
 }
 
-/// New ids bring new rows: looking for one would find nothing.
-fn is_new_by_construction(change: &Change) -> bool {
-    match change {
-        Change::Insert(row) => match &**row {
-            Row::Charge(_)
-            | Row::Outbox(_)
-            | Row::Audit(_)
-            | Row::Account(_)
-            | Row::Transaction(_)
-            | Row::Hold(_) => true,
-            Row::Claim(_)
-            | Row::Tenant(_)
-            | Row::ApiKey(_)
-            | Row::Slot(_)
-            | Row::Name(_)
-            | Row::Asset(_)
-            | Row::Balance(_)
-            | Row::Reversal(_)
-            | Row::Snapshot(_)
-            | Row::Cursor(_) => false,
-        },
-        Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => false,
-    }
+/// Whether one of the set's rows was not looked at but remembered.
+fn rests_on_memory(set: &ChangeSet, present: &Present) -> bool {
+    set.changes().iter().any(|change| matches!(present.get(&change.key()), Some(Some(_))))
 }
 
-/// Keys to look at, by table and whether they must stay as they are found. The order of the map is the one in which
-/// all processes lock: tables first, and within one the statement's own order.
-struct Lookups(BTreeMap<(bool, Place), Vec<RowKey>>);
-
-impl Lookups {
-    /// Only rows that may change are locked. A row that is to be inserted and found there makes its set refused,
-    /// and one that is not found is guarded by its unique key.
-    fn of(group: &[Job], care: Care) -> Lookups {
-        let (mut locked, mut read) = (HashSet::new(), HashSet::new());
-        for change in group.iter().flat_map(|job| job.set.changes()) {
-            match change {
-                Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => {
-                    locked.insert(change.key());
-                }
-                Change::Insert(_) if care == Care::Trusting && is_new_by_construction(change) => {}
-                Change::Insert(_) => {
-                    read.insert(change.key());
-                }
-            }
-        }
-        let mut all: BTreeMap<(bool, Place), Vec<RowKey>> = BTreeMap::new();
-        for key in read.into_iter().filter(|key| !locked.contains(key)) {
-            all.entry((false, Place::of(&key))).or_default().push(key);
-        }
-        for key in locked {
-            let place = Place::of(&key);
-            all.entry((!place.lasts(), place)).or_default().push(key);
-        }
-        Lookups(all)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
+/// What a change leaves under its key, as far as that is worth remembering.
+fn left_behind(change: &Change) -> (RowKey, Option<Arc<Row>>) {
+    let row = match change {
+        Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
+        Change::Remove { .. } | Change::Move(_) => None,
+    };
+    (change.key(), row)
 }
 
 /// Why an attempt ended without a commit.
@@ -270,15 +223,14 @@ async fn name_first_refusals(
     unsure: &[(usize, Vec<(usize, RowKey)>)],
     judged: &mut [Result<(), Box<Refusal>>],
 ) -> Result<(), Failed> {
-    let mut lookups: BTreeMap<(bool, Place), Vec<RowKey>> = BTreeMap::new();
-    for (_, key) in unsure.iter().flat_map(|(_, unknown)| unknown) {
-        let keys = lookups.entry((false, Place::of(key))).or_default();
-        if !keys.contains(key) {
-            keys.push(key.clone());
-        }
+    let mut lookups = Lookups::default();
+    let unknown: BTreeSet<&RowKey> =
+        unsure.iter().flat_map(|(_, unknown)| unknown).map(|(_, key)| key).collect();
+    for key in unknown {
+        lookups.add(false, key.clone());
     }
     let mut found = BTreeMap::new();
-    look(session, None, &Lookups(lookups), |key, row| {
+    look(session, None, &lookups, |key, row| {
         if let Some(row) = row {
             found.insert(key, row);
         }
@@ -299,6 +251,8 @@ struct Sealed {
     base: u64,
     at: i64,
     server_us: i64,
+    /// The transaction, as rows name who wrote them.
+    by: Arc<str>,
 }
 
 enum Unsealed {
@@ -357,6 +311,7 @@ async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Re
             base: u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()?,
             at: row.try_get(1).ok()?,
             server_us: row.try_get(2).ok()?,
+            by: row.try_get::<_, &str>(3).ok()?.into(),
         })
     });
     sealed.ok_or_else(|| Unsealed::Doubtful("the server did not say under which position".to_owned(), false))

@@ -1,17 +1,20 @@
 //! One committer: its connection, and what becomes of each group it takes.
 
-use super::attempt::{self, Care, Fate, Verdict};
+use super::attempt::{self, Fate, Verdict};
+use super::lookups::Care;
 use super::{Job, Waiting};
 use crate::error::OpenError;
 use crate::session::{Purpose, Session};
 use crate::shared::{Life, Shared};
-use counterfoil_store::{CommitError, Receipt};
+use counterfoil_store::{Change, CommitError, Receipt};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often a group is tried whole before its sets are tried one by one, and how often each of those is.
 const TRIES_MAX: u32 = 3;
+/// How many groups look before they write after one that hoped in vain.
+const WARY_FOR: u32 = 32;
 /// How long an earlier connection's end is waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -26,6 +29,8 @@ pub(crate) struct Committer {
     /// it, so whatever the one before it was doing is decided by then.
     lock: i64,
     connection: Option<(Session, Life)>,
+    /// How many groups more take nothing for granted that a group before them found otherwise.
+    wary: u32,
 }
 
 impl Committer {
@@ -34,7 +39,7 @@ impl Committer {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes)
             .map_err(|error| OpenError::Failed(format!("no random bytes: {error}")))?;
-        let mut committer = Committer { shared, index, lock: i64::from_be_bytes(bytes), connection: None };
+        let mut committer = Committer { shared, index, lock: i64::from_be_bytes(bytes), connection: None, wary: 0 };
         committer.connect().await?;
         Ok(committer)
     }
@@ -85,6 +90,7 @@ impl Committer {
         };
         let late = |_| OpenError::Unreachable("it still works for a connection that was lost".to_owned());
         tokio::time::timeout(GONE_WITHIN, ours).await.map_err(late)??;
+        self.shared.memory.clear();
         let life = self.shared.reborn(self.index);
         self.shared.connected.fetch_add(1, Ordering::AcqRel);
         self.connection = Some((session, life));
@@ -99,10 +105,16 @@ impl Committer {
 
     /// Commits the group and answers every set in it.
     async fn commit(&mut self, group: Vec<Job>) {
-        let mut care = Care::Trusting;
+        let mut care = if self.wary == 0 { Care::Hopeful } else { Care::Trusting };
+        self.wary = self.wary.saturating_sub(1);
         for _ in 0..TRIES_MAX {
             match self.attempt(&group, care).await {
-                Fate::Race(_) => care = Care::Thorough,
+                Fate::Race(_) => {
+                    if care == Care::Hopeful {
+                        self.wary = WARY_FOR;
+                    }
+                    care = Care::Thorough;
+                }
                 Fate::Broken(_) => {}
                 Fate::AtFault(..) | Fate::Held(_) => break,
                 fate @ (Fate::Durable(_) | Fate::Untouched(_) | Fate::Doubtful(_)) => {
@@ -142,6 +154,9 @@ impl Committer {
             return Fate::Untouched("there is no connection".to_owned());
         };
         let (fate, keep) = attempt::attempt(session, &self.shared, group, care).await;
+        if !matches!(fate, Fate::Durable(_)) {
+            self.shared.memory.forget(group.iter().flat_map(|job| job.set.changes()).map(Change::key));
+        }
         if matches!(fate, Fate::Doubtful(_)) {
             for job in group {
                 self.shared.doubt(job.set.id(), *life);

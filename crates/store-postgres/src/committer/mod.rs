@@ -7,8 +7,11 @@
 
 mod attempt;
 mod group;
+mod lookups;
+mod memory;
 mod queue;
 mod writes;
 
 pub(crate) use group::Committer;
+pub(crate) use memory::Memory;
 pub(crate) use queue::{Job, Queue, Waiting};

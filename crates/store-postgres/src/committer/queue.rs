@@ -55,12 +55,19 @@ impl Queue {
 
 impl Waiting {
     /// Every set that waits, at least one; nothing once the store is closed. More is never waited for: the group
-    /// before this one was the waiting time.
+    /// before this one was the waiting time. But who is ready to run may run first: those that a group has just
+    /// answered come back at once and would else be split over many small groups, each with a group's costs.
     pub(super) async fn take(&self) -> Option<Vec<Job>> {
         let mut waiting = self.0.lock().await;
-        let mut group = Vec::new();
-        let taken = waiting.recv_many(&mut group, SETS_PER_GROUP_MAX).await;
-        (taken > 0).then_some(group)
+        let mut group = Vec::with_capacity(waiting.len());
+        group.push(waiting.recv().await?);
+        tokio::task::yield_now().await;
+        while group.len() < SETS_PER_GROUP_MAX
+            && let Ok(job) = waiting.try_recv()
+        {
+            group.push(job);
+        }
+        Some(group)
     }
 
     /// Whether the store is closed and nothing waits.

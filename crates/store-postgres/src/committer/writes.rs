@@ -3,11 +3,17 @@
 use super::Job;
 use crate::session::{Session, Step};
 use crate::tables::{self, Batch, Place, commits, journal, statements};
+use crate::wake;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, Row, RowKey};
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::Arc;
 use tokio_postgres::types::ToSql;
+
+/// Rows that were there before the group; where they are only remembered, with the transaction that must have written
+/// them last.
+pub(super) type Present = HashMap<RowKey, Option<Arc<str>>>;
 
 /// Everything between the judge and the commit. Borrowed from the sets and the image they left.
 pub(super) struct Writes<'a> {
@@ -17,6 +23,8 @@ pub(super) struct Writes<'a> {
     sets: i64,
     now: i64,
     entries: Batch<'a>,
+    /// Keys of the claims that somebody may wait for.
+    settled: Vec<i64>,
 }
 
 /// One statement.
@@ -24,25 +32,25 @@ struct Write<'a> {
     sql: &'static str,
     batch: Batch<'a>,
     rows: i64,
-    /// Whether the statement is told how many rows are meant.
-    counted: bool,
+    /// For rows that were there: who must have written each last, if that matters.
+    written_by: Option<Vec<Option<&'a str>>>,
 }
 
 impl<'a> Writes<'a> {
     pub(super) fn of(
         admitted: &[&'a Job],
         image: &'a Image,
-        present: &'a HashSet<RowKey>,
+        present: &'a Present,
         now: Time,
     ) -> Writes<'a> {
         let mut keys: Vec<RowKey> =
             admitted.iter().flat_map(|job| job.set.changes()).map(Change::key).collect();
         keys.sort_unstable();
         keys.dedup();
-        let mut writes = Vec::new();
+        let (mut changes, mut inserts) = (Vec::new(), Vec::new());
         for of_table in keys.chunk_by(|one, other| Place::of(one) == Place::of(other)) {
             if let Some(first) = of_table.first() {
-                table(Place::of(first), of_table, image, present, &mut writes);
+                table(Place::of(first), of_table, image, present, &mut changes, &mut inserts);
             }
         }
         let mut entries = Batch::over(journal::ENTRY.iter().map(|column| column.kind));
@@ -56,12 +64,13 @@ impl<'a> Writes<'a> {
             }
         }
         Writes {
-            tables: writes,
+            tables: changes.into_iter().chain(inserts).collect(),
             ids: admitted.iter().map(|job| job.set.id().to_i64()).collect(),
             touched: admitted.iter().map(|job| job.touched.as_str()).collect(),
             sets: i64::try_from(admitted.len()).unwrap_or(i64::MAX),
             now: now.ms(),
             entries,
+            settled: admitted.iter().flat_map(|job| job.set.changes()).filter_map(wake::settled).collect(),
         }
     }
 
@@ -76,6 +85,9 @@ impl<'a> Writes<'a> {
         if self.entries.len() > 0 {
             all.push(journal::INSERT_ENTRIES.as_str());
         }
+        if !self.settled.is_empty() {
+            all.push(wake::TELL);
+        }
         all
     }
 
@@ -84,12 +96,14 @@ impl<'a> Writes<'a> {
         self.tables.len()
     }
 
-    /// The rows first, table after table; then the head, which everybody waits for; then what needs its positions.
+    /// Rows that were there first, table after table: this may be what locks them, and locks come before insertions in
+    /// every process. Then new rows, table after table; then the head, which everybody waits for; then what needs its positions.
     pub(super) fn steps<'b>(&'b self, session: &'b Session) -> Vec<Step<'b>> {
         let mut steps: Vec<Step<'b>> = Vec::with_capacity(self.tables.len().saturating_add(3));
         for write in &self.tables {
             let mut parameters = write.batch.parameters();
-            if write.counted {
+            if let Some(written_by) = &write.written_by {
+                parameters.push(written_by);
                 parameters.push(&write.rows);
             }
             steps.push(session.query(write.sql, parameters));
@@ -101,6 +115,10 @@ impl<'a> Writes<'a> {
             parameters.push(&self.sets);
             steps.push(session.query(journal::INSERT_ENTRIES.as_str(), parameters));
         }
+        // Behind the head, so that one group at a time holds these locks: the server has room for only so many.
+        if !self.settled.is_empty() {
+            steps.push(session.query(wake::TELL, vec![&self.settled]));
+        }
         steps
     }
 }
@@ -109,25 +127,35 @@ fn table<'a>(
     place: Place,
     keys: &[RowKey],
     image: &'a Image,
-    present: &'a HashSet<RowKey>,
-    writes: &mut Vec<Write<'a>>,
+    present: &'a Present,
+    changes: &mut Vec<Write<'a>>,
+    inserts: &mut Vec<Write<'a>>,
 ) {
     let (table, made) = (place.table(), statements(place));
-    let (mut inserts, mut updates) = (Batch::rows(&table), Batch::rows(&table));
-    let mut deletes = Batch::keys(&table);
+    let (mut inserted, mut updated) = (Batch::rows(&table), Batch::rows(&table));
+    let mut deleted = Batch::keys(&table);
+    let (mut updated_from, mut deleted_from) = (Vec::new(), Vec::new());
     for key in keys {
-        match (present.get(key), image.get(key)) {
-            (None, Some(row)) => tables::put(row, &mut inserts),
-            (Some(_), Some(row)) => tables::put(row, &mut updates),
-            (Some(key), None) => tables::put_key(key, &mut deletes),
+        match (present.get_key_value(key), image.get(key)) {
+            (None, Some(row)) => tables::put(row, &mut inserted),
+            (Some((_, by)), Some(row)) => {
+                tables::put(row, &mut updated);
+                updated_from.push(by.as_deref());
+            }
+            (Some((key, by)), None) => {
+                tables::put_key(key, &mut deleted);
+                deleted_from.push(by.as_deref());
+            }
             // It came and went within the group.
             (None, None) => {}
         }
     }
-    let all = [(&made.insert, inserts, false), (&made.update, updates, true), (&made.delete, deletes, true)];
-    for (sql, batch, counted) in all {
+    for (sql, batch, from) in [(&made.update, updated, updated_from), (&made.delete, deleted, deleted_from)] {
         if batch.len() > 0 {
-            writes.push(Write { sql, rows: batch.len(), batch, counted });
+            changes.push(Write { sql, rows: batch.len(), batch, written_by: Some(from) });
         }
+    }
+    if inserted.len() > 0 {
+        inserts.push(Write { sql: &made.insert, rows: inserted.len(), batch: inserted, written_by: None });
     }
 }

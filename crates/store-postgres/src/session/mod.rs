@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
@@ -49,12 +50,16 @@ const READ: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_sessi
 const MIGRATE: &str = "SET search_path = counterfoil, pg_temp; SET lock_timeout = '1s'; \
     SET statement_timeout = '60s'; SET client_min_messages = warning";
 
+/// Words that may wait to be heard.
+const WORDS_MAX: usize = 4_096;
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Client,
     statements: Mutex<HashMap<&'static str, Statement>>,
     warned: Arc<AtomicBool>,
+    words: mpsc::Receiver<String>,
     driver: JoinHandle<()>,
 }
 
@@ -67,8 +72,9 @@ impl Session {
             Err(_) => return Err(OpenError::Unreachable("no answer".to_owned())),
         };
         let warned = Arc::new(AtomicBool::new(false));
-        let driver = tokio::spawn(drive(connection, Arc::clone(&warned)));
-        let session = Session { client, statements: Mutex::default(), warned, driver };
+        let (heard, words) = mpsc::channel(WORDS_MAX);
+        let driver = tokio::spawn(drive(connection, Arc::clone(&warned), heard));
+        let session = Session { client, statements: Mutex::default(), warned, words, driver };
         match tokio::time::timeout(target::CONNECT_WITHIN, session.vet(purpose)).await {
             Ok(vetted) => vetted?,
             Err(_) => return Err(OpenError::Unreachable("no answer".to_owned())),
@@ -156,6 +162,11 @@ impl Session {
         self.warned.swap(false, Ordering::AcqRel)
     }
 
+    /// The next word on a channel this connection listens on; nothing once the connection has ended.
+    pub(crate) async fn word(&mut self) -> Option<String> {
+        self.words.recv().await
+    }
+
     fn known(&self) -> MutexGuard<'_, HashMap<&'static str, Statement>> {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,7 +180,11 @@ impl Drop for Session {
 }
 
 /// Moves messages until the connection ends. A warning is noted before the answer that follows it is passed on.
-async fn drive(mut connection: Connection<Socket, tls::Stream>, warned: Arc<AtomicBool>) {
+async fn drive(
+    mut connection: Connection<Socket, tls::Stream>,
+    warned: Arc<AtomicBool>,
+    heard: mpsc::Sender<String>,
+) {
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         match message {
             Ok(AsyncMessage::Notice(notice)) => {
@@ -177,6 +192,10 @@ async fn drive(mut connection: Connection<Socket, tls::Stream>, warned: Arc<Atom
                     tracing::debug!(message = notice.message(), "PostgreSQL warns");
                     warned.store(true, Ordering::Release);
                 }
+            }
+            Ok(AsyncMessage::Notification(word)) => {
+                // Who listens looks now and then all the same: a word too many may be lost.
+                let _ = heard.try_send(word.payload().to_owned());
             }
             Ok(_) => {}
             Err(error) => {

@@ -24,7 +24,8 @@ pub(crate) const SEAL: &str = "WITH moved AS ( \
         INSERT INTO commits (position, set_id, at, touched) \
         SELECT moved.base + u.turn, u.set_id, moved.at, u.touched \
         FROM moved, unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS u(set_id, touched, turn) \
-    ) SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM moved";
+    ) SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+    pg_current_xact_id()::xid::text FROM moved";
 
 pub(crate) const OF_SET: &str = "SELECT position, at FROM commits WHERE set_id = $1";
 pub(crate) const AFTER: &str =

@@ -4,8 +4,9 @@ use super::{Column, Kind, Place, Table};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The statements of one table. Parameters are one array per column; `update` and `delete` take the number of rows
-/// meant as one more, and fail if they hit fewer.
+/// The statements of one table. Parameters are one array per column. `update` and `delete` take two more: an array of
+/// the transactions that must have written the rows last, where that matters; and the number of rows meant. They fail
+/// if they hit fewer.
 #[derive(Debug)]
 pub(crate) struct Statements {
     /// Rows by key.
@@ -50,9 +51,16 @@ fn make(table: &Table) -> Statements {
             .filter(|column| column.moves)
             .map(|column| format!("{} = {}", column.name, value(column))),
     );
-    let checked = |statement: String, parameter: usize| {
+    // Rows of the arrays `u` over these columns, and only if they are as they were.
+    let checked = |verb: String, from: &str, columns: &[Column]| {
+        let (by, meant) = (columns.len().saturating_add(1), columns.len().saturating_add(2));
         format!(
-            "WITH done AS ({statement} RETURNING 1) SELECT all_of(count(*), ${parameter}::bigint) FROM done"
+            "WITH done AS ({verb} {from} unnest({}, ${by}::text[]) AS u({}, written_by) WHERE {} \
+             AND (u.written_by IS NULL OR t.xmin = u.written_by::xid) RETURNING 1) \
+             SELECT all_of(count(*), ${meant}::bigint) FROM done",
+            arrays(columns),
+            names(columns),
+            same("u")
         )
     };
     Statements {
@@ -63,24 +71,8 @@ fn make(table: &Table) -> Statements {
             names(table.columns),
             arrays(table.columns)
         ),
-        update: checked(
-            format!(
-                "UPDATE {name} AS t SET {changes} FROM unnest({}) AS u({}) WHERE {}",
-                arrays(table.columns),
-                names(table.columns),
-                same("u")
-            ),
-            table.columns.len().saturating_add(1),
-        ),
-        delete: checked(
-            format!(
-                "DELETE FROM {name} AS t USING unnest({}) AS u({}) WHERE {}",
-                arrays(&keys),
-                names(&keys),
-                same("u")
-            ),
-            keys.len().saturating_add(1),
-        ),
+        update: checked(format!("UPDATE {name} AS t SET {changes}"), "FROM", table.columns),
+        delete: checked(format!("DELETE FROM {name} AS t"), "USING", &keys),
     }
 }
 

@@ -57,7 +57,7 @@ impl Direct {
         let cpu = Duration::from_micros(done.cpu_us);
         neighbours.add(before, Machine::look()?, cpu);
         Ok(Sample {
-            per_second: number(done.posted) / done.seconds,
+            per_second: done.per_second,
             p50_ms: ms(done.p50_us),
             p99_ms: ms(done.p99_us),
             p999_ms: ms(done.p999_us),

@@ -3,25 +3,35 @@
 use super::super::told::tests::told;
 use super::*;
 
-fn charge(number: u64, first: Option<Told>) -> Charge {
-    Charge { key: format!("key-{number}"), amount: 100 + number, declined: false, first }
+fn charge(number: u64, first: Option<Told>) -> Order {
+    Order {
+        key: format!("key-{number}"),
+        what: What::Charge { amount: 100 + number, declined: false },
+        first,
+    }
 }
 
-fn made(number: u64) -> Charge {
+fn made(number: u64) -> Order {
     let body = format!(r#"{{"id":"ch_{number}","amount":{}}}"#, 100 + number);
     charge(number, Some(told(201, &body)))
 }
 
-fn refused(number: u64) -> Charge {
+fn refused(number: u64) -> Order {
     let refusal = told(402, &format!(r#"{{"charge":"ch_{number}"}}"#));
-    Charge { declined: true, ..charge(number, Some(refusal)) }
+    declined(charge(number, Some(refusal)))
+}
+
+/// With a card that is declined.
+fn declined(order: Order) -> Order {
+    let What::Charge { amount, .. } = order.what else { panic!("a transfer") };
+    Order { what: What::Charge { amount, declined: true }, ..order }
 }
 
 fn effect(number: u64) -> Effect {
     Effect { key: Some(format!("k{number}")), payment: Some(format!("ch_{number}")), amount: 100 + number }
 }
 
-fn wrongs(charges: &[Charge], effects: &[Effect]) -> Vec<Wrong> {
+fn wrongs(charges: &[Order], effects: &[Effect]) -> Vec<Wrong> {
     let verdict = judge(charges, effects);
     assert_eq!(verdict.is_clean(), verdict.counts.is_empty() && verdict.examples.is_empty());
     verdict.counts.into_keys().collect()
@@ -73,14 +83,14 @@ fn a_key_without_an_answer_and_an_effect_nobody_was_told_of() {
 
 #[test]
 fn two_keys_with_one_charge() {
-    let twin = Charge { key: "key-9".into(), ..made(1) };
+    let twin = Order { key: "key-9".into(), ..made(1) };
     assert_eq!(wrongs(&[made(1), twin], &[effect(1)]), [Wrong::Mistaken]);
     assert_eq!(wrongs(&[charge(1, Some(told(201, "{}")))], &[]), [Wrong::Mistaken]);
 }
 
 #[test]
 fn a_declined_card_that_succeeds() {
-    let lucky = Charge { declined: true, ..made(1) };
+    let lucky = declined(made(1));
     assert_eq!(wrongs(&[lucky], &[effect(1)]), [Wrong::Strange]);
 }
 
@@ -100,4 +110,64 @@ fn every_kind_is_reported_once() {
     }
     // `Strange` is the last kind: a new one needs its line above.
     assert_eq!(WRONGS.len(), Wrong::Strange as usize + 1);
+}
+
+mod transfers {
+    use super::super::super::books::Balances;
+    use super::*;
+
+    const SHORT: &str = r#"{"error":"insufficient_funds"}"#;
+
+    fn transfer(number: u64, first: Option<Told>) -> Order {
+        Order { key: format!("key-{number}"), what: What::Transfer { from: 0, to: 1, amount: number }, first }
+    }
+
+    fn made(number: u64) -> Order {
+        transfer(number, Some(told(201, &format!(r#"{{"id":"tr_{number}","amount":{number}}}"#))))
+    }
+
+    fn books(guarded: [i64; 4]) -> Balances {
+        Balances { guarded: guarded.to_vec(), world: -40_000 }
+    }
+
+    fn wrongs(orders: &[Order], balances: &Balances) -> Vec<Wrong> {
+        judge_transfers(orders, balances).counts.into_keys().collect()
+    }
+
+    #[test]
+    fn honest_books_are_clean() {
+        assert!(wrongs(&[], &books([10_000; 4])).is_empty());
+        let refused = transfer(9, Some(told(400, SHORT)));
+        let charge = charge(8, None);
+        let orders = [made(7), refused, charge, made(5)];
+        assert!(wrongs(&orders, &books([9_988, 10_012, 10_000, 10_000])).is_empty());
+    }
+
+    #[test]
+    fn a_transfer_that_is_lost_or_made_twice() {
+        assert_eq!(wrongs(&[made(7)], &books([10_000; 4])), [Wrong::Balance]);
+        assert_eq!(wrongs(&[made(7)], &books([9_986, 10_014, 10_000, 10_000])), [Wrong::Balance]);
+        let refused = transfer(7, Some(told(400, SHORT)));
+        assert_eq!(wrongs(&[refused], &books([9_993, 10_007, 10_000, 10_000])), [Wrong::Balance]);
+    }
+
+    #[test]
+    fn money_from_nowhere_and_a_broken_floor() {
+        let leak = Balances { world: -39_999, ..books([10_000; 4]) };
+        assert_eq!(wrongs(&[], &leak), [Wrong::Balance]);
+        assert_eq!(wrongs(&[made(10_001)], &books([-1, 20_001, 10_000, 10_000])), [Wrong::Floor]);
+    }
+
+    #[test]
+    fn answers_that_are_missing_strange_or_mistaken() {
+        let still = books([10_000; 4]);
+        assert_eq!(wrongs(&[transfer(7, None)], &still), [Wrong::Unanswered]);
+        let declined = transfer(7, Some(told(402, r#"{"error":"card_declined"}"#)));
+        assert_eq!(wrongs(&[declined], &still), [Wrong::Strange]);
+        let moved = books([9_986, 10_014, 10_000, 10_000]);
+        let twin = Order { key: "key-9".into(), ..made(7) };
+        assert_eq!(wrongs(&[made(7), twin], &moved), [Wrong::Mistaken]);
+        let other = transfer(14, Some(told(201, r#"{"id":"tr_1","amount":13}"#)));
+        assert_eq!(wrongs(&[other], &moved), [Wrong::Amount]);
+    }
 }

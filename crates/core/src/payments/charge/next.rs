@@ -56,9 +56,14 @@ pub(super) fn recognised(rules: &Rules, history: &History, now: Time) -> bool {
     now < history.first_sent_at.plus(half) && !rules.reexecutes_errors
 }
 
-/// From this instant on, "not found" is proof: nothing can still arrive, and every effect is visible.
+/// From this instant on, "not found" is proof: nothing can still be sent or arrive, and every effect is visible.
+///
+/// After a take-over `last_sent_at` is only when the lost holder could last begin a call; its bytes may leave up to
+/// `send_within` later. A call whose outcome is known to be unknown has left by then, and waits this long for nothing:
+/// the history does not say which of the two it was, and too late is safe.
 pub fn quiescent_at(rules: &Rules, history: &History) -> Time {
-    history.last_sent_at.plus(rules.late_delivery).plus(rules.query_lag).plus(Span::from_ms(1))
+    let left_by = history.last_sent_at.plus(rules.send_within);
+    left_by.plus(rules.late_delivery).plus(rules.query_lag).plus(Span::from_ms(1))
 }
 
 #[cfg(test)]
@@ -75,6 +80,7 @@ mod tests {
         stores_errors: true,
         reexecutes_errors: false,
         queryable: true,
+        send_within: Span::from_ms(20_000),
         late_delivery: MINUTE,
         query_lag: MINUTE,
         key_bytes_max: 255,
@@ -135,7 +141,7 @@ mod tests {
     #[test]
     fn without_deduplication_nothing_is_asked_before_quiescence() {
         let rules = Rules { dedup_window: None, ..STRIPE };
-        let quiet = Time::EPOCH.plus(Span::from_ms(120_001));
+        let quiet = Time::EPOCH.plus(Span::from_ms(140_001));
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), Next::Wait(quiet));
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, quiet), Next::Query);
     }
@@ -143,7 +149,7 @@ mod tests {
     #[test]
     fn a_provider_that_reexecutes_errors_is_never_called_blindly() {
         let rules = Rules { reexecutes_errors: true, stores_errors: false, ..STRIPE };
-        let quiet = Time::EPOCH.plus(Span::from_ms(120_001));
+        let quiet = Time::EPOCH.plus(Span::from_ms(140_001));
         for errors in [0, 1] {
             assert_eq!(next(&rules, &outbox(sent(true, errors)), 2, at(1)), Next::Wait(quiet));
             assert_eq!(next(&rules, &outbox(sent(true, errors)), 2, at(3)), Next::Query);

@@ -17,7 +17,7 @@ pub struct Resumption {
     pub audit: Record,
 }
 
-/// Takes the work over for `holder`. Whoever held a lease before may have called the provider until it ended.
+/// Takes the work over for `holder`. Whoever held a lease before may have begun to call the provider until it ended.
 pub fn take_over(
     claim: &Claim,
     outbox: &Outbox,
@@ -32,7 +32,8 @@ pub fn take_over(
         Outbox { due_at: lease.until, revision: outbox.revision.saturating_add(1), ..outbox.clone() };
     let abandoned = claim.state.lease().is_some();
     if abandoned {
-        // The lease bounds when a call begins, not when its bytes leave: a holder that slept may be sending now.
+        // The lease bounds when a call begins, not when its bytes leave: one begun just before now may still be sent.
+        // For how long, the rules say when quiescence is asked for.
         outbox.history.unknown = true;
         outbox.history.last_sent_at = now;
     }

@@ -3,6 +3,7 @@
 use super::bank::Bank;
 use super::{Done, Order};
 use crate::bench::child::WARMUP;
+use crate::bench::sample::number;
 use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
@@ -31,6 +32,8 @@ struct Tally {
     posted: u64,
     failed: u64,
     answered: u64,
+    /// From the first measured call to the last answer.
+    span: Option<(Instant, Instant)>,
     latencies: Histogram,
 }
 
@@ -53,20 +56,21 @@ pub(super) async fn measure(bank: &Arc<Bank>, order: Order) -> Result<Done> {
         running.spawn(Client { bank, pairs, dice: dice.fork(), batch: order.batch }.repeat(window));
     }
     let mut all = Tally::default();
+    let mut per_second = 0.0;
     while let Some(tally) = running.join_next().await {
         let tally = tally.map_err(Failure::while_("a client"))?;
+        per_second += tally.per_second();
         all.posted += tally.posted;
         all.failed += tally.failed;
         all.answered += tally.answered;
         all.latencies.merge(&tally.latencies);
     }
-    let seconds = window.start.elapsed().as_secs_f64();
     let cpu = cpu_of_self()?.saturating_sub(cpu);
     let (writes, sets) = bank.written();
     Ok(Done {
         posted: all.posted,
         failed: all.failed,
-        seconds,
+        per_second,
         p50_us: all.latencies.percentile_us(500),
         p99_us: all.latencies.percentile_us(990),
         p999_us: all.latencies.percentile_us(999),
@@ -75,6 +79,14 @@ pub(super) async fn measure(bank: &Arc<Bank>, order: Order) -> Result<Done> {
         sets: sets.saturating_sub(written.1),
         writes: writes.saturating_sub(written.0),
     })
+}
+
+impl Tally {
+    /// By the client's own time: dividing by that of all would count the end, when some are done and others are not.
+    fn per_second(&self) -> f64 {
+        let span = self.span.map_or(Duration::ZERO, |(first, last)| last - first);
+        if span.is_zero() { 0.0 } else { number(self.posted) / span.as_secs_f64() }
+    }
 }
 
 impl Client {
@@ -89,6 +101,8 @@ impl Client {
                 tally.posted += posted;
                 tally.failed += (self.batch as u64).saturating_sub(posted);
                 tally.latencies.record(answered - now);
+                let (first, _) = tally.span.unwrap_or((now, answered));
+                tally.span = Some((first, answered));
             }
             now = answered;
         }

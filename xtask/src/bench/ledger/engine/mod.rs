@@ -33,7 +33,7 @@ pub(super) struct Done {
     pub(super) posted: u64,
     /// Those of the same calls that were not.
     pub(super) failed: u64,
-    pub(super) seconds: f64,
+    pub(super) per_second: f64,
     pub(super) p50_us: u64,
     pub(super) p99_us: u64,
     pub(super) p999_us: u64,

@@ -18,6 +18,7 @@ impl Gateway for Nobody {
             stores_errors: false,
             reexecutes_errors: false,
             queryable: false,
+            send_within: Span::ZERO,
             late_delivery: Span::ZERO,
             query_lag: Span::ZERO,
             key_bytes_max: 64,

@@ -1,0 +1,136 @@
+//! A client over HTTP that shares no code with the server.
+
+use super::text;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: BTreeMap<String, String>,
+    pub body: String,
+}
+
+impl Answer {
+    /// The parts that a replay must repeat.
+    pub fn declared(&self) -> (u16, Vec<Option<&String>>, &str) {
+        let names = ["content-type", "location", "idempotency-expires"];
+        (self.status, names.map(|name| self.headers.get(name)).to_vec(), &self.body)
+    }
+
+    pub fn error(&self) -> String {
+        field(&self.body, "error")
+    }
+
+    pub fn is_replay(&self) -> bool {
+        self.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+    }
+}
+
+/// A tenant at one server. Every request has a connection of its own.
+#[derive(Clone)]
+pub struct Client {
+    port: u16,
+    api_key: String,
+}
+
+const CHARGE: &str = r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#;
+
+impl Client {
+    pub fn new(port: u16, api_key: &str) -> Client {
+        Client { port, api_key: api_key.to_owned() }
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.try_get(path).unwrap()
+    }
+
+    pub fn try_get(&self, path: &str) -> std::io::Result<Answer> {
+        exchange(self.port, "GET", path, &format!("Authorization: Bearer {}\r\n", self.api_key), "")
+    }
+
+    pub fn post(&self, path: &str, key: &str, body: &str) -> std::io::Result<Answer> {
+        let headers = format!(
+            "Authorization: Bearer {}\r\nContent-Type: application/json\r\nIdempotency-Key: {key}\r\n",
+            self.api_key
+        );
+        exchange(self.port, "POST", path, &headers, body)
+    }
+
+    /// Charges 1250 under `key`.
+    pub fn charge(&self, key: &str) -> Answer {
+        self.try_charge(key).unwrap()
+    }
+
+    pub fn try_charge(&self, key: &str) -> std::io::Result<Answer> {
+        self.post("/v1/charges", key, CHARGE)
+    }
+
+    /// Repeats the charge until it has its final answer.
+    pub fn until_charged(&self, key: &str) -> Answer {
+        self.until_final("/v1/charges", key, CHARGE)
+    }
+
+    /// Repeats a request, through a dead server too, until it has its final answer.
+    pub fn until_final(&self, path: &str, key: &str, body: &str) -> Answer {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            match self.post(path, key, body) {
+                Ok(answer) if answer.status != 503 && answer.status != 409 => return answer,
+                Ok(_) | Err(_) => assert!(Instant::now() < deadline, "{key} has no answer after a minute"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The state of a key's record; nothing if the key is unknown.
+    pub fn key_state(&self, key: &str) -> Option<String> {
+        let answer = self.get(&format!("/v1/idempotency-keys/{key}"));
+        (answer.status == 200).then(|| field(&answer.body, "state"))
+    }
+}
+
+/// The value of a string member of a flat JSON text.
+pub fn field(json: &str, name: &str) -> String {
+    let start = json.find(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("no {name} in {json}"));
+    json.get(start + name.len() + 4..).and_then(|rest| rest.split('"').next()).unwrap_or_default().to_owned()
+}
+
+/// The value of a whole-number member of a flat JSON text.
+pub fn number(json: &str, name: &str) -> i64 {
+    let (_, rest) = json.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("no {name} in {json}"));
+    rest.split([',', '}']).next().and_then(|digits| digits.parse().ok()).expect("a number")
+}
+
+/// One request on a connection of its own.
+pub fn exchange(port: u16, method: &str, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
+    stream.set_read_timeout(Some(Duration::from_secs(40)))?;
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let status =
+        line.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or(std::io::ErrorKind::InvalidData)?;
+    let mut headers = BTreeMap::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        match line.trim_end().split_once(": ") {
+            Some((name, value)) => headers.insert(name.to_lowercase(), value.to_owned()),
+            None => break,
+        };
+    }
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Answer { status, headers, body: text(&body) })
+}

@@ -1,0 +1,98 @@
+//! Twins of one request in two processes: who wakes whom, and what happens if nobody does.
+
+mod support;
+
+use std::time::Duration;
+use support::*;
+use tokio::time::{Instant, sleep};
+
+const CALL: Duration = Duration::from_millis(1_010);
+
+/// A request and its twin in another process, seven milliseconds behind: their answers, and when they came.
+async fn twins(stores: &[SharedStore; 2]) -> [(String, Duration); 2] {
+    let provider = Provider::new(&[Script::Slow(CALL)]);
+    let (worker, stranger) = (engine(&stores[0], &provider).await, engine(&stores[1], &provider).await);
+    let begun = Instant::now();
+    let (first, twin) =
+        tokio::join!(async { (answer(&charge(&worker, "k", 1250).await).1, begun.elapsed()) }, async {
+            sleep(Duration::from_millis(7)).await;
+            (answer(&charge(&stranger, "k", 1250).await).1, begun.elapsed())
+        });
+    assert_eq!(provider.effects(), 1);
+    [first, twin]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_twin_that_nobody_wakes_looks_often() {
+    let store = charted().await;
+    let [first, twin] = twins(&[store.another(), store.another()]).await;
+    assert_eq!(first.0, twin.0);
+    assert!(twin.1 > first.1 && twin.1 <= first.1 + Duration::from_millis(50), "{twin:?} {first:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_twin_whose_waking_fails_looks_now_and_then() {
+    let store = charted().await;
+    let [silent, _] = store.waking();
+    let before = silent.looks();
+    let [first, twin] = twins(&[store.another(), silent.clone()]).await;
+    assert_eq!(first.0, twin.0);
+    assert!(twin.1 > first.1 && twin.1 <= first.1 + Duration::from_millis(250), "{twin:?} {first:?}");
+    assert!(silent.looks() - before < 20, "{} looks in a second", silent.looks() - before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_twin_in_another_process_is_woken_by_the_answer() {
+    let stores = charted().await.waking();
+    let [first, twin] = twins(&stores).await;
+    assert_eq!(first, twin, "same bytes, same moment");
+    assert_eq!(stores[0].sleepers(), 0, "nobody is left waiting");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_store_is_asked_to_wake_only_who_waits_for_another_process() {
+    let stores = charted().await.waking();
+    let provider = Provider::new(&[Script::Slow(CALL)]);
+    let (worker, stranger) = (engine(&stores[0], &provider).await, engine(&stores[1], &provider).await);
+    let ask = |engine: &TestEngine| {
+        let engine = engine.clone();
+        tokio::spawn(async move { answer(&charge(&engine, "k", 1250).await).1 })
+    };
+    let mut answers = vec![ask(&worker)];
+    sleep(Duration::from_millis(100)).await;
+    answers.push(ask(&worker));
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(stores[0].sleepers(), 0, "its own process tells that twin");
+    answers.push(ask(&stranger));
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(stores[0].sleepers(), 1);
+    let mut bodies = Vec::new();
+    for answer in answers {
+        bodies.push(answer.await.unwrap());
+    }
+    bodies.dedup();
+    assert_eq!((bodies.len(), stores[0].sleepers()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_twin_that_is_woken_for_nothing_waits_on() {
+    let stores = charted().await.waking();
+    let provider = Provider::new(&[Script::Slow(CALL)]);
+    let (worker, stranger) = (engine(&stores[0], &provider).await, engine(&stores[1], &provider).await);
+    let (first, twin, _) = tokio::join!(
+        charge(&worker, "k", 1250),
+        async {
+            sleep(Duration::from_millis(7)).await;
+            charge(&stranger, "k", 1250).await
+        },
+        // Every commit rings.
+        async {
+            for number in 0..20 {
+                sleep(Duration::from_millis(30)).await;
+                charge(&worker, &format!("other {number}"), 1).await;
+            }
+        }
+    );
+    assert_eq!(answer(&first).1, answer(&twin).1);
+    assert_eq!(provider.effects(), 21);
+}

@@ -1,0 +1,54 @@
+//! The database of a campaign: a PostgreSQL server of its own, killed and started again beside the clients.
+
+use crate::failure::{Failure, Result};
+use counterfoil_testkit::failure::Failure as TestkitFailure;
+use counterfoil_testkit::postgres::{Server, connect};
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+const NAME: &str = "crash";
+
+/// A server, unless it is in the hands of a thread that kills or starts it.
+pub(super) struct Database {
+    server: Option<Server>,
+    url: String,
+}
+
+impl Database {
+    /// Starts a server with an empty database.
+    pub(super) async fn start() -> Result<Database> {
+        let server = beside(|| Server::start(&[])).await?;
+        let admin = connect(&format!("{}/postgres", server.address())).await.map_err(told)?;
+        admin
+            .batch_execute(&format!("CREATE DATABASE {NAME}"))
+            .await
+            .map_err(Failure::while_("making the database"))?;
+        let url = format!("{}/{NAME}", server.address());
+        Ok(Database { server: Some(server), url })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// `kill -9`, nothing for a while, and a start on what is left.
+    pub(super) async fn crash(&mut self, away: Duration) -> Result<()> {
+        let mut server = self.server.take().ok_or_else(|| Failure::new("the database does not run"))?;
+        let mut server = beside(move || server.kill().map(|()| server)).await?;
+        sleep(away).await;
+        self.server = Some(beside(move || server.restart().map(|()| server)).await?);
+        Ok(())
+    }
+}
+
+/// On a thread of its own, so that the clients go on.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> counterfoil_testkit::failure::Result<T> + Send + 'static,
+) -> Result<T> {
+    spawn_blocking(work).await.map_err(Failure::while_("waiting for PostgreSQL"))?.map_err(told)
+}
+
+fn told(failure: TestkitFailure) -> Failure {
+    Failure::new(failure.to_string())
+}
