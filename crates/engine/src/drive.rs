@@ -77,10 +77,6 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let verdict = settle::held_back(self.attempt(work, reference), wait);
             return Some(Lesson { kind: Kind::Pending, detail: "reason=breaker_open".into(), verdict });
         }
-        // The last look before the request leaves: a lease that is over belongs to somebody else.
-        if work.claim.state.lease().is_none_or(|lease| lease.is_over(self.store.now())) {
-            return None;
-        }
         let call = Call {
             pinned: work.outbox.provider.clone(),
             step,
@@ -89,8 +85,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             amount: work.charge.order.amount,
             payment_method: work.charge.order.payment_method.clone(),
         };
+        // The connector's time runs from here, so the look at the lease below is never older than what it counts from.
+        // Nothing is sent before it is waited for.
+        let sending = self.gateway.call(call);
+        // The last look before the request leaves: a lease that is over belongs to somebody else.
+        if work.claim.state.lease().is_none_or(|lease| lease.is_over(self.store.now())) {
+            return None;
+        }
         let begun = self.world.elapsed();
-        let outcome = self.with_heartbeat(work, self.gateway.call(call)).await?;
+        let outcome = self.with_heartbeat(work, sending).await?;
         self.learn(&outcome);
         self.count(work, step.name(), outcome.name(), begun);
         if let Outcome::Rejected(rejection) = &outcome {

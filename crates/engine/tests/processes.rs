@@ -79,7 +79,7 @@ async fn a_twin_that_is_woken_for_nothing_waits_on() {
     let stores = charted().await.waking();
     let provider = Provider::new(&[Script::Slow(CALL)]);
     let (worker, stranger) = (engine(&stores[0], &provider).await, engine(&stores[1], &provider).await);
-    let (first, twin, _) = tokio::join!(
+    let (first, twin, ()) = tokio::join!(
         charge(&worker, "k", 1250),
         async {
             sleep(Duration::from_millis(7)).await;

@@ -1,9 +1,12 @@
 //! How many sets a second the store commits, and how long one takes, beside the usual implementation in the same run:
 //! `cargo run --release -p counterfoil-store-postgres --example commits -- SECONDS PRODUCERS…`
 //!
-//! A charge is two sets. Every producer waits for each of its commits. The usual implementation writes the same rows
-//! into the same tables, one transaction per set on a pool of 32 connections: BEGIN, the statements one by one, COMMIT;
-//! it keeps no log of commits and takes no position. The server is started for the run and thrown away.
+//! A charge is two sets: claim, charge, outbox row and audit record are inserted; then claim and charge are replaced,
+//! the outbox row is removed and two audit records are inserted. Every producer waits for each of its commits. The usual
+//! implementation writes the same rows into the same tables, one transaction per set on a pool of 32 connections: BEGIN,
+//! the prepared statements one by one, COMMIT; it keeps no log of commits and takes no position, which the store does
+//! on top. The server is started for the run, with the same settings for both, and thrown away. CPU is that of this
+//! process and of all the server's: on a machine with neighbours it is the figure they touch least.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 
@@ -42,7 +45,6 @@ fn main() {
             counted.fetch_add(1, Ordering::Relaxed);
         };
         let options = Options { observe: Some(Arc::new(observe)), ..Options::default() };
-        let options = Options { committers: std::env::var("COMMITTERS").map_or(2, |n| n.parse().unwrap()), ..options };
         let store = Arc::new(PostgresStore::open(&url, options).await.expect("the store opens"));
         let pid: i32 = admin.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
         let postmaster = stat(&format!("/proc/{pid}/stat"))[1];
@@ -61,7 +63,7 @@ fn main() {
             let usual = measure("usual", count, seconds, &next, postmaster, by_usual).await;
             groups.store(0, Ordering::Relaxed);
             let ours = measure("store", count, seconds, &next, postmaster, by_store).await;
-            let groups = groups.load(Ordering::Relaxed).max(1) as u128;
+            let groups = u128::try_from(groups.load(Ordering::Relaxed).max(1)).unwrap();
             println!(
                 "{:>18} producers: {}.{:02} times the usual rate, {} sets a group",
                 count,

@@ -7,7 +7,7 @@ mod support;
 
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::conformance::fixtures::{charge, charge_id, opening, set};
+use counterfoil_store::conformance::fixtures::{charge, charge_id, opening, set, slot};
 use counterfoil_store::{CommitError, Position, Receipt, RowKey, Store};
 use counterfoil_store_postgres::PostgresStore;
 use counterfoil_testkit::postgres::Server;
@@ -71,7 +71,8 @@ async fn a_connection_lost_before_anything_was_written_is_not_noticed() {
     let store = open(&proxy.through(&url, port)).await;
     for number in 1..=5 {
         proxy.cut_next(Cut::AtBegin);
-        store.commit(opening(number)).await.unwrap();
+        // A slot is looked for before anything is written.
+        store.commit(opening(i64::from(number)).insert(slot(number))).await.unwrap();
     }
     assert_eq!(proxy.cuts(), 5);
     // Terminated while idle: the next read and the next commit find new connections.
@@ -79,6 +80,21 @@ async fn a_connection_lost_before_anything_was_written_is_not_noticed() {
     let keys = vec![RowKey::Charge(charge_id(1)), RowKey::Outbox(charge_id(1))];
     assert!(store.read(keys).await.unwrap().iter().all(Option::is_some));
     store.commit(opening(9)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_lost_with_the_commit_on_its_way_is_in_doubt_and_then_told() {
+    let database = database().await;
+    let url = database.url();
+    let port = url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0.parse().unwrap();
+    let proxy = Proxy::to(port).await;
+    let store = open(&proxy.through(&url, port)).await;
+    // Nothing has to be looked at first, so everything up to the COMMIT is sent at once.
+    proxy.cut_next(Cut::AtBegin);
+    let id = opening(1).id();
+    assert_eq!(store.commit(opening(1)).await, Err(CommitError::InDoubt(id)));
+    assert_eq!(resolved(&store, id).await, None);
+    store.commit(opening(1)).await.unwrap();
 }
 
 #[tokio::test]

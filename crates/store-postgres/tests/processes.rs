@@ -4,11 +4,14 @@
 
 mod support;
 
+use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, account_id, moving, opened, posted, transfer};
-use counterfoil_store::conformance::fixtures::{charge, charge_id, claim, set};
-use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Receipt, Row, RowKey, Store, Upto};
+use counterfoil_store::conformance::fixtures::{at, charge, charge_id, claim, opening, outbox, set};
+use counterfoil_store::{
+    ChangeSet, CommitError, EntryPage, Position, Reason, Receipt, Row, RowKey, Store, Upto,
+};
 use counterfoil_store_postgres::PostgresStore;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -169,4 +172,55 @@ async fn a_reader_of_positions_never_misses_a_later_commit() {
     let newest = reader.entries(account_id(1), EntryPage::Before(None), 1_000).await.unwrap();
     assert_eq!(newest.len(), 120);
     assert!(newest.is_sorted_by(|one, other| one.position > other.position));
+}
+
+#[tokio::test]
+async fn a_row_that_another_process_changed_is_refused_as_it_is_now() {
+    let database = database().await;
+    let (one, other) = (open(&database.url()).await, open(&database.url()).await);
+    one.commit(opening(1)).await.unwrap();
+    let moved = Charge { revision: 2, ..charge(1) };
+    other.commit(set(2).replace(moved.clone(), 1)).await.unwrap();
+    // What the first process wrote itself is no longer there.
+    let late =
+        set(3).replace(Charge { revision: 2, provider_reference: Some("late".into()), ..charge(1) }, 1);
+    let Err(CommitError::Refused(refusal)) = one.commit(late).await else { panic!("not refused") };
+    assert_eq!(
+        (refusal.change, refusal.reason, refusal.found),
+        (0, Reason::Stale, Some(moved.clone().into()))
+    );
+    // Nor is a set refused by what it remembers: the second revision is there, though it has never seen it.
+    one.commit(set(4).replace(Charge { revision: 3, ..moved }, 2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_row_that_was_removed_and_put_back_is_not_taken_for_the_one_before() {
+    let database = database().await;
+    let (one, other) = (open(&database.url()).await, open(&database.url()).await);
+    one.commit(opening(1)).await.unwrap();
+    other.commit(set(2).remove(RowKey::Outbox(charge_id(1)), 1)).await.unwrap();
+    let again = Outbox { due_at: at(77), ..outbox(1) };
+    other.commit(set(3).insert(again.clone())).await.unwrap();
+    // Same key, same revision, another row: whoever is refused because of it is shown the new one.
+    let twin = set(4).insert(outbox(1)).remove(RowKey::Claim(claim(1).id), 1);
+    let Err(CommitError::Refused(refusal)) = one.commit(twin).await else { panic!("not refused") };
+    assert_eq!((refusal.change, refusal.reason, refusal.found), (0, Reason::Present, Some(again.into())));
+    one.commit(set(5).remove(RowKey::Outbox(charge_id(1)), 1)).await.unwrap();
+    assert_eq!(one.read(vec![RowKey::Outbox(charge_id(1))]).await.unwrap(), [None]);
+}
+
+#[tokio::test]
+async fn a_key_that_another_process_claimed_first_is_refused_and_shown() {
+    let database = database().await;
+    let (one, other) = (open(&database.url()).await, open(&database.url()).await);
+    other.commit(opening(1)).await.unwrap();
+    for number in 2..=4 {
+        let twin = set(number).insert(claim(1)).insert(charge(number));
+        let Err(CommitError::Refused(refusal)) = one.commit(twin).await else { panic!("not refused") };
+        assert_eq!(
+            (refusal.change, refusal.reason, refusal.found),
+            (0, Reason::Present, Some(claim(1).into()))
+        );
+    }
+    assert_eq!(whole_feed(&one).await.len(), 1);
 }

@@ -1,7 +1,6 @@
 //! The database of a campaign: a PostgreSQL server of its own, killed and started again beside the clients.
 
 use crate::failure::{Failure, Result};
-use counterfoil_testkit::failure::Failure as TestkitFailure;
 use counterfoil_testkit::postgres::{Server, connect};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
@@ -19,7 +18,9 @@ impl Database {
     /// Starts a server with an empty database.
     pub(super) async fn start() -> Result<Database> {
         let server = beside(|| Server::start(&[])).await?;
-        let admin = connect(&format!("{}/postgres", server.address())).await.map_err(told)?;
+        let admin = connect(&format!("{}/postgres", server.address()))
+            .await
+            .map_err(Failure::while_("making the database"))?;
         admin
             .batch_execute(&format!("CREATE DATABASE {NAME}"))
             .await
@@ -46,9 +47,8 @@ impl Database {
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> counterfoil_testkit::failure::Result<T> + Send + 'static,
 ) -> Result<T> {
-    spawn_blocking(work).await.map_err(Failure::while_("waiting for PostgreSQL"))?.map_err(told)
-}
-
-fn told(failure: TestkitFailure) -> Failure {
-    Failure::new(failure.to_string())
+    spawn_blocking(work)
+        .await
+        .map_err(Failure::while_("waiting for PostgreSQL"))?
+        .map_err(Failure::while_("the database of the campaign"))
 }

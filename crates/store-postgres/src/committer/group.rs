@@ -39,7 +39,8 @@ impl Committer {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes)
             .map_err(|error| OpenError::Failed(format!("no random bytes: {error}")))?;
-        let mut committer = Committer { shared, index, lock: i64::from_be_bytes(bytes), connection: None, wary: 0 };
+        let mut committer =
+            Committer { shared, index, lock: i64::from_be_bytes(bytes), connection: None, wary: 0 };
         committer.connect().await?;
         Ok(committer)
     }

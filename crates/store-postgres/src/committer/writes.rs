@@ -37,12 +37,7 @@ struct Write<'a> {
 }
 
 impl<'a> Writes<'a> {
-    pub(super) fn of(
-        admitted: &[&'a Job],
-        image: &'a Image,
-        present: &'a Present,
-        now: Time,
-    ) -> Writes<'a> {
+    pub(super) fn of(admitted: &[&'a Job], image: &'a Image, present: &'a Present, now: Time) -> Writes<'a> {
         let mut keys: Vec<RowKey> =
             admitted.iter().flat_map(|job| job.set.changes()).map(Change::key).collect();
         keys.sort_unstable();

@@ -26,8 +26,7 @@ pub(crate) const TELL: &str = "SELECT pg_notify('counterfoil_settled', to_hex(k)
 
 /// The key of a claim: the first 64 bits of its digest. Two claims under one key would only be woken for each other.
 pub(crate) fn key(claim: &ClaimId) -> i64 {
-    let [a, b, c, d, e, f, g, h, ..] = *claim.digest().as_bytes();
-    i64::from_be_bytes([a, b, c, d, e, f, g, h])
+    claim.digest().as_bytes().first_chunk().map_or(0, |first| i64::from_be_bytes(*first))
 }
 
 /// The key of the claim that this change settles or puts off. A claim that is new was waited for by nobody.
