@@ -4,7 +4,8 @@ use counterfoil_model::{Bug, PROFILES, Profile, Protocol};
 use stateright::{Checker, HasDiscoveries, Model};
 
 fn profile(name: &str) -> Profile {
-    *PROFILES.iter().find(|profile| profile.name == name).unwrap()
+    let found = PROFILES.into_iter().find(|profile| profile.name == name);
+    found.unwrap_or_else(|| panic!("there is no profile that {name}"))
 }
 
 /// One key, three workers, every crash.
@@ -17,7 +18,7 @@ fn holds(protocol: Protocol) {
     println!("{}: {} states", protocol.profile.name, checker.unique_state_count());
     for (name, path) in checker.discoveries() {
         // What is sometimes true is told as found; what is always true must not be.
-        assert_eq!(name, "every key is completed", "{} is broken:\n{path}", name);
+        assert_eq!(name, "every key is completed", "{name} is broken:\n{path}");
     }
     assert!(checker.discovery("every key is completed").is_some(), "no key is ever completed");
 }
