@@ -49,6 +49,9 @@ async fn a_database_without_tables_is_brought_forward_once() {
     let all = Migrated { from: 0, to: VERSION, steps: vec!["tables", "rules", "walls"] };
     assert!([(&all, &nothing), (&nothing, &all)].contains(&(&one, &other)), "{one:?} {other:?}");
     assert_eq!(migrate(&url).await.unwrap(), nothing);
+    // Whoever looks with psql sees the tables: the database holds nothing else.
+    let plain = connect(&url).await.unwrap();
+    plain.query_one("SELECT count(*) FROM journal_entries", &[]).await.unwrap();
     open(&url).await.commit(opening(1)).await.unwrap();
 }
 

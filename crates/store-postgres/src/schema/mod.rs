@@ -34,6 +34,17 @@ const LOCK: i64 = 0x436f_666f_0000;
 const TRIES_MAX: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// In a database that holds nothing else, `psql` shows the tables without being told where they are.
+const SHOW: &str = r#"DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public') THEN
+        EXECUTE format('ALTER DATABASE %I SET search_path = "$user", public, counterfoil', current_database());
+    END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+    NULL;
+END
+$$"#;
+
 /// What was done to a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
@@ -74,6 +85,9 @@ pub async fn migrate(url: &str) -> Result<Migrated, OpenError> {
             apply(&session, version, step).await?;
             steps.push(step.name);
         }
+    }
+    if from == 0 {
+        session.command(SHOW).await?;
     }
     Ok(Migrated { from, to: from.max(VERSION), steps })
 }
