@@ -2,6 +2,7 @@
 
 use crate::error::OpenError;
 use crate::options::Options;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -123,6 +124,8 @@ fn escaped(path: &Path) -> String {
 fn prepare(db: &Connection, cache_kib: u32) -> Result<(), OpenError> {
     db.busy_timeout(BUSY)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
+    // A plan must not depend on the values bound: SQLite would prepare a kept statement again to look at them.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // The page size counts only when the file is still empty. Cells are checked as pages are read: damage is
     // found where it is, not where it leads.
     db.execute_batch(&format!(
