@@ -7,6 +7,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod change;
+pub mod codec;
 pub mod conformance;
 pub mod judge;
 pub mod memory;

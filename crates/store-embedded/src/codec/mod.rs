@@ -1,5 +1,4 @@
-//! The two columns that hold more than one value: metadata and a commit's touched rows. Golden vectors pin both: a
+//! The column that holds more than one value and is this store's own: a commit's touched rows. Golden bytes pin it: a
 //! change here is a change of the file's format.
 
-pub(crate) mod metadata;
 pub(crate) mod touched;

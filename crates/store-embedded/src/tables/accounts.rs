@@ -1,9 +1,9 @@
 //! Accounts, by their sequential id, with an index by tenant for lists.
 
 use super::{cell, one_row};
-use crate::codec::metadata;
 use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
 use counterfoil_core::types::id::{AccountId, TenantId};
+use counterfoil_store::codec::metadata;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 macro_rules! columns {

@@ -1,11 +1,11 @@
 //! Charges, by their sequential id, with an index by tenant for lists.
 
 use super::{cell, one_row};
-use crate::codec::metadata;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
 use counterfoil_core::types::id::{ChargeId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
+use counterfoil_store::codec::metadata;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 

@@ -1,10 +1,10 @@
 //! Held transfers, by their sequential id, with an index of the deadlines of those that are pending.
 
 use super::{cell, one_row};
-use crate::codec::metadata;
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::types::id::{HoldId, TransactionId};
 use counterfoil_core::types::time::Time;
+use counterfoil_store::codec::metadata;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 

@@ -2,11 +2,11 @@
 //! can be added, and nothing of it can change.
 
 use super::{cell, one_row};
-use crate::codec::metadata;
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
 use counterfoil_core::types::id::{TenantId, TransactionId};
 use counterfoil_store::Receipt;
+use counterfoil_store::codec::metadata;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 

@@ -1,14 +1,7 @@
-//! Metadata as a JSON object of strings, so that operators can query it as JSONB.
+//! Metadata in a JSONB column, so that operators can query it. The form itself is the port's.
 
 use super::{Batch, Damage, Line};
-use counterfoil_core::types::json::{Json, Object, canonical};
-use counterfoil_core::types::mask::Masked;
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
-type Metadata = BTreeMap<String, Masked<String>>;
-
-const EMPTY: &str = "{}";
+use counterfoil_store::codec::metadata::{Metadata, decode, encode};
 
 pub(super) fn put<'a>(metadata: &'a Metadata, batch: &mut Batch<'a>) {
     batch.text(encode(metadata));
@@ -16,52 +9,4 @@ pub(super) fn put<'a>(metadata: &'a Metadata, batch: &mut Batch<'a>) {
 
 pub(super) fn take(line: &mut Line<'_>) -> Result<Metadata, Damage> {
     line.word(decode)
-}
-
-fn encode(metadata: &Metadata) -> Cow<'static, str> {
-    if metadata.is_empty() {
-        return Cow::Borrowed(EMPTY);
-    }
-    let mut object = Object::new();
-    for (name, value) in metadata {
-        // A map holds no name twice, which is all that can be refused here.
-        let _ = object.insert(name.clone(), Json::String(value.reveal().clone()));
-    }
-    let mut bytes = Vec::with_capacity(64);
-    canonical(&Json::Object(object), &mut bytes);
-    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn decode(text: &str) -> Option<Metadata> {
-    if text == EMPTY {
-        return Some(Metadata::new());
-    }
-    let Ok(Json::Object(object)) = Json::parse(text.as_bytes()) else {
-        return None;
-    };
-    object
-        .into_iter()
-        .map(|(name, value)| match value {
-            Json::String(value) => Some((name, Masked::new(value))),
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => None,
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_written_is_read_and_other_text_is_refused() {
-        let pairs = [("order", "A-1"), ("a\"b\\c", "line\nbreak \u{e9} \u{1f600} \u{1}"), ("", "")];
-        let metadata: Metadata = pairs
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), Masked::new((*value).to_owned())))
-            .collect();
-        assert_eq!(decode(&encode(&metadata)), Some(metadata));
-        for bad in ["", "[]", "null", "{\"a\":1}", "{\"a\":\"b\"", "{\"a\":null}"] {
-            assert_eq!(decode(bad), None, "{bad}");
-        }
-    }
 }

@@ -5,12 +5,13 @@ use counterfoil_core::types::mask::Masked;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-type Metadata = BTreeMap<String, Masked<String>>;
+/// A client's own pairs.
+pub type Metadata = BTreeMap<String, Masked<String>>;
 
 const EMPTY: &str = "{}";
 
 /// To store.
-pub(crate) fn encode(metadata: &Metadata) -> Cow<'static, str> {
+pub fn encode(metadata: &Metadata) -> Cow<'static, str> {
     if metadata.is_empty() {
         return Cow::Borrowed(EMPTY);
     }
@@ -25,7 +26,7 @@ pub(crate) fn encode(metadata: &Metadata) -> Cow<'static, str> {
 }
 
 /// As stored; nothing if the text is not what [`encode`] writes.
-pub(crate) fn decode(text: &str) -> Option<Metadata> {
+pub fn decode(text: &str) -> Option<Metadata> {
     if text == EMPTY {
         return Some(Metadata::new());
     }
@@ -67,5 +68,11 @@ mod tests {
         for bad in ["", "[]", "null", "{\"a\":1}", "{\"a\":\"b\"", "{\"a\":null}"] {
             assert_eq!(decode(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn control_characters_survive() {
+        let metadata = Metadata::from([("a".to_owned(), Masked::new("\u{1} \n \u{1f600}".to_owned()))]);
+        assert_eq!(decode(&encode(&metadata)), Some(metadata));
     }
 }
