@@ -1,8 +1,8 @@
-//! Development commands: the tests, the benchmark, the crash campaign. Nothing of this is shipped.
+//! Development commands: the tests, the benchmark, the crash campaign, hostile input. Nothing of this is shipped.
 //!
 //! Owns starting and killing real processes and judging them from outside. It shares no code with the server it judges,
-//! only the load generator with `counterfoil bench`; the one exception measures the engine from inside and judges
-//! nothing.
+//! only the load generator with `counterfoil bench`; the exceptions measure the engine and the store on PostgreSQL from
+//! inside and judge nothing.
 
 #![expect(
     clippy::disallowed_methods,
@@ -14,7 +14,9 @@ mod compile;
 mod crash;
 mod dice;
 mod failure;
+mod hostile;
 mod http;
+mod mutants;
 mod process;
 mod progress;
 mod servers;
@@ -41,16 +43,27 @@ struct Arguments {
 enum Command {
     /// Everything that must hold before a commit: format, lints, all tests, documentation tests.
     Test(test::Test),
-    /// Measures the product against the raw limits of this machine, in one run; with --ledger, its transfers.
+    /// Measures the product against the raw limits of this machine, in one run; with --ledger, its transfers; with
+    /// --store postgres, against the usual implementation.
     Bench(bench::Bench),
     /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
     Crash(crash::Crash),
+    /// Bad input over the whole HTTP surface: the corpus, then requests made up from the served description.
+    Hostile(hostile::Hostile),
+    /// Changes the money modules one place at a time and counts the changes that no test notices.
+    Mutants(mutants::Mutants),
     /// Load in a process of its own; `bench` starts it.
     #[command(hide = true)]
     Load(bench::child::Load),
     /// The engine without HTTP; `bench --ledger` starts it.
     #[command(hide = true)]
     Engine(bench::ledger::engine::Engine),
+    /// Commits without HTTP; `bench --store postgres` starts it.
+    #[command(hide = true)]
+    Commits(bench::postgres::producers::Commits),
+    /// A server of the usual kind; `bench --store postgres` starts it.
+    #[command(hide = true)]
+    Usual(bench::postgres::usual::Usual),
     /// A server that only echoes; `bench` starts it.
     #[command(hide = true)]
     Echo(bench::child::Echo),
@@ -64,8 +77,12 @@ fn main() -> ExitCode {
         Command::Test(test) => Ok(test.run()),
         Command::Bench(bench) => attended(bench.run()),
         Command::Crash(crash) => attended(crash.run()),
+        Command::Hostile(hostile) => attended(hostile.run()),
+        Command::Mutants(mutants) => mutants.run(),
         Command::Load(load) => attended(load.run()),
         Command::Engine(engine) => engine.run(),
+        Command::Commits(commits) => commits.run(),
+        Command::Usual(usual) => usual.run(),
         Command::Echo(echo) => echo.run(),
         Command::Proxy(proxy) => proxy.run(),
     };

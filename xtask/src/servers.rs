@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use counterfoil_testkit::postgres::{self, Server};
+use counterfoil_testkit::redis;
 use std::process::Command;
 
 /// What is started.
@@ -10,12 +11,12 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts everything.
+    /// Starts everything. A test that needs Redis starts one of its own; here it is only installed.
     pub(crate) fn start() -> Result<Servers> {
-        if postgres::find().is_err() {
-            install("postgresql")?;
+        if redis::find().is_err() {
+            install("redis-server")?;
         }
-        let postgres = Server::start(&[]).map_err(|failure| Failure::new(failure.to_string()))?;
+        let postgres = postgres(&[])?;
         eprintln!("\nPostgreSQL for the tests: {}", postgres.address());
         Ok(Servers { postgres })
     }
@@ -26,8 +27,16 @@ impl Servers {
     }
 }
 
+/// A PostgreSQL server with these settings on top of the usual ones.
+pub(crate) fn postgres(settings: &[(&str, &str)]) -> Result<Server> {
+    if postgres::find().is_err() {
+        install("postgresql")?;
+    }
+    Server::start(settings).map_err(|failure| Failure::new(failure.to_string()))
+}
+
 /// Installs a Debian package.
-fn install(package: &str) -> Result<()> {
+pub(crate) fn install(package: &str) -> Result<()> {
     eprintln!("\n$ apt-get install {package}");
     let apt = |arguments: &[&str]| {
         let done = Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive").status();
@@ -39,6 +48,6 @@ fn install(package: &str) -> Result<()> {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "the tests need {package}, which could not be installed: install it by hand (as root: apt-get install {package})"
+        "{package} is needed and could not be installed: install it by hand (as root: apt-get install {package})"
     )))
 }

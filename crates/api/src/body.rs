@@ -18,7 +18,7 @@ pub(crate) enum Media {
 /// Which media type the body has. A request without a body needs no type.
 pub(crate) fn media(headers: &HeaderMap, is_empty: bool) -> Result<Media, Problem> {
     let refused = || Problem::new(Code::UnsupportedMediaType);
-    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
         return Err(refused().detail("Send the body without a Content-Encoding."));
     }
     let mut values = headers.get_all(CONTENT_TYPE).iter();
@@ -45,7 +45,8 @@ pub(crate) fn media(headers: &HeaderMap, is_empty: bool) -> Result<Media, Proble
 
 fn is_utf8(parameter: &str) -> bool {
     parameter.split_once('=').is_some_and(|(name, value)| {
-        let value = value.trim().trim_matches('"');
+        let value = value.trim();
+        let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
         name.trim().eq_ignore_ascii_case("charset") && value.eq_ignore_ascii_case("utf-8")
     })
 }
@@ -125,6 +126,7 @@ mod tests {
             "text/plain",
             "application/json; charset=latin1",
             "application/json; q",
+            "application/json; charset=\"\"utf-8\"\"",
             "application/jsonp",
             "json",
         ] {
@@ -141,7 +143,9 @@ mod tests {
         assert!(media(&headers, false).is_err());
         let mut zipped = HeaderMap::new();
         zipped.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        zipped.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        zipped.insert(CONTENT_ENCODING, HeaderValue::from_static("identity"));
+        assert!(media(&zipped, false).is_ok());
+        zipped.append(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         assert!(media(&zipped, false).is_err());
     }
 }

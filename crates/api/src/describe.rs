@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Content, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 
@@ -17,6 +17,12 @@ pub(crate) struct QueryProblems;
 
 /// Those of every write.
 pub(crate) struct WriteProblems;
+
+/// Those of writes that move a charge.
+pub(crate) struct OperationProblems;
+
+/// Those of resolving a dead letter.
+pub(crate) struct ResolutionProblems;
 
 /// Those of writes about the books, which the books may refuse.
 pub(crate) struct BooksProblems;
@@ -52,13 +58,52 @@ impl IntoResponses for WriteProblems {
         problems(&[
             (
                 "400",
-                "`idempotency_key_required`, `idempotency_key_invalid`, `invalid_request`, `gateway_rejected`",
+                "`idempotency_key_required`, `idempotency_key_invalid`, `invalid_request`; stored and replayed: `insufficient_funds`, `gateway_rejected`",
             ),
             ("402", "`card_declined`; stored and replayed"),
             ("409", "`idempotency_key_in_use`: retry with the same key"),
             EXPIRED,
             MISMATCH,
             ("503", "`outcome_pending`, `store_unavailable`, `gateway_unavailable`, `shutting_down`"),
+            DEFAULT,
+        ])
+    }
+}
+
+impl IntoResponses for OperationProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            (
+                "400",
+                "`idempotency_key_required`, `idempotency_key_invalid`, `invalid_request`; stored and replayed: `insufficient_funds`, `gateway_rejected`",
+            ),
+            ("402", "`card_declined`; stored and replayed"),
+            ABSENT,
+            (
+                "409",
+                "`idempotency_key_in_use`, `payment_in_progress`: retry with the same key; stored and replayed: `charge_state_conflict`",
+            ),
+            EXPIRED,
+            MISMATCH,
+            ("502", "`gateway_unauthorized`, `marked_failed`; stored and replayed"),
+            ("503", "`outcome_pending`, `store_unavailable`, `gateway_unavailable`, `shutting_down`"),
+            DEFAULT,
+        ])
+    }
+}
+
+impl IntoResponses for ResolutionProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            ("400", "`idempotency_key_required`, `idempotency_key_invalid`, `invalid_request`"),
+            ABSENT,
+            (
+                "409",
+                "`idempotency_key_in_use`: retry with the same key; stored and replayed: `dead_letter_unresolved`",
+            ),
+            EXPIRED,
+            MISMATCH,
+            ("503", "`store_unavailable`, `shutting_down`"),
             DEFAULT,
         ])
     }
@@ -98,7 +143,8 @@ pub(crate) struct KeyHeader;
 impl IntoParams for KeyHeader {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let words = "1 to 255 visible ASCII characters, bare or quoted; the same on every retry of this request. Required unless the tenant's policy makes it optional.";
-        vec![parameter("Idempotency-Key", ParameterIn::Header, Type::String, words)]
+        let schema = text().min_length(Some(1)).max_length(Some(255)).pattern(Some("^[!-~]+$"));
+        vec![parameter("Idempotency-Key", ParameterIn::Header, schema, words)]
     }
 }
 
@@ -108,20 +154,24 @@ pub(crate) struct PageQuery;
 impl IntoParams for PageQuery {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let after = "Id of the last element of the page before; in the list of assets its code";
+        let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(100));
         vec![
-            parameter("limit", ParameterIn::Query, Type::Integer, "1 to 100; 20 if absent"),
-            parameter("starting_after", ParameterIn::Query, Type::String, after),
+            parameter("limit", ParameterIn::Query, limit, "1 to 100; 20 if absent"),
+            parameter("starting_after", ParameterIn::Query, text().min_length(Some(1)), after),
         ]
     }
 }
 
-fn parameter(name: &str, stands_in: ParameterIn, kind: Type, words: &str) -> Parameter {
-    let schema = ObjectBuilder::new().schema_type(kind).format(None::<SchemaFormat>).build();
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+fn parameter(name: &str, stands_in: ParameterIn, schema: ObjectBuilder, words: &str) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(stands_in)
         .required(Required::False)
         .description(Some(words))
-        .schema(Some(schema))
+        .schema(Some(schema.build()))
         .build()
 }

@@ -20,6 +20,7 @@ use counterfoil_core::types::reference::{Kind, References};
 use counterfoil_engine::service::{Principal, Submitted};
 use counterfoil_wire::form;
 use counterfoil_wire::layout::Layout;
+use counterfoil_wire::present::conflict;
 use counterfoil_wire::problem::{Code, Problem};
 use http::HeaderMap;
 use http::request::Parts;
@@ -34,17 +35,24 @@ pub(crate) struct Intake {
     pub(crate) layout: Layout,
     /// Whether a request without a body is one without fields.
     pub(crate) may_be_empty: bool,
+    /// What the API key must be allowed to do.
+    pub(crate) scope: Scope,
 }
 
 impl Intake {
     /// A route that needs a body.
     pub(crate) const fn new(route: Route, layout: Layout) -> Intake {
-        Intake { route, layout, may_be_empty: false }
+        Intake { route, layout, may_be_empty: false, scope: Scope::Write }
     }
 
     /// A route whose fields are all optional.
     pub(crate) const fn optional(route: Route, layout: Layout) -> Intake {
-        Intake { route, layout, may_be_empty: true }
+        Intake { route, layout, may_be_empty: true, scope: Scope::Write }
+    }
+
+    /// A route for operators.
+    pub(crate) const fn admin(route: Route, layout: Layout) -> Intake {
+        Intake { route, layout, may_be_empty: false, scope: Scope::Admin }
     }
 
     /// Takes a request in: who asks, under which key, and what `read` makes of its body.
@@ -59,7 +67,7 @@ impl Intake {
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        let principal = auth::admit(app, &head.headers, Scope::Write, exchange).await?;
+        let principal = auth::admit(app, &head.headers, self.scope, exchange).await?;
         let media = body::media(&head.headers, body.is_end_stream())?;
         let key = self.key(app, &head.headers, &principal, exchange)?;
         let deadline = exchange.started + app.settings.request_timeout;
@@ -159,6 +167,7 @@ fn answer_to(app: &App, submitted: Submitted) -> Result<Answer, Problem> {
         Submitted::Expired { original_request_at } => {
             Err(Problem::new(Code::IdempotencyKeyExpired).original_request_at(original_request_at))
         }
+        Submitted::InProgress => Err(conflict::busy()),
         Submitted::Pending { charge, retry_after } => {
             let charge = app.service.references().seal(Kind::Charge, charge.to_i64());
             Err(Problem::new(Code::OutcomePending)
@@ -171,11 +180,11 @@ fn answer_to(app: &App, submitted: Submitted) -> Result<Answer, Problem> {
     }
 }
 
-/// A request without a key must not be told to repeat it: that would be a new charge.
+/// A request without a key must not be told to repeat it: it would be done anew.
 fn advise(problem: Problem, headers: &HeaderMap) -> Problem {
     if problem.code() == Code::OutcomePending && !headers.contains_key("idempotency-key") {
         return problem.detail(
-            "The outcome is not known yet. Do not send the request again: without a key that would be a new charge. \
+            "The outcome is not known yet. Do not send the request again: without a key it would be done anew. \
              Read GET /v1/charges/{charge} until its status is final.",
         );
     }

@@ -83,7 +83,7 @@ fn parameters<const N: usize>(
 ) -> Result<([Option<String>; N], Vec<Flaw>), Problem> {
     let mut values = [const { None }; N];
     let mut flaws = Vec::new();
-    let pairs = form::pairs(query.unwrap_or_default().as_bytes()).map_err(|flaw| invalid(vec![flaw]))?;
+    let pairs = pairs(query.unwrap_or_default()).map_err(|flaw| invalid(vec![flaw]))?;
     for (name, value) in pairs {
         let slot = names.iter().zip(&mut values).find(|(known, _)| **known == name);
         match slot {
@@ -96,6 +96,10 @@ fn parameters<const N: usize>(
     Ok((values, flaws))
 }
 
+fn pairs(query: &str) -> Result<Vec<(String, String)>, Flaw> {
+    form::pairs(query.as_bytes()).map_err(|error| flaw(error.message))
+}
+
 /// Refuses every parameter.
 pub(crate) fn must_be_empty(head: &Parts) -> Result<(), Problem> {
     let flaws = none(head.uri.query());
@@ -106,15 +110,16 @@ pub(crate) fn must_be_empty(head: &Parts) -> Result<(), Problem> {
 pub(crate) fn none(query: Option<&str>) -> Vec<Flaw> {
     match query {
         None | Some("") => Vec::new(),
-        Some(query) => match form::pairs(query.as_bytes()) {
+        Some(query) => match pairs(query) {
             Ok(pairs) => pairs.iter().take(PROBLEMS_MAX).map(|(name, _)| unknown(name, &[])).collect(),
             Err(flaw) => vec![flaw],
         },
     }
 }
 
-/// The problem that names these flaws.
-pub(crate) fn invalid(flaws: Vec<Flaw>) -> Problem {
+/// The problem that names these flaws, each once.
+pub(crate) fn invalid(mut flaws: Vec<Flaw>) -> Problem {
+    flaws.dedup();
     Problem::new(Code::InvalidRequest).errors(flaws)
 }
 

@@ -2,7 +2,10 @@
 
 use crate::app::App;
 use crate::exchange::Exchange;
-use crate::{accounts, assets, charges, conversions, health, keys, metrics, pages, transactions, transfers};
+use crate::{
+    accounts, assets, charges, conversions, dead_letters, health, keys, metrics, pages, refunds,
+    transactions, transfers,
+};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -16,10 +19,14 @@ use utoipa_axum::routes;
 
 /// The router, and what it serves as OpenAPI.
 pub fn router(app: Arc<App>) -> (Router, OpenApi) {
-    let (router, openapi) = OpenApiRouter::with_openapi(pages::openapi::Description::openapi())
+    let (router, mut openapi) = OpenApiRouter::with_openapi(pages::openapi::Description::openapi())
         .routes(routes!(charges::create::create, charges::list::list))
         .routes(routes!(charges::get::get))
+        .routes(routes!(charges::operate::capture))
+        .routes(routes!(charges::operate::void))
         .routes(routes!(charges::timeline::timeline))
+        .routes(routes!(refunds::create::create, refunds::list::list))
+        .routes(routes!(refunds::get::get))
         .routes(routes!(accounts::create::create, accounts::list::list))
         .routes(routes!(accounts::get::get))
         .routes(routes!(accounts::balance::balance))
@@ -37,6 +44,9 @@ pub fn router(app: Arc<App>) -> (Router, OpenApi) {
         .routes(routes!(conversions::create))
         .routes(routes!(assets::create, assets::list))
         .routes(routes!(keys::get))
+        .routes(routes!(dead_letters::list::list))
+        .routes(routes!(dead_letters::get::get))
+        .routes(routes!(dead_letters::resolve::resolve))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::scrape::scrape))
@@ -45,6 +55,7 @@ pub fn router(app: Arc<App>) -> (Router, OpenApi) {
         .routes(routes!(pages::errors::index))
         .routes(routes!(pages::errors::page))
         .split_for_parts();
+    pages::openapi::complete(&mut openapi);
     // The description is made of constants; should it ever not be JSON, the route says so with a 404.
     if let Ok(text) = openapi.to_json() {
         let _ = app.openapi.set(text.into());

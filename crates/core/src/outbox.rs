@@ -2,14 +2,21 @@
 //! attempts so far. It is written with the claim and removed with the answer, so work cannot be forgotten.
 
 use crate::idempotency::claim::ClaimId;
-use crate::types::id::{ChargeId, TenantId};
+use crate::saga::progress::Progress;
+use crate::types::id::{ChargeId, HoldId, SubjectId, TenantId};
 use crate::types::time::Time;
 
-/// Work to be done for one charge.
+/// Work to be done for one payment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outbox {
+    /// What its claim makes: the charge itself, or an operation on it.
+    pub id: SubjectId,
     /// The charge it is for.
     pub charge: ChargeId,
+    /// Which saga it is, and how far it has come.
+    pub saga: Saga,
+    /// The money that is reserved for it in the books.
+    pub hold: Option<HoldId>,
     /// The claim whose fence guards it.
     pub claim: ClaimId,
     /// Whose it is.
@@ -26,6 +33,57 @@ pub struct Outbox {
     pub parked: Option<Park>,
     /// Grows with every write of the row.
     pub revision: u64,
+}
+
+/// A saga under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Saga {
+    /// Which.
+    pub flow: Flow,
+    /// Under which of its definitions it began, and ends.
+    pub version: u16,
+    /// The step that is next.
+    pub progress: Progress,
+}
+
+/// What a payment can go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flow {
+    /// Charged at once.
+    Charge,
+    /// Held for a later capture.
+    Authorize,
+    /// Charged in part to a wallet, in part to a card.
+    Split,
+    /// What is held is captured, whole or in part.
+    Capture,
+    /// What is held is given up.
+    Void,
+    /// What was captured is given back, whole or in part.
+    Refund,
+}
+
+/// Every flow.
+pub const FLOWS: [Flow; 6] =
+    [Flow::Charge, Flow::Authorize, Flow::Split, Flow::Capture, Flow::Void, Flow::Refund];
+
+impl Flow {
+    /// The word in stores, timelines and dead letters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Flow::Charge => "charge",
+            Flow::Authorize => "authorize",
+            Flow::Split => "split",
+            Flow::Capture => "capture",
+            Flow::Void => "void",
+            Flow::Refund => "refund",
+        }
+    }
+
+    /// The flow of that name.
+    pub fn parse(name: &str) -> Option<Flow> {
+        FLOWS.into_iter().find(|flow| flow.name() == name)
+    }
 }
 
 /// The provider a payment is bound to: some do not deduplicate across their endpoints.
@@ -54,6 +112,33 @@ pub struct History {
     pub last_sent_at: Time,
 }
 
+impl History {
+    /// Before the first call of a step.
+    pub const fn begun(now: Time) -> History {
+        History {
+            generation: 1,
+            idle_calls: 0,
+            unknown: false,
+            server_errors: 0,
+            first_sent_at: now,
+            last_sent_at: now,
+        }
+    }
+}
+
+impl Outbox {
+    /// Whether `next` may stand where this row stands: a payment keeps its provider and its saga, and a key that was
+    /// given up for a step does not come back.
+    pub fn may_become(&self, next: &Outbox) -> bool {
+        let same_step = self.saga == next.saga;
+        self.provider == next.provider
+            && self.charge == next.charge
+            && self.saga.flow == next.saga.flow
+            && self.saga.version == next.saga.version
+            && (!same_step || self.history.generation <= next.history.generation)
+    }
+}
+
 /// Why a payment needs a human.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Park {
@@ -63,7 +148,11 @@ pub enum Park {
     NoEvidence,
     /// The provider executed more than once, or its answers contradict each other.
     Contradiction,
+    /// What should have undone an earlier step was refused.
+    CannotUndo,
 }
+
+const PARKS: [Park; 4] = [Park::AnswerDiffers, Park::NoEvidence, Park::Contradiction, Park::CannotUndo];
 
 impl Park {
     /// The word clients and operators see.
@@ -72,13 +161,12 @@ impl Park {
             Park::AnswerDiffers => "answer_differs",
             Park::NoEvidence => "no_evidence",
             Park::Contradiction => "contradiction",
+            Park::CannotUndo => "cannot_undo",
         }
     }
 
     /// The park of that name.
     pub fn parse(name: &str) -> Option<Park> {
-        [Park::AnswerDiffers, Park::NoEvidence, Park::Contradiction]
-            .into_iter()
-            .find(|park| park.name() == name)
+        PARKS.into_iter().find(|park| park.name() == name)
     }
 }

@@ -124,6 +124,39 @@ fn a_claim_keeps_what_it_was_made_with() {
 }
 
 #[test]
+fn a_change_of_hands_needs_a_higher_fence() {
+    let ours = lease_until(30_000);
+    let held = |lease| State::Uncertain(Hold::Held(lease));
+    for (name, from, to) in [
+        ("taken from its holder", State::InFlight(ours), State::InFlight(TAKEN)),
+        ("taken up again", State::FailedRetry { not_before: at(500) }, State::InFlight(ours)),
+        ("taken from its holder in doubt", held(ours), held(TAKEN)),
+        ("taken up in doubt", State::Uncertain(Hold::Waiting { not_before: at(500) }), held(ours)),
+    ] {
+        let before = claim_in(from);
+        let after = |fence| Claim { state: to.clone(), fence, ..before.clone() };
+        assert!(!before.may_become(&after(before.fence - 1)), "{name}");
+        assert!(!before.may_become(&after(before.fence)), "{name}");
+        assert!(before.may_become(&after(before.fence + 1)), "{name}");
+    }
+    let before = claim_in(State::InFlight(ours));
+    let renewed = Claim { state: State::InFlight(lease_until(60_000)), ..before.clone() };
+    assert!(before.may_become(&renewed), "the same hands need none");
+}
+
+#[test]
+fn only_an_ended_claim_has_an_answer_to_replay() {
+    for (name, state) in states() {
+        let answer = match name {
+            "completed" => Some(settled(b"yes")),
+            "failed_terminal" => Some(settled(b"no")),
+            _ => None,
+        };
+        assert_eq!(state.settled(), answer.as_ref(), "{name}");
+    }
+}
+
+#[test]
 fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
     for (name, state) in states() {
         let before = claim_in(state);
@@ -217,11 +250,23 @@ fn a_request_claims_its_key_for_what_it_makes() {
 
 #[test]
 fn what_a_key_makes_has_a_word() {
-    let words = ["charge", "account", "asset", "transfer", "transaction", "bulk", "shards"];
+    let words = [
+        "charge",
+        "account",
+        "asset",
+        "transfer",
+        "transaction",
+        "bulk",
+        "shards",
+        "capture",
+        "void",
+        "refund",
+        "resolution",
+    ];
     for word in words {
         assert_eq!(Resource::parse(word).map(Resource::name), Some(word));
     }
-    assert_eq!(Resource::parse("refund"), None);
+    assert_eq!(Resource::parse("reserve"), None);
 }
 
 #[test]

@@ -259,6 +259,21 @@ fn a_shard_beyond_its_floor_gives_nothing_and_the_account_is_judged_as_a_whole()
 }
 
 #[test]
+fn holds_are_never_gathered_where_one_bound_is_passed_though_the_other_is_not() {
+    let below_floor = Balance { incoming: 100, cap: Some(1_000), ..funded(0, 0, 10) };
+    let above_cap = Balance { outgoing: 100, cap: Some(10), ..funded(0, 20, -1_000) };
+    let within = |number| Balance { outgoing: 10, incoming: 10, cap: Some(1_000), ..funded(number, 50, 0) };
+    for (beyond, delta) in [
+        (below_floor, Delta { outgoing: -60, incoming: -100, ..NOTHING }),
+        (above_cap, Delta { outgoing: -100, incoming: -60, ..NOTHING }),
+    ] {
+        let shards: Vec<Balance> = std::iter::once(beyond).chain((1..=6).map(within)).collect();
+        assert!(matches!(plan(&shards, delta, 3), Ok(Plan::GatherFirst(_))), "{delta:?}");
+        assert!(carried_out(&shards, delta, 3, rounds(7, 3)).is_ok(), "{delta:?}");
+    }
+}
+
+#[test]
 fn the_ends_of_64_bits_are_refused_and_never_passed() {
     let full = Balance { floor: None, ..funded(0, i64::MAX, 0) };
     let empty = Balance { floor: None, ..funded(1, i64::MIN, 0) };

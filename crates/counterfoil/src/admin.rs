@@ -1,11 +1,18 @@
 //! Administrative acts. Only one process may write an embedded store, so while a server runs the acts go through it: a
 //! Unix socket in the store's directory, open to the directory's owner only, one JSON line each way. A database takes
-//! them directly.
+//! them directly. Only what asks the payment provider needs an engine; where no server can be asked, one is started for
+//! the act.
 
+mod letters;
+
+use crate::config::Settings;
 use crate::exit::Exit;
 use crate::store_url::{StoreUrl, open_database};
+use crate::wire_up;
+use counterfoil_api::Metrics;
 use counterfoil_core::tenancy::{KeyPolicy, Scopes};
 use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{AdminError, NewKey, NewTenant, Service};
 use counterfoil_engine::{Ids, Register};
 use counterfoil_store::Store;
@@ -27,6 +34,24 @@ pub(crate) enum Act {
     CreateKey { name: String, scopes: String, digest: String, key_id: String },
     RevokeKey { id: String },
     List,
+    DeadLetters,
+    DeadLetter { id: String },
+    Resolve { id: String, resolution: String, reason: Option<String>, key: String },
+}
+
+impl Act {
+    /// How long it may take: the provider may have to be asked.
+    const fn patience(&self) -> Duration {
+        match self {
+            Act::Resolve { .. } => Duration::from_mins(2),
+            Act::CreateTenant { .. }
+            | Act::CreateKey { .. }
+            | Act::RevokeKey { .. }
+            | Act::List
+            | Act::DeadLetters
+            | Act::DeadLetter { .. } => PATIENCE,
+        }
+    }
 }
 
 /// What came of it.
@@ -35,6 +60,8 @@ pub(crate) enum Act {
 pub(crate) enum Told {
     Tenants { tenants: Vec<TenantTold> },
     Key { tenant: String, key_id: String, scopes: String, revoked: bool },
+    Letters { letters: Vec<LetterTold>, more: bool },
+    Resolved { resolved: serde_json::Value },
     Refused { why: String },
 }
 
@@ -54,17 +81,26 @@ pub(crate) struct KeyTold {
     pub(crate) revoked: bool,
 }
 
+/// A dead letter in its public form, and whose it is.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct LetterTold {
+    pub(crate) tenant: String,
+    pub(crate) letter: serde_json::Value,
+}
+
 const SOCKET: &str = "admin.sock";
 const LINE_BYTES_MAX: u64 = 64 * 1024;
+/// Room for as many dead letters as are told at once.
+const ANSWER_BYTES_MAX: u64 = 2 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Performs an act on a store: directly, or through the server that holds it.
-pub(crate) async fn perform(store: &StoreUrl, act: Act) -> Result<Told, Exit> {
+pub(crate) async fn perform(settings: &Settings, store: &StoreUrl, act: Act) -> Result<Told, Exit> {
     let told = match store {
-        StoreUrl::Embedded(path) => on_directory(path, act).await?,
+        StoreUrl::Embedded(path) => on_directory(settings, path, act).await?,
         StoreUrl::Postgres(url) => {
             let store = open_database(url, counterfoil_store_postgres::Options::default()).await?;
-            directly(&store, act).await?
+            directly(settings, store, act).await?
         }
         StoreUrl::Memory => {
             return Err(Exit::refused("a memory store lives in its own process only; give --store URL"));
@@ -72,21 +108,41 @@ pub(crate) async fn perform(store: &StoreUrl, act: Act) -> Result<Told, Exit> {
     };
     match told {
         Told::Refused { why } => Err(Exit::refused(why)),
-        fine @ (Told::Tenants { .. } | Told::Key { .. }) => Ok(fine),
+        fine @ (Told::Tenants { .. } | Told::Key { .. } | Told::Letters { .. } | Told::Resolved { .. }) => {
+            Ok(fine)
+        }
     }
 }
 
-async fn directly<S: Store>(store: &S, act: Act) -> Result<Told, Exit> {
-    let ids = Ids::claim(store).await.map_err(Exit::refused)?;
-    Ok(act_on(&Register { store, ids: &ids }, act).await)
+async fn directly<S: Store>(settings: &Settings, store: S, act: Act) -> Result<Told, Exit> {
+    if matches!(act, Act::Resolve { .. }) {
+        return resolve_alone(settings, store, act).await;
+    }
+    let ids = Ids::claim(&store).await.map_err(Exit::refused)?;
+    Ok(act_on(&Register { store: &store, ids: &ids }, act).await)
 }
 
-async fn on_directory(path: &Path, act: Act) -> Result<Told, Exit> {
+/// Resolves a dead letter with an engine of its own.
+async fn resolve_alone<S: Store>(settings: &Settings, store: S, act: Act) -> Result<Told, Exit> {
+    if settings.gateway.url.is_none() {
+        return Err(Exit::refused(
+            "no server can be asked, and the payment provider is not known; start the server, or give --gateway URL",
+        ));
+    }
+    let gateway = wire_up::gateway(settings)?;
+    let engine = wire_up::start(settings, gateway, store, &Arc::new(Metrics::new())).await?;
+    let told = act_through(&engine, act).await;
+    engine.close();
+    engine.drain(Span::from_ms(settings.server.drain_ms)).await;
+    Ok(told)
+}
+
+async fn on_directory(settings: &Settings, path: &Path, act: Act) -> Result<Told, Exit> {
     if !path.exists() && !matches!(act, Act::CreateTenant { .. }) {
         return Err(Exit::refused(format!("there is no store at {}; check --store", path.display())));
     }
     match EmbeddedStore::open(path, counterfoil_store_embedded::Options::default()) {
-        Ok(store) => directly(&store, act).await,
+        Ok(store) => directly(settings, store, act).await,
         Err(locked @ OpenError::Locked { .. }) => {
             ask_server(&path.join(SOCKET), &act).await.map_err(|error| {
                 Exit::refused(format!("{locked}; its server could not be asked either: {error}"))
@@ -103,10 +159,10 @@ async fn ask_server(socket: &Path, act: &Act) -> std::io::Result<Told> {
         line.push(b'\n');
         stream.write_all(&line).await?;
         let mut answer = String::new();
-        BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut answer).await?;
+        BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer).await?;
         Ok(serde_json::from_str(&answer)?)
     };
-    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+    tokio::time::timeout(act.patience(), asking).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
 /// Listens for acts in the store's directory, for the life of the server.
@@ -129,30 +185,44 @@ pub(crate) async fn serve(listener: UnixListener, service: Arc<dyn Service>) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        match tokio::time::timeout(PATIENCE, answer(stream, &*service)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "an administrative request could not be answered"),
-            Err(_) => tracing::warn!("an administrative request took too long"),
+        match answer(stream, &*service).await {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                tracing::warn!("an administrative request took too long");
+            }
+            Err(error) => tracing::warn!(%error, "an administrative request could not be answered"),
         }
     }
 }
 
 async fn answer(stream: UnixStream, service: &dyn Service) -> std::io::Result<()> {
+    let operator = stream.peer_cred()?.uid();
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
-    let told = match serde_json::from_str(&line) {
-        Ok(act) => act_through(service, act).await,
+    let mut reader = BufReader::new(read.take(LINE_BYTES_MAX));
+    within(PATIENCE, reader.read_line(&mut line)).await??;
+    let told = match serde_json::from_str::<Act>(&line) {
+        Ok(act) => {
+            if let Act::Resolve { id, resolution, .. } = &act {
+                // The timeline has the decision; who made it on this machine is known only here.
+                tracing::info!(operator, dead_letter = %id, resolution, "an operator resolves a dead letter");
+            }
+            within(act.patience(), act_through(service, act)).await?
+        }
         Err(error) => Told::Refused { why: format!("the request cannot be read: {error}") },
     };
     let mut line = serde_json::to_vec(&told)?;
     line.push(b'\n');
-    write.write_all(&line).await
+    within(PATIENCE, write.write_all(&line)).await?
+}
+
+async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> std::io::Result<T> {
+    tokio::time::timeout(patience, work).await.map_err(|_| ErrorKind::TimedOut.into())
 }
 
 /// The same acts on a bare register and on a running service.
 macro_rules! act {
-    ($on:expr, $act:expr, $id:ident => $revoke:expr) => {{
+    ($on:expr, $act:expr, $id:ident => $revoke:expr, $letters:expr, $resolve:expr) => {{
         let refused = |error: AdminError| Told::Refused { why: error.to_string() };
         match $act {
             Act::CreateTenant { name, scopes, key_policy, digest, key_id } => {
@@ -185,20 +255,29 @@ macro_rules! act {
                 Ok(tenants) => told_tenants(tenants),
                 Err(error) => Told::Refused { why: error.to_string() },
             },
+            Act::DeadLetters => letters::list(&$letters).await,
+            Act::DeadLetter { id } => letters::show(&$letters, &id).await,
+            Act::Resolve { id, resolution, reason, key } => {
+                $resolve(letters::Decision { id, resolution, reason, key }).await
+            }
         }
     }};
 }
 
 async fn act_on<S: Store>(register: &Register<'_, S>, act: Act) -> Told {
-    act!(register, act, id => register.revoke_key(&id))
+    let letters = letters::Stopped::of(register);
+    // Whoever has no engine has been told so before.
+    let resolve = async |_: letters::Decision| malformed();
+    act!(register, act, id => register.revoke_key(&id), letters, resolve)
 }
 
 async fn act_through(service: &dyn Service, act: Act) -> Told {
-    act!(service, act, id => service.revoke_key(id))
+    let resolve = |decision| letters::resolve(service, decision);
+    act!(service, act, id => service.revoke_key(id), letters::Served(service), resolve)
 }
 
 fn malformed() -> Told {
-    Told::Refused { why: "the request's digest or scopes cannot be read".into() }
+    Told::Refused { why: "the request cannot be read; use the same version as the server".into() }
 }
 
 fn told_key(key: &counterfoil_core::tenancy::ApiKey) -> Told {

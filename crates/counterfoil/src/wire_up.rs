@@ -14,12 +14,15 @@ use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
+use counterfoil_engine::answers::Shelf;
 use counterfoil_engine::policy::Policy;
 use counterfoil_engine::service::{AdminError, NewTenant, Service};
 use counterfoil_engine::world::TokioWorld;
-use counterfoil_engine::{Engine, Parts};
+use counterfoil_engine::{Beside, Engine, Parts};
+use counterfoil_gateway::fence::Fence;
 use counterfoil_gateway::{Profile, breaker};
 use counterfoil_gateway_stripe::StripeGateway;
+use counterfoil_redis::Redis;
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_store_embedded::EmbeddedStore;
@@ -100,6 +103,37 @@ pub(crate) async fn serve(
     }
 }
 
+/// Starts an engine.
+pub(crate) async fn start<S: Store>(
+    settings: &Settings,
+    gateway: StripeGateway,
+    store: S,
+    metrics: &Arc<Metrics>,
+) -> Result<Engine<S, StripeGateway, TokioWorld>, Exit> {
+    let references = References::new(MacKey::new(store.secret().reveal()));
+    let parts = Parts {
+        present: Arc::new(Presenter::new(references)),
+        watch: Arc::clone(metrics) as Arc<dyn counterfoil_engine::signal::Watch>,
+        world: TokioWorld::new(),
+        policy: policy(settings),
+        store,
+        gateway,
+    };
+    Engine::start_beside(parts, beside(settings)?).await.map_err(Exit::refused)
+}
+
+/// What this server shares with others beside the store. Nothing is connected yet: a server that is away stops nobody.
+fn beside(settings: &Settings) -> Result<Beside, Exit> {
+    let Some(url) = &settings.redis.url else { return Ok(Beside::default()) };
+    let timeout = Duration::from_millis(settings.redis.timeout_ms);
+    let redis = Arc::new(Redis::new(url.reveal(), timeout).map_err(Exit::refused)?);
+    let ttl = settings.redis.fence_ttl_ms.min(settings.idempotency.lease_ms);
+    Ok(Beside {
+        fence: Some((Arc::clone(&redis) as Arc<dyn Fence>, Span::from_ms(ttl))),
+        shelf: Some(redis as Arc<dyn Shelf>),
+    })
+}
+
 async fn run<S: Store>(
     settings: &Settings,
     listener: TcpListener,
@@ -109,16 +143,7 @@ async fn run<S: Store>(
     directory: Option<PathBuf>,
     greeting: Option<Greeting>,
 ) -> Result<(), Exit> {
-    let references = References::new(MacKey::new(store.secret().reveal()));
-    let parts = Parts {
-        present: Arc::new(Presenter::new(references)),
-        watch: Arc::clone(&metrics) as Arc<dyn counterfoil_engine::signal::Watch>,
-        world: TokioWorld::new(),
-        policy: policy(settings),
-        store,
-        gateway,
-    };
-    let engine = Engine::start(parts).await.map_err(Exit::refused)?;
+    let engine = start(settings, gateway, store, &metrics).await?;
     let service: Arc<dyn Service> = Arc::new(engine.clone());
     if greeting.is_some() {
         demo_tenant(&*service).await?;

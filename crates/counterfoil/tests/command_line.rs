@@ -102,6 +102,7 @@ fn a_mistyped_store_is_not_made_by_looking_at_it() {
     let directory = tempfile::TempDir::new().unwrap();
     let store = directory.path().join("typo");
     refused(&["tenant", "list", "--store", store.to_str().unwrap()], &["no store"]);
+    refused(&["dead-letters", "list", "--store", store.to_str().unwrap()], &["no store"]);
     refused(&["tenant", "key", "revoke", "key_x", "--store", store.to_str().unwrap()], &["no store"]);
     assert!(!store.exists());
 }
@@ -140,7 +141,7 @@ fn a_store_is_for_its_owner_only() {
 #[test]
 fn help_and_config_explain() {
     let help = text(&run(&["--help"]).stdout);
-    for command in ["dev", "serve", "simulator", "tenant", "verify", "bench", "config"] {
+    for command in ["dev", "serve", "simulator", "tenant", "dead-letters", "verify", "bench", "config"] {
         assert!(help.contains(command), "{help}");
     }
     assert!(text(&run(&["config", "idempotency.lease_ms"]).stdout).contains("30000"));

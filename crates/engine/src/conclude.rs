@@ -1,24 +1,29 @@
 //! Concluding an attempt: what the core decided becomes one change set, and the set is offered to the store until it
 //! is taken, refused, or somebody else's to write.
 
-use crate::books::charges::Credit;
-use crate::books::spread::Blocked;
+use crate::books::payments::{Booking, Credit};
+use crate::books::spread::{Blocked, scatter};
 use crate::commit::NotCommitted;
-use crate::drive::{Lesson, Work};
+use crate::drive::Lesson;
 use crate::engine::Inner;
+use crate::present::Made;
 use crate::waiters::News;
 use crate::world::World;
 use counterfoil_core::audit::{Kind, Record, record_id};
-use counterfoil_core::idempotency::claim::{Claim, Event, IllegalMove, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Event, IllegalMove, Settled, State};
+use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::outbox::{Outbox, Park};
+use counterfoil_core::payments::Work;
 use counterfoil_core::payments::charge::Charge;
-use counterfoil_core::payments::charge::settle::Verdict;
+use counterfoil_core::payments::flow::Deed;
+use counterfoil_core::payments::follow::{Fate, Follow, follow};
+use counterfoil_core::payments::operation;
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, RowKey, Store};
+use counterfoil_store::{ChangeSet, Reason, Refusal, Row, RowKey, Store};
 use std::sync::Arc;
 
 /// While the store cannot take an outcome that is known, it is offered again and again until the lease's ceiling.
@@ -26,102 +31,154 @@ const OFFER: Backoff = Backoff { base: Span::from_ms(100), cap: Span::from_ms(2_
 /// When a parked payment is worth asking about again.
 const PARKED_RETRY: Span = Span::from_ms(60_000);
 
+/// What a conclusion leads to.
+pub(crate) enum Concluded {
+    /// There is news for those who wait for the claim.
+    Told(ClaimId, News),
+    /// The next step is due, under the same lease.
+    Onward(Box<Work>),
+}
+
+/// What is to be committed, and where it leads.
+pub(crate) struct Conclusion {
+    pub(crate) set: ChangeSet,
+    pub(crate) books: Vec<Deed>,
+    /// The work as it stands after the commit.
+    pub(crate) work: Work,
+    pub(crate) concluded: Concluded,
+}
+
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Commits what follows from an attempt. `None`: somebody with a higher fence was faster and nothing changed, or
     /// the store did not take it and the recovery worker will.
-    pub(crate) async fn conclude(&self, work: &Work, lesson: &Lesson) -> Option<News> {
+    pub(crate) async fn conclude(&self, mut work: Work, lesson: &Lesson) -> Option<Concluded> {
         let ceiling = work.claim.state.lease().map_or(Time::EPOCH, |lease| lease.ceiling);
-        for offer in 1_u32.. {
+        let mut offer: u32 = 0;
+        loop {
             let now = self.store.now();
-            match self.offer(work, lesson, now).await {
-                Ok(news) => {
-                    if let News::Settled(claim) = &news {
-                        self.cache.keep(Arc::clone(claim));
+            match self.offer(&work, lesson, now).await {
+                Ok(concluded) => {
+                    if let Concluded::Told(_, News::Settled(claim)) = &concluded {
+                        self.remember(Arc::clone(claim));
                     }
-                    return Some(news);
+                    return Some(concluded);
                 }
-                Err(NotCommitted::Refused(refusal)) => {
-                    tracing::warn!(fence = work.claim.fence, ?refusal.reason, "a late writer was refused; nothing changed");
-                    return None;
-                }
+                Err(NotCommitted::Refused(refusal)) => match moved_by_a_sibling(&work, refusal) {
+                    Ok(charge) => {
+                        work.charge = charge;
+                        continue;
+                    }
+                    Err(refusal) => {
+                        tracing::warn!(fence = work.claim.fence, ?refusal.reason, "a late writer was refused; nothing changed");
+                        return None;
+                    }
+                },
                 Err(NotCommitted::Unavailable(why)) => {
                     tracing::error!(why, "an outcome could not be stored yet");
                 }
                 Err(NotCommitted::InDoubt) => tracing::error!("the commit of an outcome is in doubt"),
             }
-            let pending = News::Pending { charge: work.charge.id, retry_after: Span::from_ms(1_000) };
+            let pending = pending(&work, Span::from_ms(1_000));
             self.waiters.tell(work.claim.id, &pending);
             if now >= ceiling || self.is_stopped() {
                 return None;
             }
+            offer = offer.saturating_add(1);
             self.pause(OFFER, offer).await;
         }
-        None
     }
 
-    /// Offers what follows to the store. Money the provider has taken is posted in the same set; if the account it is
-    /// meant for cannot take it, to suspense.
-    async fn offer(&self, work: &Work, lesson: &Lesson, now: Time) -> Result<News, NotCommitted> {
-        let unavailable = NotCommitted::Unavailable;
-        let Some(id) = self.next_id(now).await else {
-            return Err(unavailable("no id can be minted".into()));
-        };
-        let (set, news) = self
-            .conclusion(SetId::from_i64(id), work, lesson, now)
-            .map_err(|illegal| unavailable(format!("{illegal:?} is a defect to report")))?;
-        let Verdict::Complete(charge) = &lesson.verdict else {
-            return self.commit(set).await.map(|_| news);
-        };
+    async fn offer(&self, work: &Work, lesson: &Lesson, now: Time) -> Result<Concluded, NotCommitted> {
+        let defect = |what: &str| NotCommitted::Unavailable(format!("{what} is a defect to report"));
+        let follow = follow(work, &lesson.verdict, now).ok_or_else(|| defect("a saga without definition"))?;
+        let conclusion = self
+            .conclusion(work, lesson, follow, now)
+            .await?
+            .map_err(|illegal| defect(&format!("{illegal:?}")))?;
+        self.settle_books(conclusion, now).await
+    }
+
+    /// Commits a conclusion with what happens in the books. Money the provider has taken is posted whatever comes; if
+    /// the account it is meant for cannot take it, to suspense.
+    pub(crate) async fn settle_books(
+        &self,
+        conclusion: Conclusion,
+        now: Time,
+    ) -> Result<Concluded, NotCommitted> {
+        let Conclusion { set, books, work, concluded } = conclusion;
+        if books.is_empty() {
+            return self.commit(set).await.map(|_| concluded);
+        }
+        // The end of what was reserved goes to the shards its beginning went to.
+        let seed = work.outbox.hold.map_or_else(|| self.world.chance(), |hold| scatter(hold.to_i64()));
         for credit in [Credit::Destination, Credit::Suspense] {
-            let Some((transaction, deltas)) = self.posting(charge, credit, now).await.map_err(unavailable)?
-            else {
-                return self.commit(set).await.map(|_| news);
-            };
-            let set = set.clone().insert(transaction);
-            match self.commit_moving(&set, &deltas, self.world.chance()).await {
-                Ok(_) => return Ok(news),
+            let booking = self.book(&books, &work, credit, now).await;
+            let Booking { changes, deltas } = booking.map_err(NotCommitted::Unavailable)?;
+            let set = changes.into_iter().fold(set.clone(), ChangeSet::with);
+            match self.commit_moving(&set, &deltas, seed).await {
+                Ok(_) => return Ok(concluded),
                 Err(Blocked::Unfit(unfit)) => {
-                    let charge = self.references.seal(ReferenceKind::Charge, charge.id.to_i64());
+                    let charge = self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64());
                     tracing::error!(%charge, ?unfit, "a captured charge does not fit its account and goes to suspense");
                 }
                 Err(Blocked::Refused(refusal)) => return Err(NotCommitted::Refused(refusal)),
                 Err(Blocked::Failed(error)) => return Err(error),
             }
         }
-        Err(unavailable("the suspense account does not take the charge, which is a defect to report".into()))
+        let why = "the suspense account does not take the charge, which is a defect to report";
+        Err(NotCommitted::Unavailable(why.into()))
     }
 
-    fn conclusion(
+    /// The set that makes `follow` true.
+    pub(crate) async fn conclusion(
         &self,
-        id: SetId,
         work: &Work,
         lesson: &Lesson,
+        follow: Follow,
         now: Time,
-    ) -> Result<(ChangeSet, News), IllegalMove> {
+    ) -> Result<Result<Conclusion, IllegalMove>, NotCommitted> {
+        let Some(id) = self.next_id(now).await else {
+            return Err(NotCommitted::Unavailable("no id can be minted".into()));
+        };
         let claim = &work.claim;
         let learnt = Record {
-            id: record_id(now, claim.revision.saturating_add(1), self.world.chance()),
+            id: record_id(now, work.turn().saturating_add(1), self.world.chance()),
             tenant: claim.tenant,
-            subject: claim.subject,
+            subject: work.charge.id.into(),
             at: now,
             fence: claim.fence,
             kind: lesson.kind,
             detail: lesson.detail.clone(),
         };
-        let draft = Draft { id, work, learnt };
+        let Follow { charge, operation, books, fate } = follow;
+        let after = Work {
+            charge: charge.unwrap_or_else(|| work.charge.clone()),
+            operation: operation.or_else(|| work.operation.clone()),
+            ..work.clone()
+        };
+        let draft = Draft { id: SetId::from_i64(id), before: work, after, books, learnt };
+        Ok(self.draft(draft, fate, now))
+    }
+
+    fn draft(&self, draft: Draft<'_>, fate: Fate, now: Time) -> Result<Conclusion, IllegalMove> {
+        let claim = &draft.before.claim;
         let windows = || self.policy.windows.windows(claim.id, now);
-        match &lesson.verdict {
-            Verdict::Complete(charge) => {
-                let settled = Settled { reply: self.present.charge(charge), windows: windows() };
-                draft.settle(charge, Event::Completed(settled))
+        match fate {
+            Fate::Completed => {
+                let settled = Settled { reply: self.done(&draft.after), windows: windows() };
+                draft.settle(Event::Completed(settled))
             }
-            Verdict::Fail(charge) => {
-                let reply = self.present.failure(charge, claim.request);
+            Fate::Failed(failure) => {
+                let reply = self.present.failure(&draft.after.charge, &failure, claim.request);
                 let settled = Settled { reply, windows: windows() };
-                draft.settle(charge, Event::Failed(settled))
+                draft.settle(Event::Failed(settled))
             }
-            Verdict::Retry { at_least, outbox } => {
-                let wait = self.policy.backoff.wait_at_least(*at_least, claim.attempts, self.dice());
+            Fate::Onward(outbox) => {
+                let until = now.plus(self.policy.lease.lease);
+                draft.go_on(outbox, until)
+            }
+            Fate::Retry { at_least, outbox } => {
+                let wait = self.policy.backoff.wait_at_least(at_least, claim.attempts, self.dice());
                 let not_before = now.plus(wait);
                 // What was doubted once stays so until there is evidence.
                 let doubted = matches!(claim.state, State::Uncertain(_));
@@ -129,74 +186,131 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     if doubted { Event::Doubted { not_before } } else { Event::PutOff { not_before } };
                 draft.put_off(outbox, event, not_before)
             }
-            Verdict::Doubt { not_before, outbox } => {
+            Fate::Doubt { not_before, outbox } => {
                 let wait = self.policy.backoff.wait(claim.attempts, self.dice());
-                let not_before = (*not_before).max(now.plus(wait));
+                let not_before = not_before.max(now.plus(wait));
                 draft.put_off(outbox, Event::Doubted { not_before }, not_before)
             }
-            Verdict::Park { charge, outbox } => {
-                let charge_reference = self.references.seal(ReferenceKind::Charge, charge.id.to_i64());
+            Fate::Parked(outbox) => {
+                let charge = self.references.seal(ReferenceKind::Charge, draft.after.charge.id.to_i64());
                 let reason = outbox.parked.map_or("unknown", Park::name);
-                tracing::error!(charge = %charge_reference, reason, "a payment is parked and needs a human");
-                draft.park(charge, outbox)
+                let flow = outbox.saga.flow.name();
+                tracing::error!(%charge, flow, reason, "a payment is parked and needs a human");
+                draft.park(outbox)
             }
         }
+    }
+
+    /// The answer to work that was done.
+    fn done(&self, work: &Work) -> Reply {
+        match &work.operation {
+            None => self.present.charge(&work.charge, Made::Created),
+            Some(operation) => match operation.kind {
+                operation::Kind::Capture | operation::Kind::Void => {
+                    self.present.charge(&work.charge, Made::Changed)
+                }
+                operation::Kind::Refund => self.present.refund(operation, &work.charge),
+            },
+        }
+    }
+}
+
+/// News that the outcome is not known yet.
+pub(crate) fn pending(work: &Work, retry_after: Span) -> News {
+    News::Pending { work: work.outbox.id, charge: work.charge.id, retry_after }
+}
+
+/// Refunds of one charge go on side by side: when another one moved the charge, this one is decided anew on what it
+/// left. Everything else has the charge to itself, and finds it changed only when it has lost its lease.
+fn moved_by_a_sibling(work: &Work, refusal: Box<Refusal>) -> Result<Charge, Box<Refusal>> {
+    let refunds = work.operation.as_ref().is_some_and(|one| one.kind == operation::Kind::Refund);
+    match *refusal {
+        Refusal { reason: Reason::Stale, found: Some(Row::Charge(charge)), .. } if refunds => Ok(charge),
+        other => Err(Box::new(other)),
     }
 }
 
 /// A conclusion in the making: what every kind of it shares.
 struct Draft<'a> {
     id: SetId,
-    work: &'a Work,
+    before: &'a Work,
+    /// Charge and operation as they will stand.
+    after: Work,
+    books: Vec<Deed>,
     learnt: Record,
 }
 
 impl Draft<'_> {
-    fn settle(self, charge: &Charge, event: Event) -> Result<(ChangeSet, News), IllegalMove> {
-        let claim = self.work.claim.on(event)?;
+    fn settle(mut self, event: Event) -> Result<Conclusion, IllegalMove> {
+        let claim = self.before.claim.on(event)?;
         let answer = claim.state.settled().map_or(0, |settled| settled.reply.status);
-        let detail = format!("status={} answer={answer}", charge.status.name());
-        let set = ChangeSet::new(self.id)
-            .replace(claim.clone(), self.work.claim.revision)
-            .replace(charge.clone(), self.work.charge.revision)
-            .remove(RowKey::Outbox(self.work.outbox.charge), self.work.outbox.revision);
-        Ok((self.audited(set, Kind::Settled, detail), News::Settled(Arc::new(claim))))
+        let detail = format!("status={} answer={answer}", self.after.charge.status.name());
+        let set =
+            self.moved(&claim).remove(RowKey::Outbox(self.before.outbox.id), self.before.outbox.revision);
+        let set = self.audited(set, Some((Kind::Settled, detail)));
+        self.after.claim = claim.clone();
+        let told = Concluded::Told(claim.id, News::Settled(Arc::new(claim)));
+        Ok(self.conclusion(set, told))
     }
 
-    fn put_off(
-        self,
-        outbox: &Outbox,
-        event: Event,
-        not_before: Time,
-    ) -> Result<(ChangeSet, News), IllegalMove> {
+    fn go_on(mut self, outbox: Outbox, until: Time) -> Result<Conclusion, IllegalMove> {
+        let claim = self.before.claim.on(Event::Renewed { until })?;
+        let due_at = claim.state.lease().map_or(until, |lease| lease.until);
+        let outbox = Outbox { due_at, ..outbox };
+        let set = self.moved(&claim).replace(outbox.clone(), self.before.outbox.revision);
+        let set = self.audited(set, None);
+        (self.after.claim, self.after.outbox) = (claim, outbox);
+        let onward = Concluded::Onward(Box::new(self.after.clone()));
+        Ok(self.conclusion(set, onward))
+    }
+
+    fn put_off(self, outbox: Outbox, event: Event, not_before: Time) -> Result<Conclusion, IllegalMove> {
         let wait = not_before.since(self.learnt.at);
-        let set = self.with_claim(event)?.replace(self.due(outbox, not_before), self.work.outbox.revision);
-        let news = News::Pending { charge: self.work.charge.id, retry_after: wait };
-        Ok((self.audited(set, Kind::Pending, format!("wait_ms={}", wait.ms())), news))
+        let claim = self.before.claim.on(event)?;
+        let outbox = Outbox { due_at: not_before, ..outbox };
+        let set = self.moved(&claim).replace(outbox, self.before.outbox.revision);
+        let set = self.audited(set, Some((Kind::Pending, format!("wait_ms={}", wait.ms()))));
+        let told = Concluded::Told(claim.id, pending(self.before, wait));
+        Ok(self.conclusion(set, told))
     }
 
-    fn park(self, charge: &Charge, outbox: &Outbox) -> Result<(ChangeSet, News), IllegalMove> {
+    fn park(self, outbox: Outbox) -> Result<Conclusion, IllegalMove> {
         let reason = outbox.parked.map_or("unknown", Park::name);
-        let set = self
-            .with_claim(Event::Doubted { not_before: Time::MAX })?
-            .replace(charge.clone(), self.work.charge.revision)
-            .replace(self.due(outbox, Time::MAX), self.work.outbox.revision);
-        let news = News::Pending { charge: self.work.charge.id, retry_after: PARKED_RETRY };
-        Ok((self.audited(set, Kind::Parked, format!("reason={reason}")), news))
+        let detail = format!("reason={reason}");
+        let claim = self.before.claim.on(Event::Doubted { not_before: Time::MAX })?;
+        let set = self.moved(&claim).replace(outbox, self.before.outbox.revision);
+        let set = self.audited(set, Some((Kind::Parked, detail)));
+        let told = Concluded::Told(claim.id, pending(self.before, PARKED_RETRY));
+        Ok(self.conclusion(set, told))
     }
 
-    fn with_claim(&self, event: Event) -> Result<ChangeSet, IllegalMove> {
-        let claim: &Claim = &self.work.claim;
-        Ok(ChangeSet::new(self.id).replace(claim.on(event)?, claim.revision))
-    }
-
-    fn due(&self, outbox: &Outbox, due_at: Time) -> Outbox {
-        Outbox { due_at, revision: self.work.outbox.revision.saturating_add(1), ..outbox.clone() }
+    /// The claim first: whoever lost its lease learns that before anything else. Rows that did not change stay out.
+    fn moved(&self, claim: &Claim) -> ChangeSet {
+        let Work { claim: old, charge, operation, .. } = self.before;
+        let mut set = ChangeSet::new(self.id).replace(claim.clone(), old.revision);
+        if self.after.charge != *charge {
+            set = set.replace(self.after.charge.clone(), charge.revision);
+        }
+        if let (Some(before), Some(after)) = (operation, &self.after.operation)
+            && before != after
+        {
+            set = set.replace(after.clone(), before.revision);
+        }
+        set
     }
 
     /// The lesson first, then what follows from it.
-    fn audited(self, set: ChangeSet, kind: Kind, detail: String) -> ChangeSet {
-        let follows = Record { id: self.learnt.id.after(1), kind, detail, ..self.learnt.clone() };
-        set.insert(self.learnt).insert(follows)
+    fn audited(&self, set: ChangeSet, follows: Option<(Kind, String)>) -> ChangeSet {
+        let set = set.insert(self.learnt.clone());
+        match follows {
+            Some((kind, detail)) => {
+                set.insert(Record { id: self.learnt.id.after(1), kind, detail, ..self.learnt.clone() })
+            }
+            None => set,
+        }
+    }
+
+    fn conclusion(self, set: ChangeSet, concluded: Concluded) -> Conclusion {
+        Conclusion { set, books: self.books, work: self.after, concluded }
     }
 }

@@ -1,14 +1,15 @@
 //! The engine behind its object-safe door.
 
 use crate::admin::Register;
-use crate::engine::Engine;
+use crate::engine::{Engine, Inner};
+use crate::open::Command;
 use crate::service::{
-    AdminError, Answer, BalanceView, KeyView, NewKey, NewTenant, Principal, Service, Submitted, TenantView,
-    TransactionView, TransferView,
+    AdminError, Answer, BalanceView, DeadLetter, KeyView, NewKey, NewTenant, Principal, RefundView,
+    Resolution, Service, Submitted, TenantView, TransactionView, TransferView,
 };
 use crate::world::World;
 use counterfoil_core::audit::Record;
-use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::idempotency::claim::{ClaimId, Resource};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::asset::Definition;
@@ -17,9 +18,11 @@ use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::payments::operation::launch::Operate;
+use counterfoil_core::payments::operation::{Kind, Operation};
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
@@ -41,7 +44,53 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
     }
 
     fn submit(&self, command: CreateCharge) -> Answer<'_, Submitted> {
-        Box::pin(self.inner.submit(command))
+        Box::pin(async move { self.inner.submit(Command::Create(Box::new(command))).await })
+    }
+
+    fn operate(&self, command: Operate) -> Answer<'_, Submitted> {
+        Box::pin(async move { self.inner.submit(Command::Operate(command)).await })
+    }
+
+    fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>> {
+        Box::pin(async move {
+            let rows = self.inner.store.read(vec![RowKey::Operation(id)]).await?;
+            let refund = rows.into_iter().flatten().filter_map(operation_of);
+            let refund = refund.filter(|one| one.tenant == tenant && one.kind == Kind::Refund);
+            Ok(self.inner.with_charges(refund.collect()).await?.into_iter().next())
+        })
+    }
+
+    fn refunds(
+        &self,
+        tenant: TenantId,
+        before: Option<OperationId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<RefundView>, ReadError>> {
+        Box::pin(async move {
+            let rows = self.inner.store.scan(Scan::RefundsOf { tenant, before, limit }).await?;
+            self.inner.with_charges(rows.into_iter().filter_map(operation_of).collect()).await
+        })
+    }
+
+    fn dead_letters(
+        &self,
+        tenant: TenantId,
+        before: Option<SubjectId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<DeadLetter>, ReadError>> {
+        Box::pin(self.inner.dead_letters(tenant, before, limit))
+    }
+
+    fn dead_letter(
+        &self,
+        tenant: TenantId,
+        id: SubjectId,
+    ) -> Answer<'_, Result<Option<DeadLetter>, ReadError>> {
+        Box::pin(self.inner.dead_letter(tenant, id))
+    }
+
+    fn resolve(&self, request: Request, id: SubjectId, resolution: Resolution) -> Answer<'_, Submitted> {
+        Box::pin(async move { self.inner.resolve_letter(request, id, resolution).await })
     }
 
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
@@ -176,12 +225,19 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else {
                 return Ok(None);
             };
-            let rows = self.inner.store.read(vec![RowKey::Outbox(claim.subject.into())]).await?;
-            let parked = rows
-                .into_iter()
-                .flatten()
-                .find_map(|row| if let Row::Outbox(outbox) = row { outbox.parked } else { None });
-            Ok(Some((claim, parked)))
+            let keys = vec![RowKey::Outbox(claim.subject), RowKey::Operation(claim.subject.into())];
+            let (mut parked, mut charge) = (None, None);
+            for row in self.inner.store.read(keys).await?.into_iter().flatten() {
+                match row {
+                    Row::Outbox(outbox) => parked = outbox.parked,
+                    Row::Operation(operation) => charge = Some(operation.charge),
+                    _ => {}
+                }
+            }
+            if claim.makes == Resource::Charge {
+                charge = Some(claim.subject.into());
+            }
+            Ok(Some(KeyView { claim, charge, parked }))
         })
     }
 
@@ -228,6 +284,20 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
     fn register(&self) -> Register<'_, S> {
         Register { store: &self.inner.store, ids: &self.inner.ids }
     }
+}
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// Each operation with the charge it is done to.
+    async fn with_charges(&self, operations: Vec<Operation>) -> Result<Vec<RefundView>, ReadError> {
+        let keys = operations.iter().map(|operation| RowKey::Charge(operation.charge)).collect();
+        let charges = self.store.read(keys).await?;
+        let pairs = operations.into_iter().zip(charges);
+        Ok(pairs.filter_map(|(operation, row)| Some((operation, charge_of(row?)?))).collect())
+    }
+}
+
+fn operation_of(row: Row) -> Option<Operation> {
+    if let Row::Operation(operation) = row { Some(operation) } else { None }
 }
 
 fn charge_of(row: Row) -> Option<Charge> {

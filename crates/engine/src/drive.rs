@@ -1,35 +1,29 @@
-//! Driving one attempt: ask the core what to do, do it, and commit what follows. Start and resume run the same
+//! Driving a saga: ask the core what to do, do it, commit what follows, and go on. Start and resume run the same
 //! path; only committed state is ever told to anybody.
 
 use crate::commit::NotCommitted;
+use crate::conclude::Concluded;
 use crate::engine::Inner;
 use crate::signal::Signal;
 use crate::waiters::News;
 use crate::world::World;
 use counterfoil_core::audit::Kind;
-use counterfoil_core::idempotency::claim::{Claim, Event};
+use counterfoil_core::idempotency::claim::Event;
 use counterfoil_core::outbox::Outbox;
-use counterfoil_core::payments::charge::Charge;
-use counterfoil_core::payments::charge::next::{Next, next};
-use counterfoil_core::payments::charge::settle::{self, Attempt, Verdict};
+use counterfoil_core::payments::attempt::judge::{self, Attempt, Verdict};
+use counterfoil_core::payments::attempt::next::{Next, next};
 use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step, downstream_key};
+use counterfoil_core::payments::{Work, flow};
 use counterfoil_core::types::id::SetId;
+use counterfoil_core::types::money::Money;
 use counterfoil_core::types::reference::Kind as ReferenceKind;
-use counterfoil_core::types::time::Span;
+use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::breaker::State as BreakerState;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
 use counterfoil_store::{ChangeSet, Store};
 use std::future::Future;
 use std::sync::PoisonError;
 use std::time::Duration;
-
-/// A charge this process holds the lease of.
-#[derive(Clone, Debug)]
-pub(crate) struct Work {
-    pub(crate) claim: Claim,
-    pub(crate) charge: Charge,
-    pub(crate) outbox: Outbox,
-}
 
 /// What an attempt taught, in words for the audit.
 pub(crate) struct Lesson {
@@ -39,50 +33,75 @@ pub(crate) struct Lesson {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Drives one attempt and tells the news. `None`: the lease was lost, and somebody else will tell it.
+    /// Drives the saga as far as it goes now and tells the news. `None`: the lease was lost, and somebody else will tell
+    /// it.
     pub(crate) async fn drive(&self, mut work: Work) -> Option<News> {
-        let rules = self.gateway.rules(&work.outbox.provider);
-        let reference = self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64()).to_string();
-        let lesson = match next(&rules, &work.outbox, work.claim.attempts, self.store.now()) {
-            Next::Call => self.call(&mut work, &rules, &reference).await?,
-            Next::Query => self.query(&mut work, &rules, &reference).await?,
-            Next::Wait(until) => Lesson {
-                kind: Kind::Pending,
-                detail: "reason=quiescence".into(),
-                verdict: Verdict::Doubt { not_before: until, outbox: work.outbox.clone() },
-            },
-            Next::Park(reason) => {
-                let verdict = settle::give_to_a_human(self.attempt(&work, &reference), reason);
-                Lesson { kind: Kind::Pending, detail: format!("reason={}", reason.name()), verdict }
+        loop {
+            let lesson = self.learn_next(&mut work).await?;
+            match self.conclude(work, &lesson).await? {
+                Concluded::Told(claim, news) => {
+                    self.waiters.tell(claim, &news);
+                    return Some(news);
+                }
+                Concluded::Onward(next) => work = *next,
             }
-        };
-        let news = self.conclude(&work, &lesson).await?;
-        self.waiters.tell(work.claim.id, &news);
-        Some(news)
+        }
     }
 
-    fn attempt<'a>(&self, work: &'a Work, reference: &'a str) -> Attempt<'a> {
+    /// One attempt at the step the saga stands at.
+    async fn learn_next(&self, work: &mut Work) -> Option<Lesson> {
+        let Some(step) = flow::step(work.outbox.saga) else {
+            let saga = work.outbox.saga;
+            tracing::error!(
+                flow = saga.flow.name(),
+                version = saga.version,
+                "this build does not know the saga's definition; the work is left to one that does"
+            );
+            return None;
+        };
+        let rules = self.gateway.rules(&work.outbox.provider).of(step);
+        let reference = self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64()).to_string();
+        match next(&rules, &work.outbox, work.claim.attempts, self.store.now()) {
+            Next::Call => self.call(work, step, &rules, &reference).await,
+            Next::Query => self.query(work, step, &rules, &reference).await,
+            Next::Wait(until) => Some(Lesson {
+                kind: Kind::Pending,
+                detail: "reason=quiescence".into(),
+                verdict: Verdict::Doubt { not_before: until, history: work.outbox.history },
+            }),
+            Next::Park(reason) => Some(Lesson {
+                kind: Kind::Pending,
+                detail: format!("reason={}", reason.name()),
+                verdict: Verdict::Park { reason, reference: None },
+            }),
+        }
+    }
+
+    pub(crate) fn attempt<'a>(&self, work: &'a Work, step: Step, reference: &'a str) -> Attempt<'a> {
+        let amount = amount_of(work);
         Attempt {
-            charge: &work.charge,
-            outbox: &work.outbox,
+            step,
+            amount_minor: amount.minor(),
+            asset: amount.asset(),
+            history: &work.outbox.history,
             reference,
             attempts_max: self.policy.attempts_max,
             now: self.store.now(),
         }
     }
 
-    async fn call(&self, work: &mut Work, rules: &Rules, reference: &str) -> Option<Lesson> {
-        let step = if work.charge.order.capture { Step::Charge } else { Step::Authorize };
+    async fn call(&self, work: &mut Work, step: Step, rules: &Rules, reference: &str) -> Option<Lesson> {
         if let Err(wait) = self.permit() {
-            let verdict = settle::held_back(self.attempt(work, reference), wait);
+            let verdict = judge::held_back(self.attempt(work, step, reference), wait);
             return Some(Lesson { kind: Kind::Pending, detail: "reason=breaker_open".into(), verdict });
         }
         let call = Call {
             pinned: work.outbox.provider.clone(),
             step,
-            key: downstream_key(&self.mac, work.charge.id, step, work.outbox.history.generation, rules),
+            key: downstream_key(&self.mac, work.outbox.id, step, work.outbox.history.generation, rules),
             payment: reference.to_owned(),
-            amount: work.charge.order.amount,
+            reference: work.charge.provider_reference.clone(),
+            amount: amount_of(work),
             payment_method: work.charge.order.payment_method.clone(),
         };
         // The connector's time runs from here, so the look at the lease below is never older than what it counts from.
@@ -99,6 +118,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if let Outcome::Rejected(rejection) = &outcome {
             tracing::error!(
                 charge = reference,
+                step = step.name(),
                 code = rejection.code,
                 "the provider rejects our request; look at its account and ours"
             );
@@ -113,26 +133,33 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             detail.push_str(" reference=");
             detail.push_str(&approval.reference);
         }
-        let verdict = settle::judge_outcome(self.attempt(work, reference), rules, &outcome);
+        let verdict = judge::judge_outcome(self.attempt(work, step, reference), rules, &outcome);
         Some(Lesson { kind: Kind::ProviderAnswered, detail, verdict })
     }
 
-    async fn query(&self, work: &mut Work, rules: &Rules, reference: &str) -> Option<Lesson> {
-        let lookup = Lookup { pinned: work.outbox.provider.clone(), payment: reference.to_owned() };
+    async fn query(&self, work: &mut Work, step: Step, rules: &Rules, reference: &str) -> Option<Lesson> {
+        let (found, asked_at) = self.ask(work, step, reference).await?;
+        let attempt = Attempt { now: asked_at, ..self.attempt(work, step, reference) };
+        let verdict = judge::judge_query(attempt, rules, &found);
+        let detail = format!("step={} outcome={}", step.name(), found.name());
+        Some(Lesson { kind: Kind::ProviderQueried, detail, verdict })
+    }
+
+    /// Asks the provider whether the step was done, and when that was asked: what was not there is proof only for the
+    /// moment of the question, not for that of the answer.
+    pub(crate) async fn ask(&self, work: &mut Work, step: Step, reference: &str) -> Option<(Found, Time)> {
+        let lookup = Lookup {
+            pinned: work.outbox.provider.clone(),
+            step,
+            payment: reference.to_owned(),
+            reference: work.charge.provider_reference.clone(),
+            amount: amount_of(work),
+        };
         let begun = self.world.elapsed();
-        // What was not there is proof only for the moment of the question, not for that of the answer.
         let asked_at = self.store.now();
         let found = self.with_heartbeat(work, self.gateway.lookup(lookup)).await?;
-        let outcome = match &found {
-            Found::Payment(outcome) => outcome.name(),
-            Found::Several => "several",
-            Found::Nothing => "nothing",
-            Found::Unclear(cause) => cause.name(),
-        };
-        self.count(work, "query", outcome, begun);
-        let attempt = Attempt { now: asked_at, ..self.attempt(work, reference) };
-        let verdict = settle::judge_query(attempt, rules, &found);
-        Some(Lesson { kind: Kind::ProviderQueried, detail: format!("outcome={outcome}"), verdict })
+        self.count(work, "query", found.name(), begun);
+        Some((found, asked_at))
     }
 
     /// Runs `call` while renewing the lease. `None`: the lease was lost to somebody else.
@@ -181,6 +208,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     fn learn(&self, outcome: &Outcome) {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner).learn(outcome);
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         let before = breaker.state();
         breaker.learn(outcome, self.store.now());
@@ -213,6 +241,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let took = self.world.elapsed().saturating_sub(begun);
         let provider = profile_name(&work.outbox.provider.profile);
         self.watch.saw(Signal::Gateway { provider, step, outcome, took });
+    }
+}
+
+/// What the work takes or gives: an operation's own amount, else what the provider is asked for of the charge.
+fn amount_of(work: &Work) -> Money {
+    let order = &work.charge.order;
+    match &work.operation {
+        Some(operation) => operation.amount,
+        None => Money::new(order.card(), order.amount.asset()).unwrap_or(order.amount),
     }
 }
 

@@ -1,13 +1,14 @@
 //! The engine: what its loops share, how it starts and how it ends.
 
+use crate::answers::{Answers, Shelf};
 use crate::books::accounts::Accounts;
 use crate::books::heat::Heat;
 use crate::cache::Cache;
 use crate::mint::{self, Ids};
-use crate::policy::Policy;
+use crate::policy::{Policy, RECOVERIES_MAX};
 use crate::present::Present;
 use crate::principals::Principals;
-use crate::signal::Watch;
+use crate::signal::{Signal, Watch};
 use crate::waiters::Waiters;
 use crate::workers;
 use crate::world::World;
@@ -16,6 +17,8 @@ use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway::breaker::Breaker;
+use counterfoil_gateway::fence::{Fence, Fences};
+use counterfoil_gateway::pace::Pace;
 use counterfoil_store::Store;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,6 +38,16 @@ pub struct Parts<S, G, W> {
     pub present: Arc<dyn Present>,
     /// Who listens.
     pub watch: Arc<dyn Watch>,
+}
+
+/// What processes share beside the store. All of it may be lost at any time: without it the engine is as right, and
+/// only less quick to say no.
+#[derive(Default)]
+pub struct Beside {
+    /// Who works on which payment, and for how long that is believed.
+    pub fence: Option<(Arc<dyn Fence>, Span)>,
+    /// Answers that were stored.
+    pub shelf: Option<Arc<dyn Shelf>>,
 }
 
 /// The engine.
@@ -60,7 +73,10 @@ pub(crate) struct Inner<S, G, W> {
     pub(crate) ids: Ids,
     pub(crate) waiters: Waiters,
     pub(crate) cache: Cache,
+    pub(crate) answers: Answers,
+    pub(crate) fences: Fences,
     pub(crate) breaker: Mutex<Breaker>,
+    pub(crate) pace: Mutex<Pace>,
     pub(crate) principals: Principals,
     pub(crate) accounts: Accounts,
     pub(crate) heat: Heat,
@@ -84,7 +100,17 @@ impl std::error::Error for StartError {}
 impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
     /// Claims a worker slot and starts the workers.
     pub async fn start(parts: Parts<S, G, W>) -> Result<Engine<S, G, W>, StartError> {
+        Engine::start_beside(parts, Beside::default()).await
+    }
+
+    /// As [`Engine::start`], sharing more than the store with other processes.
+    pub async fn start_beside(parts: Parts<S, G, W>, beside: Beside) -> Result<Engine<S, G, W>, StartError> {
         let mac = MacKey::new(parts.store.secret().reveal());
+        let answers = beside.shelf.map_or(Answers::none(), |shelf| Answers::new(shelf, mac.clone()));
+        let watch = Arc::clone(&parts.watch);
+        let fences = beside.fence.map_or(Fences::none(), |(fence, ttl)| {
+            Fences::new(fence, ttl, move |_| watch.saw(Signal::FenceBypass))
+        });
         let ids = Ids::claim(&parts.store).await.map_err(StartError)?;
         let inner = Arc::new(Inner {
             references: References::new(mac.clone()),
@@ -92,7 +118,10 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
             ids,
             waiters: Waiters::default(),
             cache: Cache::default(),
+            answers,
+            fences,
             breaker: Mutex::new(Breaker::new(parts.policy.breaker)),
+            pace: Mutex::new(Pace::new(RECOVERIES_MAX)),
             principals: Principals::default(),
             accounts: Accounts::default(),
             heat: Heat::default(),

@@ -6,6 +6,7 @@
 #![deny(clippy::disallowed_methods)]
 
 mod admin;
+pub mod answers;
 mod books;
 mod cache;
 mod commit;
@@ -13,10 +14,14 @@ mod conclude;
 mod door;
 mod drive;
 mod engine;
+pub mod fencing;
 mod mint;
+mod open;
 pub mod policy;
 pub mod present;
 mod principals;
+mod refuse;
+mod resolve;
 pub mod service;
 pub mod signal;
 mod submit;
@@ -26,5 +31,5 @@ mod workers;
 pub mod world;
 
 pub use admin::Register;
-pub use engine::{Engine, Parts, StartError};
+pub use engine::{Beside, Engine, Parts, StartError};
 pub use mint::Ids;

@@ -45,5 +45,5 @@ pub(crate) const SWEEP_INTERVAL: Span = Span::from_ms(5_000);
 pub(crate) const HOLDS_INTERVAL: Span = Span::from_ms(500);
 /// How often the projection looks for new commits once it has seen all.
 pub(crate) const PROJECTION_INTERVAL: Span = Span::from_ms(250);
-/// Attempts of recovery that may run at once in one process.
-pub(crate) const RECOVERIES_MAX: usize = 256;
+/// Attempts of recovery that may run at once in one process, when the provider is well.
+pub(crate) const RECOVERIES_MAX: u32 = 256;

@@ -1,27 +1,48 @@
 //! How an answer becomes bytes. The public form belongs to `wire`; the engine only stores what it is given, in the
 //! same change set as the effect.
 
+use crate::service::{DeadLetter, Resolution, Unresolved};
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::payments::books::Refusal;
-use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::{Charge, Failure};
+use counterfoil_core::payments::operation::launch::Impossible;
+use counterfoil_core::payments::operation::{Kind, Operation};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::ulid::Ulid;
 
 /// Renders answers.
 pub trait Present: Send + Sync + 'static {
-    /// The answer to a charge that succeeded or was authorized.
-    fn charge(&self, charge: &Charge) -> Reply;
+    /// The answer to a charge that was made (201), or captured or voided (200).
+    fn charge(&self, charge: &Charge, made: Made) -> Reply;
 
-    /// The answer to a charge that failed; `request` is the request that made the claim.
-    fn failure(&self, charge: &Charge, request: Ulid) -> Reply;
+    /// The answer to a refund that was made: 201.
+    fn refund(&self, refund: &Operation, charge: &Charge) -> Reply;
+
+    /// The answer to a charge, or an operation on one, that failed; `request` is the request that made the claim.
+    fn failure(&self, charge: &Charge, failure: &Failure, request: Ulid) -> Reply;
+
+    /// The answer to an operation the charge's state does not allow: 409 with that state.
+    fn impossible(&self, charge: &Charge, kind: Kind, why: Impossible, request: Ulid) -> Reply;
+
+    /// The answer to a dead letter that was resolved (200), or could not be so (409).
+    fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, request: Ulid) -> Reply;
 
     /// The answer to a request about the books; `request` is the request that made the claim.
     fn books(&self, shown: Shown<'_>, request: Ulid) -> Reply;
+}
+
+/// How a charge came to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// The request made it.
+    Created,
+    /// The request moved it.
+    Changed,
 }
 
 /// What came of a request about the books.

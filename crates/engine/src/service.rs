@@ -8,14 +8,16 @@ use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::totals::{Entry, View};
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
-use counterfoil_core::outbox::Park;
+use counterfoil_core::outbox::{Outbox, Park};
 use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::payments::operation::Operation;
+use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::flaw::Flaw;
-use counterfoil_core::types::id::{AccountId, ChargeId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
@@ -41,6 +43,38 @@ pub trait Service: Send + Sync + 'static {
 
     /// Runs a creation to its answer. Dropping the future cancels the waiting, never the work.
     fn submit(&self, command: CreateCharge) -> Answer<'_, Submitted>;
+
+    /// Runs a capture, a void or a refund to its answer. Dropping the future cancels the waiting, never the work.
+    fn operate(&self, command: Operate) -> Answer<'_, Submitted>;
+
+    /// One refund, if the tenant has it.
+    fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>>;
+
+    /// A tenant's refunds, newest first, older than `before`.
+    fn refunds(
+        &self,
+        tenant: TenantId,
+        before: Option<OperationId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<RefundView>, ReadError>>;
+
+    /// What of a tenant's needs a human, newest first, older than `before`.
+    fn dead_letters(
+        &self,
+        tenant: TenantId,
+        before: Option<SubjectId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<DeadLetter>, ReadError>>;
+
+    /// One dead letter, if the tenant has it.
+    fn dead_letter(
+        &self,
+        tenant: TenantId,
+        id: SubjectId,
+    ) -> Answer<'_, Result<Option<DeadLetter>, ReadError>>;
+
+    /// Settles a dead letter as a human decided.
+    fn resolve(&self, request: Request, id: SubjectId, resolution: Resolution) -> Answer<'_, Submitted>;
 
     /// One charge, if the tenant has it.
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>>;
@@ -141,8 +175,73 @@ pub trait Service: Send + Sync + 'static {
     fn tenants(&self) -> Answer<'_, Result<Vec<TenantView>, ReadError>>;
 }
 
-/// The record of a key, and why its work is parked if it is.
-pub type KeyView = (Claim, Option<Park>);
+/// The record of a key, what it made, and why its work is parked if it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyView {
+    /// The record.
+    pub claim: Claim,
+    /// The charge it made or was about.
+    pub charge: Option<ChargeId>,
+    /// Why its work is parked.
+    pub parked: Option<Park>,
+}
+
+/// A refund and the charge it gives back.
+pub type RefundView = (Operation, Charge);
+
+/// Work that needs a human, with everything that is known of it. Its history is the charge's timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Why, since when, at which step, under which key, what is known of the calls.
+    pub outbox: Outbox,
+    /// The charge it is about.
+    pub charge: Charge,
+    /// What was to be done to the charge; nothing while it was made.
+    pub operation: Option<Operation>,
+}
+
+/// What a human decides about a dead letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// Ask the provider and take its word for what happened, even if it differs from what we asked for.
+    Adopt,
+    /// Undo it at the provider, then mark it failed.
+    Void,
+    /// Nothing happened: mark it failed, for this reason.
+    Fail {
+        /// In the words of the human; kept in the timeline.
+        reason: String,
+    },
+    /// Go on as if it had not been parked.
+    Retry,
+}
+
+impl Resolution {
+    /// The word clients and timelines see.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Resolution::Adopt => "adopt",
+            Resolution::Void => "void",
+            Resolution::Fail { .. } => "fail",
+            Resolution::Retry => "retry",
+        }
+    }
+}
+
+/// Why a dead letter could not be resolved so. It stays as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// The provider could not be asked, or did not say anything that can be believed.
+    NoEvidence,
+    /// The provider says that more than one payment carries our reference.
+    Several,
+    /// The provider took the money, so it cannot be marked as failed.
+    Executed,
+    /// It cannot be undone at the provider: there is nothing there, or it is too late.
+    NothingToUndo,
+    /// Somebody works on it at this moment.
+    Busy,
+}
 
 /// A transaction and what undid it, if anything did.
 pub type TransactionView = (Transaction, Option<Reversal>);
@@ -191,6 +290,8 @@ pub enum Submitted {
         /// When the key was first used.
         original_request_at: Time,
     },
+    /// Another operation on the same payment is under way. Nothing was stored.
+    InProgress,
     /// The outcome is not known yet.
     Pending {
         /// The charge that is under way.

@@ -35,6 +35,8 @@ pub enum Signal {
     },
     /// A set was committed or refused after this long.
     Commit(Duration),
+    /// A provider was called without the gateway fence, because the fence could not be asked.
+    FenceBypass,
     /// A settled answer was looked for in this process's memory.
     Cache {
         /// Whether it was there.

@@ -3,41 +3,22 @@
 //! The work belongs to the engine from the first commit on; the request only waits for it, so a client that hangs
 //! up cancels nothing.
 
-use crate::commit::NotCommitted;
-use crate::drive::Work;
 use crate::engine::Inner;
+use crate::open::{Command, Opened};
 use crate::policy::WAIT_JITTER_MS;
 use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::waiters::News;
 use crate::world::World;
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Meeting};
+use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource};
 use counterfoil_core::idempotency::request::Request;
-use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Opening, decide};
-use counterfoil_core::types::id::{AccountId, ChargeId, MintError, SetId, TenantId};
-use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, Reason, Row, RowKey, Store};
+use counterfoil_store::{Row, RowKey, Store};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
-
-/// What the task that opens a claim tells the request that asked for it.
-enum Opened {
-    /// The claim was won, and this came of it.
-    News(News),
-    /// Somebody else holds the key.
-    Found(Box<Claim>),
-    /// The store could not be written; the provider was not called.
-    Failed,
-    /// Nobody knows whether the claim was stored. If it was, it will be executed: the key is the only safe one.
-    Doubtful(ChargeId),
-    /// The record that was to be claimed anew is gone; the key is free.
-    Gone,
-    /// Another process finishes the work.
-    Lost,
-}
 
 /// What a request that finds a record may do.
 pub(crate) enum Met {
@@ -60,16 +41,16 @@ const PENDING_RETRY_MAX: Span = Span::from_ms(60_000);
 pub(crate) const ROUNDS_MAX: u32 = 4;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    pub(crate) async fn submit(self: &Arc<Self>, command: CreateCharge) -> Submitted {
-        let request = command.request;
-        if let Some(submitted) = self.remembered(&request) {
+    pub(crate) async fn submit(self: &Arc<Self>, command: Command) -> Submitted {
+        let request = *command.request();
+        if let Some(submitted) = self.remembered(&request).await {
             return submitted;
         }
         if self.is_draining() {
             return self.only_replay(&request).await;
         }
-        let destination = match self.destination(&command).await {
-            Ok(destination) => destination,
+        let command = match command.resolve(self).await {
+            Ok(command) => command,
             Err(submitted) => return self.unless_kept(&request, submitted).await,
         };
         let mut found: Option<Claim> = None;
@@ -81,25 +62,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     Met::Free => {}
                 }
             }
-            match self.open(&command, destination, found.as_ref()).await {
-                Opened::News(News::Settled(claim)) => {
-                    return self.told(request.tenant, ClaimOutcome::Won, answer(&claim, false));
-                }
-                Opened::News(News::Pending { charge, retry_after }) => {
-                    return self.told(
-                        request.tenant,
-                        ClaimOutcome::Won,
-                        Submitted::Pending { charge, retry_after },
-                    );
+            let won = |submitted| self.told(request.tenant, ClaimOutcome::Won, submitted);
+            match self.open(&command, found.as_ref()).await {
+                Opened::News(News::Settled(claim)) => return won(answer(&claim, false)),
+                Opened::News(News::Pending { charge, retry_after, .. }) => {
+                    return won(Submitted::Pending { charge, retry_after });
                 }
                 Opened::Found(claim) => found = Some(*claim),
                 Opened::Doubtful(charge) => {
-                    let retry_after = Span::from_ms(1_000);
-                    return self.told(
-                        request.tenant,
-                        ClaimOutcome::Won,
-                        Submitted::Pending { charge, retry_after },
-                    );
+                    return won(Submitted::Pending { charge, retry_after: Span::from_ms(1_000) });
                 }
                 Opened::Gone => found = None,
                 Opened::Failed => {
@@ -107,20 +78,34 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     return Submitted::StoreUnavailable;
                 }
                 Opened::Lost => return self.wait(&request).await,
+                Opened::Not(submitted) => return self.unless_kept(&request, submitted).await,
             }
         }
         self.told(request.tenant, ClaimOutcome::InUse, Submitted::InUse)
     }
 
-    /// The answer, if this process stored it itself and still has it at hand.
-    pub(crate) fn remembered(&self, request: &Request) -> Option<Submitted> {
-        let claim = self.cache.find(request.claim);
+    /// The answer, if this process or one beside it stored it and it is still at hand.
+    pub(crate) async fn remembered(&self, request: &Request) -> Option<Submitted> {
+        let claim = match self.cache.find(request.claim) {
+            Some(claim) => Some(claim),
+            None => self.answers.find(request.claim).await.map(Arc::new),
+        };
         self.watch.saw(Signal::Cache { hit: claim.is_some() });
         match self.settled(&*claim?, request) {
             Met::Answered(submitted) => Some(submitted),
             // The key is free again, or was: the store knows what it means now.
             Met::Free | Met::Unsettled => None,
         }
+    }
+
+    /// Keeps an answer this process has just committed, for itself and for those beside it. Only who committed an answer
+    /// may keep it.
+    pub(crate) fn remember(&self, claim: Arc<Claim>) {
+        if self.answers.are_shared() {
+            let (answers, shared, now) = (self.answers.clone(), Arc::clone(&claim), self.store.now());
+            self.world.spawn(async move { answers.keep(&shared, now).await });
+        }
+        self.cache.keep(claim);
     }
 
     /// A server that is shutting down gives stored answers and takes nothing new.
@@ -169,106 +154,6 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         submitted
     }
 
-    /// Commits the claim and drives it, in a task of its own.
-    async fn open(
-        self: &Arc<Self>,
-        command: &CreateCharge,
-        destination: AccountId,
-        expired: Option<&Claim>,
-    ) -> Opened {
-        let Ok((now, charge, set)) = self.mint_pair().await else {
-            tracing::error!("failed closed: no ids can be minted, the provider was not called");
-            return Opened::Failed;
-        };
-        let minted = Minted {
-            charge: ChargeId::from_i64(charge),
-            now,
-            chance: self.world.chance(),
-            holder: self.ids.holder(),
-            destination,
-        };
-        let opening = decide(command.clone(), self.gateway.pinned(), self.policy.lease, &minted, expired);
-        let set = claim_set(SetId::from_i64(set), &opening, expired);
-        let (sender, mut answer) = oneshot::channel();
-        // The task tells its waiters at once when an outcome cannot be stored yet.
-        let mut waiting = self.waiters.queue(command.request.claim);
-        let charge = opening.charge.id;
-        let (inner, active) = (Arc::clone(self), self.enter());
-        self.world.spawn(async move {
-            let opened = match inner.commit(set).await {
-                Ok(_) => {
-                    let work = Work { claim: opening.claim, charge: opening.charge, outbox: opening.outbox };
-                    // Boxed, so that the task that waits for the claim's commit stays small.
-                    match Box::pin(inner.drive(work)).await {
-                        Some(news) => Opened::News(news),
-                        None => Opened::Lost,
-                    }
-                }
-                Err(NotCommitted::Refused(refusal)) => {
-                    if let Some(Row::Claim(claim)) = refusal.found {
-                        Opened::Found(Box::new(claim))
-                    } else if refusal.reason == Reason::Absent {
-                        Opened::Gone
-                    } else {
-                        tracing::error!(?refusal.reason, refusal.change, "a claim set was refused for no reason of its key");
-                        Opened::Failed
-                    }
-                }
-                Err(NotCommitted::Unavailable(why)) => {
-                    tracing::warn!(why, "failed closed: the claim could not be stored, the provider was not called");
-                    Opened::Failed
-                }
-                Err(NotCommitted::InDoubt) => {
-                    tracing::warn!("a claim's commit is in doubt; the provider was not called");
-                    inner.after_doubt(opening.claim.id, opening.charge.id).await
-                }
-            };
-            // A receiver that is gone belongs to a client that hung up; the work is done all the same.
-            let _ = sender.send(opened);
-            drop(active);
-        });
-        loop {
-            let news = async {
-                match &mut waiting {
-                    Some(waiting) => waiting.news().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                // A task that ends without a word has panicked; the recovery worker goes on from what was committed.
-                opened = &mut answer => return opened.unwrap_or(Opened::Lost),
-                news = news => match news {
-                    Some(News::Pending { charge: told, retry_after }) if told == charge => {
-                        return Opened::News(News::Pending { charge, retry_after });
-                    }
-                    // Of an earlier request under this key, or what the answer itself will say.
-                    Some(News::Pending { .. } | News::Settled(_)) | None => waiting = None,
-                },
-            }
-        }
-    }
-
-    /// What is there after a commit nobody can be sure of. Somebody else's record speaks for itself; ours is under way,
-    /// and the recovery worker goes on with it. If there is none, ours may still appear.
-    async fn after_doubt(&self, claim: ClaimId, charge: ChargeId) -> Opened {
-        match self.store.read(vec![RowKey::Claim(claim)]).await.as_deref() {
-            Ok([Some(Row::Claim(found))]) if found.subject != charge.into() => {
-                Opened::Found(Box::new(found.clone()))
-            }
-            Ok(_) | Err(_) => Opened::Doubtful(charge),
-        }
-    }
-
-    /// Ids for a charge and its set. A slot that lapsed while the store was away is claimed anew.
-    pub(crate) async fn mint_pair(&self) -> Result<(Time, i64, i64), MintError> {
-        let pair = |now| Ok((now, self.ids.next(now)?, self.ids.next(now)?));
-        match pair(self.store.now()) {
-            Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => pair(self.store.now()),
-            minted => minted,
-        }
-    }
-
     /// Waits for whoever works on the key, woken by their commit.
     pub(crate) async fn wait(self: &Arc<Self>, request: &Request) -> Submitted {
         let begun = self.world.elapsed();
@@ -281,6 +166,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Submitted::InUse
             | Submitted::Invalid(_)
             | Submitted::NotFound
+            | Submitted::InProgress
             | Submitted::Pending { .. }
             | Submitted::StoreUnavailable
             | Submitted::Draining => ClaimOutcome::InUse,
@@ -292,6 +178,28 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// the store is spared the trouble.
     fn is_with_others(&self, claim: &Claim) -> bool {
         !self.store.is_exclusive() && claim.state.lease().is_none_or(|lease| !self.ids.is_ours(lease.holder))
+    }
+
+    /// The charge a claim is about: the one it makes, or the one its operation is done to.
+    async fn charge_of(&self, claim: &Claim) -> ChargeId {
+        let made = ChargeId::from(claim.subject);
+        match claim.makes {
+            Resource::Capture | Resource::Void | Resource::Refund => {
+                let rows = self.store.read(vec![RowKey::Operation(claim.subject.into())]).await;
+                match rows.as_deref() {
+                    Ok([Some(Row::Operation(operation))]) => operation.charge,
+                    Ok(_) | Err(_) => made,
+                }
+            }
+            Resource::Charge
+            | Resource::Account
+            | Resource::Asset
+            | Resource::Transfer
+            | Resource::Transaction
+            | Resource::Bulk
+            | Resource::Shards
+            | Resource::Resolution => made,
+        }
     }
 
     async fn wait_for_news(self: &Arc<Self>, request: &Request) -> Submitted {
@@ -325,7 +233,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Meeting::Pending { not_before } => {
                     let idle = not_before.since(now);
                     let retry_after = idle.max(Span::from_ms(1_000)).min(PENDING_RETRY_MAX);
-                    (idle, Submitted::Pending { charge: claim.subject.into(), retry_after })
+                    (idle, Submitted::Pending { charge: self.charge_of(&claim).await, retry_after })
                 }
             };
             let left = patience.saturating_sub(self.world.elapsed().saturating_sub(begun));
@@ -369,13 +277,4 @@ fn answer(claim: &Claim, replayed: bool) -> Submitted {
         Some(settled) => Submitted::Answer { settled: settled.clone(), replayed },
         None => Submitted::InUse,
     }
-}
-
-fn claim_set(id: SetId, opening: &Opening, expired: Option<&Claim>) -> ChangeSet {
-    let set = ChangeSet::new(id);
-    let set = match expired {
-        Some(old) => set.replace(opening.claim.clone(), old.revision),
-        None => set.insert(opening.claim.clone()),
-    };
-    set.insert(opening.charge.clone()).insert(opening.outbox.clone()).insert(opening.audit.clone())
 }

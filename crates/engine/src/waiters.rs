@@ -1,7 +1,7 @@
 //! Requests that wait for a claim's next news, woken by the commit that brings it.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
-use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::id::{ChargeId, SubjectId};
 use counterfoil_core::types::limits::WAITERS_PER_KEY_MAX;
 use counterfoil_core::types::time::Span;
 use std::collections::HashMap;
@@ -16,7 +16,9 @@ pub(crate) enum News {
     Settled(Arc<Claim>),
     /// The outcome is not known yet; work goes on later.
     Pending {
-        /// The charge that is under way.
+        /// What the claim makes.
+        work: SubjectId,
+        /// The charge it is about.
         charge: ChargeId,
         /// When it is worth asking again.
         retry_after: Span,
@@ -105,8 +107,14 @@ mod tests {
         let waiters = Waiters::default();
         let mut twins: Vec<_> = (0..3).map(|_| waiters.queue(claim(1)).unwrap()).collect();
         let mut other = waiters.queue(claim(17)).unwrap();
-        waiters
-            .tell(claim(1), &News::Pending { charge: ChargeId::from_i64(1), retry_after: Span::from_ms(7) });
+        waiters.tell(
+            claim(1),
+            &News::Pending {
+                work: SubjectId::from_i64(1),
+                charge: ChargeId::from_i64(1),
+                retry_after: Span::from_ms(7),
+            },
+        );
         for twin in &mut twins {
             assert!(
                 matches!(twin.news().await, Some(News::Pending { retry_after, .. }) if retry_after.ms() == 7)

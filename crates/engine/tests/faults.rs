@@ -334,3 +334,35 @@ async fn a_doubtful_claim_on_a_key_with_an_answer_gets_that_answer() {
     assert_eq!(charge(&second, "k", 9999).await, Submitted::Mismatch);
     assert_eq!(provider.effects(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_the_backlog_is_worked_off_no_faster_than_the_provider_answers() {
+    const CHARGES: usize = 300;
+    let provider = Provider::new(&vec![Script::Answer(UNKNOWN); CHARGES]);
+    let store = charted().await;
+    let engine = engine(&store, &provider).await;
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..CHARGES {
+        let engine = engine.clone();
+        asking.spawn(async move { pending(&engine, &format!("k{number}")).await });
+    }
+    while let Some(told) = asking.join_next().await {
+        told.unwrap();
+    }
+    // It is back, and takes a while over each.
+    provider.play(&vec![Script::Slow(Duration::from_millis(200)); CHARGES]);
+    let before = provider.alongside().len();
+    seconds(120).await;
+    for number in 0..CHARGES {
+        assert_eq!(answer(&charge(&engine, &format!("k{number}"), 1250).await).0, 201);
+    }
+    assert_eq!(provider.effects(), CHARGES);
+    let recovered = provider.alongside().split_off(before);
+    assert_eq!(recovered.len(), CHARGES, "each was called once more");
+    for (turn, alongside) in recovered.iter().enumerate() {
+        // One at first, and one more for each answer there can have been.
+        assert!(*alongside <= turn + 1 && *alongside <= 256, "call {turn} ran beside {alongside}");
+    }
+    let first: Vec<usize> = recovered.into_iter().take(3).collect();
+    assert_eq!(first, [1, 1, 2], "it begins with one");
+}

@@ -1,17 +1,50 @@
-//! What is sent: the form of a new payment and the path of a search. The same call gives the same bytes.
+//! What is sent: the path and the form of each step, and where a payment is looked up. The same call gives the same
+//! bytes.
 
 use counterfoil_core::payments::provider::Step;
 use counterfoil_gateway::Call;
 use std::fmt::Write;
 
 /// Where payments are created.
-pub(crate) const CREATE_PATH: &str = "/v1/payment_intents";
+pub(crate) const INTENTS_PATH: &str = "/v1/payment_intents";
 
+const REFUNDS_PATH: &str = "/v1/refunds";
 const SEARCH_PATH: &str = "/v1/payment_intents/search?query=metadata%5B%27counterfoil_payment%27%5D%3A%27";
 const QUOTE: &str = "%27";
 
-/// The form of one step.
-pub(crate) fn create(call: &Call) -> String {
+/// Where a step is asked for; nothing if it is done to a payment whose reference is not known or cannot be in a path.
+pub(crate) fn path(call: &Call) -> Option<String> {
+    match call.step {
+        Step::Charge | Step::Authorize => Some(INTENTS_PATH.to_owned()),
+        Step::Capture => Some([&intent(call.reference.as_deref())?, "/capture"].concat()),
+        Step::Void => Some([&intent(call.reference.as_deref())?, "/cancel"].concat()),
+        Step::Refund => plain(call.reference.as_deref()?).then(|| REFUNDS_PATH.to_owned()),
+    }
+}
+
+/// The path of one payment at the provider.
+pub(crate) fn intent(reference: Option<&str>) -> Option<String> {
+    let reference = reference?;
+    plain(reference).then(|| [INTENTS_PATH, "/", reference].concat())
+}
+
+/// The form of a step. None is empty: a request without a body could leave after its deadline.
+pub(crate) fn body(call: &Call) -> String {
+    match call.step {
+        Step::Charge | Step::Authorize => create(call),
+        Step::Capture => format!("amount_to_capture={}", call.amount.minor()),
+        Step::Void => "cancellation_reason=requested_by_customer".to_owned(),
+        Step::Refund => {
+            let mut form = String::from("payment_intent=");
+            push_encoded(&mut form, call.reference.as_deref().unwrap_or_default());
+            let _ = write!(form, "&amount={}", call.amount.minor());
+            form
+        }
+    }
+}
+
+/// The form of a new payment.
+fn create(call: &Call) -> String {
     let mut form = String::with_capacity(256);
     form.push_str("amount=");
     // Writing to a string cannot fail.
@@ -21,10 +54,7 @@ pub(crate) fn create(call: &Call) -> String {
     form.push_str("&payment_method=");
     push_encoded(&mut form, call.payment_method.reveal());
     form.push_str("&confirm=true&capture_method=");
-    form.push_str(match call.step {
-        Step::Charge => "automatic",
-        Step::Authorize => "manual",
-    });
+    form.push_str(if call.step == Step::Charge { "automatic" } else { "manual" });
     form.push_str("&metadata[counterfoil_payment]=");
     push_encoded(&mut form, &call.payment);
     form.push_str("&metadata[counterfoil_step]=");
@@ -35,8 +65,13 @@ pub(crate) fn create(call: &Call) -> String {
 /// The path and query of a search for our reference; nothing if the reference cannot be one of ours, since quotes
 /// in it would change the meaning of the query.
 pub(crate) fn search(payment: &str) -> Option<String> {
+    plain(payment).then(|| [SEARCH_PATH, payment, QUOTE].concat())
+}
+
+/// Whether a reference can stand in a path or a query as it is.
+fn plain(reference: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    (!payment.is_empty() && payment.bytes().all(plain)).then(|| [SEARCH_PATH, payment, QUOTE].concat())
+    !reference.is_empty() && reference.bytes().all(plain)
 }
 
 fn push_encoded(form: &mut String, value: &str) {
@@ -57,6 +92,7 @@ mod tests {
             step,
             key: "cfkey".into(),
             payment: "ch_1".into(),
+            reference: None,
             amount: Money::new(1250, Asset::parse("USD").unwrap()).unwrap(),
             payment_method: Masked::new(payment_method.into()),
         }
@@ -65,7 +101,7 @@ mod tests {
     #[test]
     fn a_charge_is_captured_at_once() {
         assert_eq!(
-            create(&call(Step::Charge, "pm_card_visa")),
+            body(&call(Step::Charge, "pm_card_visa")),
             "amount=1250&currency=usd&payment_method=pm_card_visa&confirm=true&capture_method=automatic\
              &metadata[counterfoil_payment]=ch_1&metadata[counterfoil_step]=charge"
         );
@@ -73,14 +109,38 @@ mod tests {
 
     #[test]
     fn an_authorization_is_captured_later() {
-        let form = create(&call(Step::Authorize, "pm_card_visa"));
+        let form = body(&call(Step::Authorize, "pm_card_visa"));
         assert!(form.contains("&capture_method=manual&"), "{form}");
         assert!(form.ends_with("&metadata[counterfoil_step]=authorize"), "{form}");
     }
 
     #[test]
+    fn later_steps_name_the_payment_in_its_place() {
+        let step = |step| Call { reference: Some("pi_1".into()), ..call(step, "pm") };
+        for (asked, place, form) in [
+            (Step::Capture, "/v1/payment_intents/pi_1/capture", "amount_to_capture=1250"),
+            (Step::Void, "/v1/payment_intents/pi_1/cancel", "cancellation_reason=requested_by_customer"),
+            (Step::Refund, "/v1/refunds", "payment_intent=pi_1&amount=1250"),
+        ] {
+            assert_eq!(path(&step(asked)).as_deref(), Some(place));
+            assert_eq!(body(&step(asked)), form);
+        }
+        assert_eq!(path(&call(Step::Charge, "pm")).as_deref(), Some(INTENTS_PATH));
+    }
+
+    #[test]
+    fn a_reference_that_is_not_there_or_would_lead_elsewhere_gives_no_path() {
+        for asked in [Step::Capture, Step::Void, Step::Refund] {
+            assert_eq!(path(&call(asked, "pm")), None);
+            for odd in ["", "pi_1/../..", "pi 1", "pi?x=1", "é"] {
+                assert_eq!(path(&Call { reference: Some(odd.into()), ..call(asked, "pm") }), None, "{odd}");
+            }
+        }
+    }
+
+    #[test]
     fn a_token_cannot_add_fields() {
-        let form = create(&call(Step::Charge, "pm&amount=1 é"));
+        let form = body(&call(Step::Charge, "pm&amount=1 é"));
         let fields: Vec<_> = form_urlencoded::parse(form.as_bytes()).collect();
         assert_eq!(fields.len(), 7);
         assert_eq!(fields[2].1, "pm&amount=1 é");

@@ -2,12 +2,12 @@
 
 use crate::answer;
 use crate::deadline::Deadline;
-use crate::form::{self, CREATE_PATH};
+use crate::form::{self, INTENTS_PATH};
 use crate::letter::Letter;
 use crate::settings::{Address, Settings, SettingsError};
 use crate::transport::{Failure, Transport};
 use counterfoil_core::outbox::Pinned;
-use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules};
+use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules, Step};
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -48,7 +48,7 @@ impl StripeGateway {
         settings.check()?;
         let Settings { url, profile, timeout, connections_max } = settings;
         let address = Address::parse(url.reveal())?;
-        let create = at(&address.endpoint, CREATE_PATH).ok_or(SettingsError::Host)?;
+        let create = at(&address.endpoint, INTENTS_PATH).ok_or(SettingsError::Host)?;
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", address.key.reveal()))
             .map_err(|_| SettingsError::KeyUnusable)?;
         authorization.set_sensitive(true);
@@ -69,29 +69,29 @@ impl StripeGateway {
         request
     }
 
-    /// The payment's own endpoint, which is usually ours.
-    fn create_at(&self, pinned: &Pinned) -> Option<Uri> {
-        if pinned.endpoint == self.endpoint {
+    /// Where a call goes: to the payment's own endpoint, which is usually ours.
+    fn place(&self, call: &Call) -> Option<Uri> {
+        if matches!(call.step, Step::Charge | Step::Authorize) && call.pinned.endpoint == self.endpoint {
             return Some(self.create.clone());
         }
-        at(&pinned.endpoint, CREATE_PATH)
+        at(&call.pinned.endpoint, &form::path(call)?)
     }
 
     async fn send(&self, call: Call, deadline: Deadline) -> Outcome {
-        let (Some(uri), Ok(key)) = (self.create_at(&call.pinned), HeaderValue::from_str(&call.key)) else {
+        let (Some(uri), Ok(key)) = (self.place(&call), HeaderValue::from_str(&call.key)) else {
             tracing::error!(
                 payment = call.payment,
                 endpoint = call.pinned.endpoint,
-                "the payment's endpoint or key cannot be put into a request"
+                "the payment's endpoint, reference or key cannot be put into a request"
             );
             return Outcome::NotSent;
         };
-        let (letter, receipt) = Letter::new(form::create(&call), deadline);
+        let (letter, receipt) = Letter::new(form::body(&call), deadline);
         let mut request = self.request(Method::POST, uri, letter);
         request.headers_mut().insert(CONTENT_TYPE, FORM);
         request.headers_mut().insert(IDEMPOTENCY_KEY, key);
         let failure = match self.transport.exchange(request).await {
-            Ok(answer) => return answer::outcome(&answer, &call.payment),
+            Ok(answer) => return answer::outcome(&answer, &call),
             Err(failure) => failure,
         };
         // Only the receipt knows, and asking it makes it final.
@@ -122,7 +122,12 @@ impl Gateway for StripeGateway {
     }
 
     async fn lookup(&self, lookup: Lookup) -> Found {
-        let path = form::search(&lookup.payment);
+        let path = match lookup.step {
+            Step::Charge | Step::Authorize => form::search(&lookup.payment),
+            Step::Capture | Step::Void => form::intent(lookup.reference.as_deref()),
+            // The protocol has no place where refunds could be looked up by what we know of them.
+            Step::Refund => return Found::Unclear(Cause::Unreadable),
+        };
         let Some(uri) = path.and_then(|path| at(&lookup.pinned.endpoint, &path)) else {
             tracing::error!(
                 payment = lookup.payment,
@@ -133,7 +138,7 @@ impl Gateway for StripeGateway {
         };
         let (empty, _) = Letter::new("", self.transport.deadline());
         match self.transport.exchange(self.request(Method::GET, uri, empty)).await {
-            Ok(answer) => answer::found(&answer, &lookup.payment),
+            Ok(answer) => answer::found(&answer, &lookup),
             Err(failure) => Found::Unclear(cause(failure)),
         }
     }

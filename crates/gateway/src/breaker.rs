@@ -1,4 +1,4 @@
-//! A circuit breaker: after enough failures in a row the provider is left alone for a while, then probed by one
+//! A circuit breaker: after enough failures in a row whoever is called is left alone for a while, then probed by one
 //! call at a time. Pure: time is an argument.
 
 use counterfoil_core::payments::provider::{Cause, Outcome};
@@ -13,7 +13,7 @@ pub struct Policy {
     pub open: Span,
 }
 
-/// The breaker of one provider.
+/// The breaker of one provider, or of another server that calls must not wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Breaker {
     policy: Policy,
@@ -63,16 +63,22 @@ impl Breaker {
         }
     }
 
-    /// Learns what came of a call.
+    /// Learns what came of a call to a provider.
     pub fn learn(&mut self, outcome: &Outcome, now: Time) {
-        match health(outcome) {
-            Health::Well => {
-                self.state = State::Closed { failures: 0 };
-                return;
-            }
-            Health::Unclear => return,
-            Health::Ill => {}
+        match Health::of(outcome) {
+            Health::Well => self.worked(),
+            Health::Unclear => {}
+            Health::Ill => self.failed(now),
         }
+    }
+
+    /// Learns that a call was answered.
+    pub const fn worked(&mut self) {
+        self.state = State::Closed { failures: 0 };
+    }
+
+    /// Learns that a call failed.
+    pub fn failed(&mut self, now: Time) {
         self.state = match self.state {
             State::Closed { failures } if failures.saturating_add(1) < self.policy.failures => {
                 State::Closed { failures: failures.saturating_add(1) }
@@ -84,24 +90,26 @@ impl Breaker {
 }
 
 /// What an outcome says about the provider.
-enum Health {
+pub(crate) enum Health {
     Well,
     Ill,
     /// Too many requests, by its count or by ours: nothing about whether it works.
     Unclear,
 }
 
-/// A provider that answers is well, whatever it says about the card.
-fn health(outcome: &Outcome) -> Health {
-    match outcome {
-        Outcome::Approved(_)
-        | Outcome::Declined(_)
-        | Outcome::Rejected(_)
-        | Outcome::Unknown(Cause::InProgress) => Health::Well,
-        Outcome::Busy { .. } => Health::Unclear,
-        Outcome::NotSent
-        | Outcome::Unknown(Cause::Timeout | Cause::Cut | Cause::ServerError | Cause::Unreadable) => {
-            Health::Ill
+impl Health {
+    /// A provider that answers is well, whatever it says about the card.
+    pub(crate) fn of(outcome: &Outcome) -> Health {
+        match outcome {
+            Outcome::Approved(_)
+            | Outcome::Declined(_)
+            | Outcome::Rejected(_)
+            | Outcome::Unknown(Cause::InProgress) => Health::Well,
+            Outcome::Busy { .. } => Health::Unclear,
+            Outcome::NotSent
+            | Outcome::Unknown(Cause::Timeout | Cause::Cut | Cause::ServerError | Cause::Unreadable) => {
+                Health::Ill
+            }
         }
     }
 }

@@ -34,17 +34,26 @@ pub struct Call {
     pub key: String,
     /// Our public reference of the payment.
     pub payment: String,
-    /// How much.
+    /// The provider's own reference of the payment: what a capture, a void or a refund is done to. None while it is made.
+    pub reference: Option<String>,
+    /// How much is charged, held, captured or given back; of a void, what is held.
     pub amount: Money,
     /// The token to charge.
     pub payment_method: Masked<String>,
 }
 
-/// A question about a payment.
+/// A question about a payment: was this step done? A payment that stands where it stood before the step is
+/// [`Found::Nothing`]; one on which the step can never be done any more is declined.
 #[derive(Clone, Debug)]
 pub struct Lookup {
     /// Where the payment is bound to.
     pub pinned: Pinned,
+    /// Which step is asked about.
+    pub step: Step,
     /// Our public reference of the payment.
     pub payment: String,
+    /// The provider's own reference of the payment, once it is known.
+    pub reference: Option<String>,
+    /// How much the step was to take; what the answer says is compared with it by the core.
+    pub amount: Money,
 }

@@ -13,14 +13,13 @@ use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::outbox::{Outbox, Pinned};
-use counterfoil_core::payments::charge::Charge;
-use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Wanted, decide};
-use counterfoil_core::payments::charge::next::{Next, next};
-use counterfoil_core::payments::charge::resume::take_over;
-use counterfoil_core::payments::charge::settle::{
-    Attempt, Verdict, give_to_a_human, judge_outcome, judge_query,
-};
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome};
+use counterfoil_core::payments::Work;
+use counterfoil_core::payments::attempt::judge::{Attempt, Verdict, judge_outcome, judge_query};
+use counterfoil_core::payments::attempt::next::{Next, next};
+use counterfoil_core::payments::attempt::resume::take_over;
+use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Opening, Wanted, decide};
+use counterfoil_core::payments::follow::{self, follow};
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Stands, Step};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, ChargeId, Holder, SetId, TenantId};
@@ -154,16 +153,9 @@ impl Protocol {
     }
 
     fn submit(&self, state: &mut State, key: usize, worker: usize) {
-        let minted = Minted {
-            charge: charge_id(key),
-            now: state.now(),
-            chance: 0,
-            holder: holder(worker),
-            destination: AccountId::from_i64(1),
-        };
-        let opening = decide(command(key), pinned(), POLICY, &minted, None);
-        let held = Held { key, claim: opening.claim.clone(), outbox: opening.outbox.clone() };
-        let set = set().insert(opening.claim).insert(opening.outbox);
+        let Work { claim, outbox, .. } = opening(key, state.now(), worker).work;
+        let held = Held { key, claim: claim.clone(), outbox: outbox.clone() };
+        let set = set().insert(claim).insert(outbox);
         if self.commit(state, key, &set) {
             place(state, worker, Worker::Holding(held));
         }
@@ -217,14 +209,12 @@ impl Protocol {
                 Worker::Knowing(held, lesson)
             }
             Next::Wait(until) => {
-                let verdict = Verdict::Doubt { not_before: until, outbox: held.outbox.clone() };
-                self.settle(state, &held, verdict);
+                let verdict = Verdict::Doubt { not_before: until, history: held.outbox.history };
+                self.settle(state, &held, &verdict);
                 Worker::Idle
             }
             Next::Park(reason) => {
-                let charge = charge(held.key, now);
-                let verdict = give_to_a_human(attempt(&charge, &held, &reference(held.key), now), reason);
-                self.settle(state, &held, verdict);
+                self.settle(state, &held, &Verdict::Park { reason, reference: None });
                 Worker::Idle
             }
         };
@@ -273,24 +263,22 @@ impl Protocol {
     fn conclude(&self, state: &mut State, worker: usize) -> Option<()> {
         let Worker::Knowing(held, lesson) = state.workers.get(worker)?.clone() else { return None };
         let now = state.now();
-        let charge = charge(held.key, now);
         let reference = reference(held.key);
         let rules = &self.profile.rules;
         let unknown_fails = self.bug == Some(Bug::UnknownIsFailure);
         let approved = || Outcome::Approved(approval(held.key));
         let declined =
             || Outcome::Declined(Decline { code: "no".into(), decline_code: None, reference: None });
-        let called =
-            |outcome: &Outcome| judge_outcome(attempt(&charge, &held, &reference, now), rules, outcome);
+        let called = |outcome: &Outcome| judge_outcome(attempt(&held, &reference, now), rules, outcome);
         let asked = |found: &Found, ticks: u64| {
             let at = Time::EPOCH.plus(Span::from_ms(ticks.saturating_mul(LEASE.ms())));
             if self.bug == Some(Bug::HastyProof) && *found == Found::Nothing {
-                let mut outbox = held.outbox.clone();
-                outbox.history.generation = outbox.history.generation.saturating_add(1);
-                outbox.history.unknown = false;
-                return Verdict::Doubt { not_before: now, outbox };
+                let mut history = held.outbox.history;
+                history.generation = history.generation.saturating_add(1);
+                history.unknown = false;
+                return Verdict::Doubt { not_before: now, history };
             }
-            judge_query(attempt(&charge, &held, &reference, at), rules, found)
+            judge_query(attempt(&held, &reference, at), rules, found)
         };
         let verdict = match lesson {
             Lesson::Answered(Answer::Approved) => called(&approved()),
@@ -303,37 +291,39 @@ impl Protocol {
             Lesson::FoundNothing(at) => asked(&Found::Nothing, at),
             Lesson::FoundSeveral(at) => asked(&Found::Several, at),
         };
-        self.settle(state, &held, verdict);
+        self.settle(state, &held, &verdict);
         place(state, worker, Worker::Idle);
         Some(())
     }
 
     /// Commits what follows from a verdict; a late writer changes nothing.
-    fn settle(&self, state: &mut State, held: &Held, verdict: Verdict) {
+    fn settle(&self, state: &mut State, held: &Held, verdict: &Verdict) {
         let now = state.now();
-        let (event, outbox) = match verdict {
-            Verdict::Complete(_) => (Event::Completed(answer()), None),
-            Verdict::Fail(_) => (Event::Failed(answer()), None),
-            Verdict::Retry { outbox, .. } if matches!(held.claim.state, ClaimState::Uncertain(_)) => {
+        let made = opening(held.key, now, 0).work;
+        let work = Work { claim: held.claim.clone(), outbox: held.outbox.clone(), ..made };
+        let Some(follows) = follow(&work, verdict, now) else { return };
+        let (event, outbox) = match follows.fate {
+            follow::Fate::Completed => (Event::Completed(answer()), None),
+            follow::Fate::Failed(_) => (Event::Failed(answer()), None),
+            // A charge is one step: nothing comes after it.
+            follow::Fate::Onward(_) => return,
+            follow::Fate::Retry { outbox, .. } if matches!(held.claim.state, ClaimState::Uncertain(_)) => {
                 (Event::Doubted { not_before: now }, Some((outbox, now)))
             }
-            Verdict::Retry { outbox, .. } => (Event::PutOff { not_before: now }, Some((outbox, now))),
-            Verdict::Doubt { not_before, outbox } => {
+            follow::Fate::Retry { outbox, .. } => (Event::PutOff { not_before: now }, Some((outbox, now))),
+            follow::Fate::Doubt { not_before, outbox } => {
                 let not_before = not_before.max(now);
                 (Event::Doubted { not_before }, Some((outbox, not_before)))
             }
-            Verdict::Park { outbox, .. } => {
+            follow::Fate::Parked(outbox) => {
                 (Event::Doubted { not_before: Time::MAX }, Some((outbox, Time::MAX)))
             }
         };
         let Ok(claim) = held.claim.on(event) else { return };
         let set = set().replace(claim, held.claim.revision);
         let set = match outbox {
-            Some((outbox, due_at)) => {
-                let revision = held.outbox.revision.saturating_add(1);
-                set.replace(Outbox { due_at, revision, ..outbox }, held.outbox.revision)
-            }
-            None => set.remove(RowKey::Outbox(held.outbox.charge), held.outbox.revision),
+            Some((outbox, due_at)) => set.replace(Outbox { due_at, ..outbox }, held.outbox.revision),
+            None => set.remove(RowKey::Outbox(held.outbox.id), held.outbox.revision),
         };
         self.commit(state, held.key, &set);
     }
@@ -341,7 +331,7 @@ impl Protocol {
     /// Commits as every store does: by the one judge.
     fn commit(&self, state: &mut State, key: usize, set: &ChangeSet) -> bool {
         let Some(stored) = state.stored.get_mut(key) else { return false };
-        let (claim_key, outbox_key) = (RowKey::Claim(claim_id(key)), RowKey::Outbox(charge_id(key)));
+        let (claim_key, outbox_key) = (RowKey::Claim(claim_id(key)), RowKey::Outbox(charge_id(key).into()));
         if self.bug == Some(Bug::NoCompareAndSwap) {
             for change in set.changes() {
                 match change {
@@ -434,35 +424,46 @@ fn command(key: usize) -> CreateCharge {
             payment_method: Masked::new("pm".into()),
             capture: true,
             destination: None,
+            wallet: None,
             description: None,
             metadata: BTreeMap::new(),
         },
     }
 }
 
-fn charge(key: usize, now: Time) -> Charge {
+#[expect(clippy::expect_used, reason = "a test of the flows says that each begins with a call")]
+fn opening(key: usize, now: Time, worker: usize) -> Opening {
     let minted = Minted {
         charge: charge_id(key),
+        hold: None,
         now,
         chance: 0,
-        holder: holder(0),
+        holder: holder(worker),
         destination: AccountId::from_i64(1),
     };
-    decide(command(key), pinned(), POLICY, &minted, None).charge
+    decide(command(key), pinned(), POLICY, &minted, None).expect("a flow that begins")
 }
 
 fn approval(key: usize) -> Approval {
     Approval {
         reference: format!("pi_{key}"),
-        captured: true,
+        stands: Stands::Captured,
         amount_minor: amount().minor(),
         asset: Some(amount().asset()),
         payment: Some(reference(key)),
     }
 }
 
-fn attempt<'a>(charge: &'a Charge, held: &'a Held, reference: &'a str, now: Time) -> Attempt<'a> {
-    Attempt { charge, outbox: &held.outbox, reference, attempts_max: 8, now }
+fn attempt<'a>(held: &'a Held, reference: &'a str, now: Time) -> Attempt<'a> {
+    Attempt {
+        step: Step::Charge,
+        amount_minor: amount().minor(),
+        asset: amount().asset(),
+        history: &held.outbox.history,
+        reference,
+        attempts_max: 8,
+        now,
+    }
 }
 
 fn answer() -> Settled {

@@ -2,6 +2,7 @@
 //! rare combinations are not drowned by common ones.
 
 use crate::chance::Chance;
+use crate::client::{LIVES, OPERATIONS};
 use crate::faults::{FAULTS, Fault, Odds};
 use crate::script::{Ask, Event, Script, Setup, Source, What};
 use counterfoil_gateway::Profile;
@@ -124,6 +125,40 @@ fn events(setup: &Setup, chance: &mut Chance) -> Vec<Event> {
         let ms = chance.pick(&[40_000, 200_000, 200_000, 4_000_000, 50_000_000], 200_000);
         events.push(Event { at: chance.below(setup.end), what: What::Freeze(ms) });
     }
+    lives(setup, chance, &mut events);
     events.sort_by_key(|event| event.at);
     events
+}
+
+/// Charges that are captured, voided and refunded, side by side and again and again, and some that a wallet pays in part.
+fn lives(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
+    let kinds = chance.pick(&[2, 4, 8], 4);
+    for _ in 0..chance.pick(&[0, 1, 2, 5], 1) {
+        let (tenant, key) = (chance.between(1, 2), LIVES.saturating_add(chance.below(kinds)));
+        let mut at = chance.below(setup.end / 2);
+        let mut ask = |chance: &mut Chance, at, ask| {
+            let patience = chance.percent(10).then(|| chance.below(3_000));
+            let what = What::Ask { process: chance.below(setup.processes), ask, patience };
+            events.push(Event { at, what });
+        };
+        for _ in 0..chance.between(1, 3) {
+            let body = u64::from(chance.percent(5));
+            ask(chance, at, Ask::Charge { tenant, key, body });
+            at = at.saturating_add(chance.below(2_000));
+        }
+        // What a hold can have first, or what a capture can.
+        let first = chance.pick(&[0, 0, 1, 2, 3, 4, 5, 6], 0);
+        let burst = chance.percent(40);
+        for turn in 0..chance.pick(&[1, 3, 6, 12], 3) {
+            let number = if turn == 0 { first } else { chance.below(OPERATIONS) };
+            let key = key.saturating_mul(OPERATIONS).saturating_add(number);
+            let body = u64::from(chance.percent(5));
+            for _ in 0..chance.pick(&[1, 1, 2], 1) {
+                ask(chance, at, Ask::Operate { tenant, key, body });
+            }
+            if turn == 0 || !burst {
+                at = at.saturating_add(chance.below(setup.end / 6));
+            }
+        }
+    }
 }

@@ -104,7 +104,7 @@ faults! {
     Busy "busy" Call,
     /// Another call with this key is said to be under way.
     InProgress "in-progress" Call,
-    /// The request is refused as such.
+    /// The request is refused as such, unless the provider has an answer to repeat under its key.
     Rejected "rejected" Call,
     /// The credentials are refused.
     Unauthorized "unauthorized" Call,

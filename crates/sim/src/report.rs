@@ -29,6 +29,7 @@ impl Report {
             ("asks", seen.asks),
             ("answers", seen.answers),
             ("charges", seen.charges),
+            ("operations", seen.operations),
             ("effects", seen.effects),
             ("parked", seen.parked),
             ("transactions", seen.transactions),

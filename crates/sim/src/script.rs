@@ -132,6 +132,15 @@ pub enum Ask {
         /// Which of the bodies tried under it.
         body: u64,
     },
+    /// A capture, a void or a refund of the charge under the key `key / 16`.
+    Operate {
+        /// Whose.
+        tenant: u64,
+        /// Under which key.
+        key: u64,
+        /// Which of the bodies tried under it.
+        body: u64,
+    },
     /// A look at the books, a charge or a key.
     Look {
         /// At what.
@@ -220,6 +229,9 @@ impl fmt::Display for What {
                 match ask {
                     Ask::Charge { tenant, key, body } => write!(f, "charge {process} {tenant} {key} {body}")?,
                     Ask::Keep { key, body } => write!(f, "keep {process} {key} {body}")?,
+                    Ask::Operate { tenant, key, body } => {
+                        write!(f, "operate {process} {tenant} {key} {body}")?;
+                    }
                     Ask::Look { number } => write!(f, "look {process} {number}")?,
                 }
                 patience.map_or(Ok(()), |ms| write!(f, " {ms}"))
@@ -289,6 +301,11 @@ impl What {
                 ask: Ask::Keep { key: *key, body: *body },
                 patience: patience.first().copied(),
             },
+            ("operate", [process, tenant, key, body, patience @ ..]) => What::Ask {
+                process: *process,
+                ask: Ask::Operate { tenant: *tenant, key: *key, body: *body },
+                patience: patience.first().copied(),
+            },
             ("look", [process, number, patience @ ..]) => What::Ask {
                 process: *process,
                 ask: Ask::Look { number: *number },
@@ -317,6 +334,7 @@ mod tests {
             ask(Ask::Charge { tenant: 1, key: 2, body: 0 }, None),
             ask(Ask::Keep { key: 7, body: 1 }, Some(30)),
             ask(Ask::Look { number: 3 }, None),
+            ask(Ask::Operate { tenant: 2, key: 1_603, body: 0 }, Some(9)),
             What::Crash { process: 0, back: 500 },
             What::Pause { process: 2, ms: 90_000 },
             What::Drain { process: 1 },

@@ -9,7 +9,7 @@ fn is_found(bug: Bug, seeds: u64) -> bool {
 }
 
 /// Rare ones need a certain fault on a certain profile; `counterfoil-sim --bank --seeds 3000` finds them too.
-const RARE: [Bug; 15] = [
+const RARE: [Bug; 18] = [
     Bug::ReversedTwice,
     Bug::SnapshotWrong,
     Bug::ChanceStuck,
@@ -25,6 +25,9 @@ const RARE: [Bug; 15] = [
     Bug::ReexecutionDenied,
     Bug::HoldsNotCounted,
     Bug::DoubtSaysYes,
+    Bug::CaptureKeyFresh,
+    Bug::CaptureUnknownIsFailure,
+    Bug::HeldIsDeclined,
 ];
 
 #[test]

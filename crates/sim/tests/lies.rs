@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a lie that cannot be told has to fail")]
 
 use bytes::Bytes;
+use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::payments::charge::Status;
+use counterfoil_core::payments::operation::Status as OperationStatus;
+use counterfoil_core::payments::provider::Step;
 use counterfoil_engine::service::Submitted;
 use counterfoil_sim::check::{Evidence, check};
 use counterfoil_sim::client::{Heard, Response};
@@ -51,6 +54,75 @@ fn charge(evidence: &mut Evidence, status: Status) -> &mut counterfoil_core::pay
     let rows = evidence.rows.values_mut();
     let charges = rows.filter_map(|row| if let Row::Charge(it) = row { Some(it) } else { None });
     charges.into_iter().find(|charge| charge.status == status).unwrap()
+}
+
+/// A hold that is captured in part and given back twice, another that is voided, a split, and a split that fails.
+const LIVES: &str = "
+    set profile stripe
+    set seed 5
+    set end 40000
+    at 0 charge 0 1 100 0
+    at 0 charge 0 1 104 0
+    at 0 charge 0 1 102 0
+    at 0 charge 0 1 106 0
+    at 2000 operate 0 1 1601 0
+    at 2000 operate 1 1 1666 0
+    at 9000 operate 1 1 1607 0
+    at 9000 operate 0 1 1612 0
+";
+
+fn operations_broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
+    let (outcome, mut evidence) = witnessed(&Script::parse(LIVES).unwrap(), None);
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    assert_eq!(outcome.seen.operations, 4, "{:?}", outcome.seen);
+    lie(&mut evidence);
+    check(&evidence).into_iter().map(|violation| violation.invariant).collect()
+}
+
+fn effect(evidence: &Evidence, step: Step) -> usize {
+    evidence.effects.iter().position(|effect| effect.step == step).unwrap()
+}
+
+#[test]
+fn operations_that_do_not_fit_are_seen() {
+    for step in [Step::Capture, Step::Void, Step::Refund] {
+        let lost = |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, step)));
+        assert!(operations_broken_by(lost).contains(&"I7"), "{step:?} is lost");
+        let twice =
+            |evidence: &mut Evidence| evidence.effects.push(evidence.effects[effect(evidence, step)].clone());
+        let broken = operations_broken_by(twice);
+        assert!(broken.contains(&"I1") || broken.contains(&"I7"), "{step:?} is done twice");
+    }
+    let more = |evidence: &mut Evidence| {
+        let place = effect(evidence, Step::Refund);
+        evidence.effects[place].amount += 1;
+    };
+    assert!(operations_broken_by(more).contains(&"I7"));
+    let both = |evidence: &mut Evidence| {
+        let mut void = evidence.effects[effect(evidence, Step::Capture)].clone();
+        (void.step, void.captured) = (Step::Void, false);
+        evidence.effects.push(void);
+    };
+    assert!(operations_broken_by(both).contains(&"I7"), "captured and voided");
+    let failed = |evidence: &mut Evidence| {
+        for row in evidence.rows.values_mut() {
+            if let Row::Operation(operation) = row {
+                operation.status = OperationStatus::Failed;
+            }
+        }
+    };
+    assert!(operations_broken_by(failed).contains(&"I7"), "done but told as failed");
+    let open = |evidence: &mut Evidence| {
+        for row in evidence.rows.values_mut() {
+            if let Row::Hold(hold) = row
+                && hold.is_a_payments()
+            {
+                hold.state = HoldState::Pending;
+            }
+        }
+    };
+    assert!(operations_broken_by(open).contains(&"I7"), "a wallet that stays reserved");
+    assert!(operations_broken_by(|evidence| evidence.misuses.push("twice".into())).contains(&"I1"));
 }
 
 fn answered(evidence: &Evidence, wanted: Ask) -> usize {

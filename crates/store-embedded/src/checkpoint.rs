@@ -4,6 +4,7 @@
 //! nothing of it is left to copy, which under constant load never happens by itself: once it is long and nearly
 //! copied, the thread asks the writer to copy the small rest between two groups.
 
+use crate::options::LogBounds;
 use crate::writer::Health;
 use rusqlite::{Connection, ErrorCode};
 use std::fmt::Display;
@@ -12,14 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Frames of 4 KiB that are waited for before a step: 8 MiB.
-const STEP: u32 = 2_048;
-/// Frames after which the log should start over: 32 MiB.
-const LONG: u32 = 8_192;
-/// Frames at which a large rest is better than a longer log: 64 MiB.
-const TOO_LONG: u32 = 16_384;
-/// Frames the writer may be asked to copy itself: 1 MiB.
-const REST: u32 = 256;
 /// Steps in a row that try to get the rest that small, before the writer copies what there is.
 const STEPS_MAX: u32 = 3;
 /// Frames at which an operator should know: 256 MiB. Only a foreign reader can bring the log there.
@@ -35,17 +28,19 @@ pub(crate) struct Wal {
     copied: AtomicU32,
     finish: AtomicBool,
     wake: SyncSender<()>,
+    bounds: LogBounds,
     health: Arc<Health>,
 }
 
 impl Wal {
-    pub(crate) fn new(health: Arc<Health>) -> (Arc<Wal>, Receiver<()>) {
+    pub(crate) fn new(bounds: LogBounds, health: Arc<Health>) -> (Arc<Wal>, Receiver<()>) {
         let (wake, woken) = sync_channel(1);
         let wal = Wal {
             frames: AtomicU32::new(0),
             copied: AtomicU32::new(0),
             finish: AtomicBool::new(false),
             wake,
+            bounds,
             health,
         };
         (Arc::new(wal), woken)
@@ -60,7 +55,7 @@ impl Wal {
     pub(crate) fn between_groups(&self, db: &Connection) {
         if self.finish.swap(false, Ordering::AcqRel) {
             self.step(db);
-        } else if self.left() >= STEP {
+        } else if self.left() >= self.bounds.step {
             self.wake();
         }
     }
@@ -108,7 +103,7 @@ pub(crate) fn run(db: &Connection, sync: &Sync, wal: &Wal, woken: &Receiver<()>,
     let mut alarmed = false;
     while woken.recv().is_ok() && !stop.load(Ordering::Acquire) {
         // A call that came during the last step was answered by it.
-        if wal.left() < STEP || wal.health.ailment().is_some() {
+        if wal.left() < wal.bounds.step || wal.health.ailment().is_some() {
             continue;
         }
         for step in 1..=STEPS_MAX {
@@ -125,10 +120,10 @@ pub(crate) fn run(db: &Connection, sync: &Sync, wal: &Wal, woken: &Receiver<()>,
             }
             alarmed = frames > ALARM;
             let left = wal.left();
-            if frames < LONG || left == 0 {
+            if frames < wal.bounds.long || left == 0 {
                 break;
             }
-            if left <= REST || step == STEPS_MAX || frames > TOO_LONG {
+            if left <= wal.bounds.rest || step == STEPS_MAX || frames > wal.bounds.too_long {
                 wal.finish.store(true, Ordering::Release);
                 break;
             }

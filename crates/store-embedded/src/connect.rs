@@ -1,7 +1,7 @@
 //! Opens connections, each set up for what it does: the writer, the checkpointer, the readers.
 
 use crate::error::OpenError;
-use crate::options::Options;
+use crate::options::{LogBounds, Options};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, OpenOptions};
@@ -14,8 +14,8 @@ use std::time::Duration;
 const BUSY: Duration = Duration::from_secs(2);
 /// More statements than there are.
 const STATEMENTS: usize = 128;
-/// What the log is cut back to if it ever grew beyond its bound.
-const LOG_KEPT_BYTES: u32 = 64 << 20;
+/// A frame of the log holds one page.
+const PAGE_BYTES: u64 = 4_096;
 /// Pages the writer keeps in memory, in KiB: the upper levels and the right edges of every tree. More costs more
 /// than it saves: SQLite walks its table of cached pages at the end of many transactions.
 const WRITER_CACHE_KIB: u32 = 16 << 10;
@@ -25,6 +25,11 @@ const READER_CACHE_KIB: u32 = 8 << 10;
 /// The database's file in `dir`.
 pub(crate) fn file(dir: &Path) -> PathBuf {
     dir.join("counterfoil.db")
+}
+
+/// The write-ahead log in `dir`.
+pub(crate) fn log(dir: &Path) -> PathBuf {
+    dir.join("counterfoil.db-wal")
 }
 
 /// Makes the directory and an empty database that only its owner can read, both durably.
@@ -61,6 +66,7 @@ pub(crate) fn writer(dir: &Path, options: &Options) -> Result<Connection, OpenEr
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file(dir), flags)?;
     prepare(&db, WRITER_CACHE_KIB)?;
+    copy_on_close(&db, false)?;
     if let Some(pages) = options.pages_max {
         db.execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
     }
@@ -68,15 +74,20 @@ pub(crate) fn writer(dir: &Path, options: &Options) -> Result<Connection, OpenEr
 }
 
 /// Puts the writer's connection into its lasting mode; only to be done on a file that is known to be ours.
-pub(crate) fn write_ahead(db: &Connection) -> Result<(), OpenError> {
-    let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+pub(crate) fn write_ahead(db: &Connection, bounds: LogBounds) -> Result<(), OpenError> {
+    // The first row already says "wal"; whether the disk confirms it is only known when the statement has ended.
+    let mut change = db.prepare("PRAGMA journal_mode = WAL")?;
+    let mut told = change.query([])?;
+    while told.next()?.is_some() {}
+    let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(OpenError::Io(format!(
             "the file system does not support a write-ahead log (journal mode stays {mode}): use a local disk"
         )));
     }
+    let kept = u64::from(bounds.too_long).saturating_mul(PAGE_BYTES);
     db.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = {LOG_KEPT_BYTES};"
+        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = {kept};"
     ))?;
     Ok(())
 }
@@ -86,8 +97,15 @@ pub(crate) fn checkpointer(dir: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file(dir), flags)?;
     prepare(&db, READER_CACHE_KIB)?;
+    copy_on_close(&db, false)?;
     db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
     Ok(db)
+}
+
+/// Whether closing the last connection copies the log into the database and removes it, as SQLite does unasked. After a
+/// copy that the disk did not confirm it would copy only what it thinks is left, and remove the only whole copy.
+pub(crate) fn copy_on_close(db: &Connection, copies: bool) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !copies).map(|_| ())
 }
 
 /// A connection that cannot write.
@@ -100,8 +118,7 @@ pub(crate) fn reader(dir: &Path) -> Result<Connection, OpenError> {
 
 /// A connection to a closed store on a medium where not even a lock file can be made, such as a mounted backup.
 pub(crate) fn still_reader(dir: &Path) -> Result<Connection, OpenError> {
-    let log = dir.join("counterfoil.db-wal");
-    if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+    if std::fs::metadata(log(dir)).is_ok_and(|log| log.len() > 0) {
         // The log holds commits that the database does not: without it the answers would be wrong.
         return Err(OpenError::ReadOnly);
     }
@@ -129,7 +146,7 @@ fn prepare(db: &Connection, cache_kib: u32) -> Result<(), OpenError> {
     // The page size counts only when the file is still empty. Cells are checked as pages are read: damage is
     // found where it is, not where it leads.
     db.execute_batch(&format!(
-        "PRAGMA page_size = 4096; PRAGMA cache_size = -{cache_kib}; PRAGMA temp_store = MEMORY; \
+        "PRAGMA page_size = {PAGE_BYTES}; PRAGMA cache_size = -{cache_kib}; PRAGMA temp_store = MEMORY; \
          PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
     ))?;
     Ok(())

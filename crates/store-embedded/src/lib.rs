@@ -13,6 +13,7 @@ mod lock;
 mod open;
 mod options;
 mod readers;
+mod renew;
 mod schema;
 mod store;
 mod tables;
@@ -20,6 +21,6 @@ mod writer;
 
 pub use clock::{SystemTime, TimeSource};
 pub use error::OpenError;
-pub use options::{Fault, FaultHook, FaultPoint, Observe, Options};
+pub use options::{Fault, FaultHook, FaultPoint, LogBounds, Observe, Options};
 pub use schema::FORMAT;
 pub use store::EmbeddedStore;

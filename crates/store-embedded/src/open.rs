@@ -3,12 +3,13 @@
 //! read through, once.
 
 use crate::checkpoint::{self, Wal};
-use crate::clock::{Anchor, Clock};
+use crate::clock::{Anchor, Clock, TimeSource};
 use crate::connect;
 use crate::error::OpenError;
 use crate::lock::Lock;
 use crate::options::{Fault, FaultHook, FaultPoint, Options};
 use crate::readers::Readers;
+use crate::renew;
 use crate::schema::{self, FORMAT, Found};
 use crate::store::{EmbeddedStore, Running};
 use crate::tables::{commits, meta};
@@ -36,7 +37,10 @@ impl EmbeddedStore {
         let file = Arc::new(File::open(connect::file(dir))?);
         let mut db = connect::writer(dir, &options)?;
         let found = schema::identify(&db)?;
-        connect::write_ahead(&db)?;
+        connect::write_ahead(&db, options.log)?;
+        if found != Found::Fresh && is_same_boot(&db, options.time.as_ref())? {
+            renew::renew(&db, dir, || faulty(options.fault.as_ref(), FaultPoint::Log))?;
+        }
         schema::migrate(&mut db, found)?;
 
         let secret = meta::secret(&db)?;
@@ -47,7 +51,7 @@ impl EmbeddedStore {
 
         let readers = readers(dir, connect::reader, options.readers)?;
         let health = Arc::new(Health::default());
-        let (wal, woken) = Wal::new(Arc::clone(&health));
+        let (wal, woken) = Wal::new(options.log, Arc::clone(&health));
         let told = Arc::clone(&wal);
         db.wal_hook(Some(move |_: &mut HookedWal, frames| {
             told.grew_to(frames);
@@ -125,9 +129,21 @@ fn readers(dir: &Path, connect: Connect, count: usize) -> Result<Readers, OpenEr
     connections.map(Readers::new)
 }
 
+/// Whether the last opening was in this boot of the machine, so that the kernel's cache is as old. If it cannot be told,
+/// it may have been.
+fn is_same_boot(db: &Connection, time: &dyn TimeSource) -> Result<bool, OpenError> {
+    let last = meta::anchor(db)?.and_then(|anchor| anchor.boot_id).filter(|id| !id.is_empty());
+    Ok(last.zip(time.boot_id()).is_none_or(|(last, this)| last == this))
+}
+
 fn sync(file: Arc<File>, fault: Option<FaultHook>) -> impl Fn() -> io::Result<()> + Send {
-    move || match fault.as_ref().and_then(|fault| fault(FaultPoint::Checkpoint)) {
-        None => file.sync_data(),
+    move || faulty(fault.as_ref(), FaultPoint::Checkpoint).and_then(|()| file.sync_data())
+}
+
+/// What a test wants to happen at this point.
+fn faulty(fault: Option<&FaultHook>, point: FaultPoint) -> io::Result<()> {
+    match fault.and_then(|fault| fault(point)) {
+        None => Ok(()),
         Some(Fault::DiskFull) => Err(io::ErrorKind::StorageFull.into()),
         Some(Fault::Sync) => Err(io::ErrorKind::Other.into()),
     }

@@ -24,6 +24,28 @@ pub struct Options {
     pub fault: Option<FaultHook>,
     /// Pages of 4 KiB the database may have: a quota. What does not fit is answered as a full disk.
     pub pages_max: Option<u32>,
+    /// How long the write-ahead log gets. Tests shorten it, so that it starts over often.
+    pub log: LogBounds,
+}
+
+/// Lengths of the write-ahead log, in frames of 4 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogBounds {
+    /// Frames that are waited for before a step of a checkpoint.
+    pub step: u32,
+    /// Frames after which the log should start over.
+    pub long: u32,
+    /// Frames at which a large rest is better than a longer log; a file that ever got longer is cut back to this.
+    pub too_long: u32,
+    /// Frames the writer may be asked to copy itself.
+    pub rest: u32,
+}
+
+impl Default for LogBounds {
+    /// 8 MiB, 32 MiB, 64 MiB and 1 MiB.
+    fn default() -> LogBounds {
+        LogBounds { step: 2_048, long: 8_192, too_long: 16_384, rest: 256 }
+    }
 }
 
 /// Where the writer or the checkpointer stands.
@@ -35,6 +57,8 @@ pub enum FaultPoint {
     Commit,
     /// About to sync the database after a step of a checkpoint.
     Checkpoint,
+    /// About to sync the log that an opening has written again.
+    Log,
 }
 
 /// What goes wrong there.
@@ -55,6 +79,7 @@ impl Default for Options {
             observe: None,
             fault: None,
             pages_max: None,
+            log: LogBounds::default(),
         }
     }
 }

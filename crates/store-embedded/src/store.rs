@@ -2,6 +2,7 @@
 
 use crate::checkpoint::Wal;
 use crate::clock::Clock;
+use crate::connect;
 use crate::lock::Lock;
 use crate::readers::Readers;
 use crate::tables;
@@ -15,7 +16,6 @@ use counterfoil_store::{
     ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
     Scan, Store, Tally, Upto,
 };
-use rusqlite::config::DbConfig;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,12 +139,13 @@ impl Drop for EmbeddedStore {
         }
         self.readers = Readers::new(Vec::new());
         let Some(db) = db else { return };
-        let ended = if running.health.ailment().is_some() {
+        if running.health.ailment().is_some() {
             // The log is what the next opening recovers from: closing must not touch it.
-            db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(|_| ())
-        } else {
-            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-        };
+            return;
+        }
+        let copied = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        // Only a log of which nothing is needed any more is removed with the connection.
+        let ended = copied.and_then(|()| connect::copy_on_close(&db, true));
         if let Err(error) = ended {
             tracing::warn!(%error, "the store's log could not be copied at the end; the next opening reads it");
         }

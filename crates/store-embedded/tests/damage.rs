@@ -4,12 +4,12 @@
 
 mod support;
 
-use counterfoil_core::types::id::{SetId, TenantId};
+use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::ledger::{
     FLOOR, account, account_id, cursor, definition, hold, moving, name, posted, reversal, snapshot, transfer,
 };
-use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::conformance::fixtures::{operation, set};
 use counterfoil_store::{ChangeSet, CommitError, Due, EntryPage, Position, Row, RowKey, Scan, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, OpenError, Options};
 use std::fs;
@@ -28,15 +28,16 @@ async fn filled(dir: &Path) -> (Vec<u8>, Vec<Work>) {
         store.commit(work.opening(number)).await.unwrap();
         all.push(work);
     }
-    store.commit(ledger().into_iter().fold(set(121), ChangeSet::insert)).await.unwrap();
+    store.commit(others().into_iter().fold(set(121), ChangeSet::insert)).await.unwrap();
     store.commit(set(122).shift(moving(1, FLOOR, posted(5)))).await.unwrap();
     drop(store);
     (fs::read(dir.join("counterfoil.db")).unwrap(), all)
 }
 
-/// A row of the ledger of every kind.
-fn ledger() -> [Row; 8] {
+/// An operation, and a row of the ledger of every kind.
+fn others() -> [Row; 9] {
     [
+        operation(1, 1).into(),
         account(1).into(),
         name(1).into(),
         definition("POINTS").into(),
@@ -85,7 +86,7 @@ async fn a_lost_page_is_an_error_and_never_a_wrong_row() {
             let work = work.clone();
             [work.claim.into(), work.charge.into(), work.outbox.into(), work.audit.into()]
         });
-        for row in charges.chain(ledger()) {
+        for row in charges.chain(others()) {
             match store.read(vec![row.key()]).await {
                 Ok(found) => assert_eq!(found, [Some(row)], "page {page}"),
                 Err(_) => hurt = true,
@@ -111,6 +112,8 @@ async fn everything_else(store: &EmbeddedStore) -> bool {
     for tenant in (1..=4).map(TenantId::from_i64) {
         for scan in [
             Scan::ChargesOf { tenant, before: None, limit: 1_000 },
+            Scan::RefundsOf { tenant, before: None, limit: 1_000 },
+            Scan::ParkedOf { tenant, before: None, limit: 1_000 },
             Scan::AccountsOf { tenant, before: None, limit: 1_000 },
             Scan::TransactionsOf { tenant, before: None, limit: 1_000 },
         ] {
@@ -119,7 +122,13 @@ async fn everything_else(store: &EmbeddedStore) -> bool {
     }
     hurt |= store.entries(account_id(1), EntryPage::Before(None), 1_000).await.is_err();
     hurt |= store.fold(account_id(1), Position(0), Upto::Now).await.is_err();
-    for scan in [Scan::Tenants, Scan::ApiKeys, Scan::Slots, Scan::Balances { after: None, limit: 9 }] {
+    for scan in [
+        Scan::Tenants,
+        Scan::ApiKeys,
+        Scan::Slots,
+        Scan::Balances { after: None, limit: 9 },
+        Scan::OperationsOn { charge: ChargeId::from_i64(1), after: None, limit: 9 },
+    ] {
         hurt |= store.scan(scan).await.is_err();
     }
     for set in (1..=122).map(SetId::from_i64) {

@@ -6,10 +6,12 @@ mod support;
 
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::{ChangeSet, CommitError, Store};
-use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint};
+use counterfoil_store_embedded::{
+    EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, SystemTime, TimeSource,
+};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use support::rows::work;
 use support::{claim_of, one_charge, open, open_with_fault, raw};
 use tokio::task::JoinSet;
@@ -92,4 +94,77 @@ async fn a_checkpoint_the_disk_does_not_confirm_stops_writing_and_loses_nothing(
         assert!(claim_of(&store, work(number, store.now()).claim.id).await.is_some(), "{number}");
     }
     store.commit(one_charge(&store, stored + 1)).await.unwrap();
+}
+
+/// The machine's clocks under a boot's name.
+struct Boot(&'static str);
+
+impl TimeSource for Boot {
+    fn wall_ms(&self) -> i64 {
+        SystemTime.wall_ms()
+    }
+    fn boottime_ms(&self) -> i64 {
+        SystemTime.boottime_ms()
+    }
+    fn boot_id(&self) -> Option<String> {
+        Some(self.0.to_owned())
+    }
+}
+
+/// Opens the store in that boot, where every sync of a log that was written again ends as told, and counts them.
+fn reopen(dir: &Path, boot: &'static str, end: Option<Fault>) -> (Result<EmbeddedStore, OpenError>, usize) {
+    let written = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&written);
+    let fault: FaultHook = Arc::new(move |point| {
+        if point != FaultPoint::Log {
+            return None;
+        }
+        seen.fetch_add(1, Ordering::Relaxed);
+        end
+    });
+    let options = Options { time: Arc::new(Boot(boot)), fault: Some(fault), ..Options::default() };
+    let opened = EmbeddedStore::open(dir, options);
+    (opened, written.load(Ordering::Relaxed))
+}
+
+/// Makes a store in boot `first` whose log holds one charge and was not copied, because a sync failed.
+async fn left_behind(dir: &Path) {
+    let syncs = AtomicUsize::new(0);
+    let fault: FaultHook = Arc::new(move |point| {
+        let second = point == FaultPoint::Commit && syncs.fetch_add(1, Ordering::Relaxed) == 1;
+        second.then_some(Fault::Sync)
+    });
+    let options = Options { time: Arc::new(Boot("first")), fault: Some(fault), ..Options::default() };
+    let store = EmbeddedStore::open(dir, options).unwrap();
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    assert!(store.commit(one_charge(&store, 2)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_again_keeps_the_store_closed_and_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    left_behind(dir.path()).await;
+    let log = std::fs::read(dir.path().join("counterfoil.db-wal")).unwrap();
+    let (refused, written) = reopen(dir.path(), "first", Some(Fault::Sync));
+    assert!(matches!(refused, Err(OpenError::Io(_))) && written == 1);
+    assert_eq!(std::fs::read(dir.path().join("counterfoil.db-wal")).unwrap(), log);
+    let store = open(dir.path());
+    assert!(support::charge_is_there(&store, 1).await);
+}
+
+#[tokio::test]
+async fn a_log_left_behind_is_written_again_in_the_same_boot_and_only_then() {
+    for (boot, times) in [("first", 1), ("second", 0)] {
+        let dir = tempfile::tempdir().unwrap();
+        left_behind(dir.path()).await;
+        let (store, written) = reopen(dir.path(), boot, None);
+        let store = store.unwrap();
+        assert_eq!(written, times, "{boot}");
+        assert!(support::charge_is_there(&store, 1).await);
+        store.commit(one_charge(&store, 2)).await.unwrap();
+        store.close();
+        let (store, written) = reopen(dir.path(), boot, None);
+        assert!(support::charge_is_there(&store.unwrap(), 2).await);
+        assert_eq!(written, 0, "a clean end leaves no log");
+    }
 }

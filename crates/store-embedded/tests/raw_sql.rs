@@ -4,19 +4,22 @@
 
 mod support;
 
+use counterfoil_core::payments::operation::{Operation, Status};
 use counterfoil_store::Store;
 use counterfoil_store::conformance::fixtures::ledger::{
     FLOOR, account, cursor, definition, hold, moving, name, posted, reversal, snapshot, transfer,
 };
-use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::conformance::fixtures::{operation, set};
 use rusqlite::Connection;
 use support::rows::work;
 use support::{open, raw};
 use tempfile::TempDir;
 
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 15] = [
     "claims",
     "charges",
+    "operations",
+    "outbox",
     "audit_log",
     "commits",
     "accounts",
@@ -30,7 +33,8 @@ const TABLES: [&str; 13] = [
     "snapshots",
 ];
 
-/// A store with one settled charge (1) and one at work (2); and in the ledger, of each kind one row.
+/// A store with one settled charge (1) and one at work (2), a refund under way (1) and one that is done (2); and in the
+/// ledger, of each kind one row.
 async fn filled() -> (TempDir, Connection) {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
@@ -49,6 +53,8 @@ async fn filled() -> (TempDir, Connection) {
         .insert(snapshot(1, 4))
         .insert(cursor(4));
     store.commit(ledger).await.unwrap();
+    let done = Operation { status: Status::Succeeded, ..operation(2, 1) };
+    store.commit(set(5).insert(operation(1, 1)).insert(done)).await.unwrap();
     drop(store);
     let db = raw(dir.path());
     (dir, db)
@@ -97,11 +103,144 @@ async fn charges_stay_what_they_were_ordered_for() {
     refused(&db, "DELETE FROM charges WHERE id = 1", "never removed");
     for sql in [
         "UPDATE charges SET amount_minor = 1",
-        "UPDATE charges SET asset = 'EUR', status = 'succeeded'",
+        "UPDATE charges SET asset = 'EUR', status = 'succeeded', revision = revision + 1",
+        "UPDATE charges SET wallet_account = 9, wallet_amount = 1",
+        "UPDATE charges SET provider = 'other'",
+        "UPDATE charges SET endpoint = 'http://elsewhere'",
         "UPDATE charges SET tenant = 9",
         "UPDATE charges SET id = 9 WHERE id = 1",
     ] {
         refused(&db, sql, "never changes");
+    }
+}
+
+#[tokio::test]
+async fn charges_only_move_forward() {
+    let (_dir, db) = filled().await;
+    for sql in [
+        "UPDATE charges SET status = 'parked' WHERE id = 2",
+        "UPDATE charges SET working = 9, revision = revision - 1 WHERE id = 2",
+        "UPDATE charges SET captured = captured - 1, revision = revision + 1 WHERE id = 1",
+    ] {
+        refused(&db, sql, "only moves forward");
+    }
+    let statuses = [
+        ("processing", STATUSES.as_slice()),
+        ("parked", &STATUSES),
+        ("requires_capture", &["requires_capture", "succeeded", "voided", "parked"]),
+        ("succeeded", &["succeeded", "partially_refunded", "refunded"]),
+        ("partially_refunded", &["partially_refunded", "refunded"]),
+        ("refunded", &["refunded"]),
+        ("failed", &["failed"]),
+        ("voided", &["voided"]),
+    ];
+    for (id, (from, allowed)) in (100_i64..).zip(statuses) {
+        for (step, to) in (0_i64..).zip(STATUSES) {
+            let id = 10 * id + step;
+            let charge = "INSERT INTO charges SELECT ?1, tenant, amount_minor, asset, payment_method, capture, \
+                destination, description, metadata, ?2, provider, NULL, NULL, NULL, 1, 1, 0, 0, 0, NULL, '', NULL, NULL \
+                FROM charges WHERE id = 2";
+            db.execute(charge, (id, from)).unwrap();
+            let sql = format!("UPDATE charges SET status = '{to}', revision = 2 WHERE id = {id}");
+            if allowed.contains(&to) {
+                assert_eq!(db.execute(&sql, []).unwrap(), 1, "{from} to {to}");
+            } else {
+                refused(&db, &sql, "only moves forward");
+            }
+        }
+    }
+}
+
+const STATUSES: [&str; 8] = [
+    "processing",
+    "requires_capture",
+    "succeeded",
+    "failed",
+    "voided",
+    "refunded",
+    "partially_refunded",
+    "parked",
+];
+
+#[tokio::test]
+async fn no_more_is_given_back_than_was_taken() {
+    let (_dir, db) = filled().await;
+    for sums in [
+        "refunded = 1251",
+        "refunding = 1251",
+        "refunded = 1, refunding = 1250",
+        "refunded = 9223372036854775807, refunding = 9223372036854775807",
+        "refunding = -1",
+    ] {
+        let sql = format!("UPDATE charges SET {sums}, revision = revision + 1 WHERE id = 1");
+        refused(&db, &sql, "CHECK constraint");
+    }
+    for sums in ["refunding = 1250", "refunding = 0, refunded = 1000", "refunding = 250"] {
+        let sql = format!("UPDATE charges SET {sums}, revision = revision + 1 WHERE id = 1");
+        assert_eq!(db.execute(&sql, []).unwrap(), 1, "{sql}");
+    }
+    let less = "UPDATE charges SET refunded = 999, revision = revision + 1 WHERE id = 1";
+    refused(&db, less, "only moves forward");
+}
+
+#[tokio::test]
+async fn a_wallet_pays_a_part_or_there_is_none() {
+    let (_dir, db) = filled().await;
+    let charge = |id: i64, wallet: &str| {
+        format!(
+            "INSERT INTO charges SELECT {id}, tenant, amount_minor, asset, payment_method, capture, destination, \
+             description, metadata, status, provider, NULL, NULL, NULL, 1, 1, 0, 0, 0, NULL, '', {wallet} \
+             FROM charges WHERE id = 2"
+        )
+    };
+    for wallet in ["9, NULL", "NULL, 9", "9, 0", "9, -1", "9, 1250"] {
+        refused(&db, &charge(50, wallet), "CHECK constraint");
+    }
+    for (id, wallet) in (50..).zip(["NULL, NULL", "9, 1", "9, 1249"]) {
+        assert_eq!(db.execute(&charge(id, wallet), []).unwrap(), 1, "{wallet}");
+    }
+}
+
+#[tokio::test]
+async fn work_keeps_its_saga_and_does_not_take_up_a_key_it_gave_up() {
+    let (_dir, db) = filled().await;
+    for column in ["id", "charge", "flow", "version", "profile", "endpoint"] {
+        let sql = format!("UPDATE outbox SET {column} = {column}, revision = revision + 1");
+        refused(&db, &sql, "never change");
+    }
+    refused(&db, "UPDATE outbox SET due_at = 1", "only moves forward");
+    refused(&db, "UPDATE outbox SET way = 'sideways', revision = revision + 1", "CHECK constraint");
+    let moves = |sql: &str| {
+        assert_eq!(db.execute(sql, []).unwrap(), 1, "{sql}");
+    };
+    moves("UPDATE outbox SET generation = 3, revision = revision + 1");
+    let fall = "UPDATE outbox SET generation = 1, revision = revision + 1";
+    refused(&db, fall, "only moves forward");
+    moves("UPDATE outbox SET generation = 1, step = 1, revision = revision + 1");
+    moves("UPDATE outbox SET generation = 2, revision = revision + 1");
+    moves("UPDATE outbox SET generation = 1, way = 'back', revision = revision + 1");
+    moves("DELETE FROM outbox");
+}
+
+#[tokio::test]
+async fn operations_end_once_and_stay_what_was_asked() {
+    let (_dir, db) = filled().await;
+    for column in ["id", "tenant", "charge", "kind", "amount_minor", "asset", "created_at"] {
+        let sql = format!("UPDATE operations SET {column} = {column}, revision = revision + 1");
+        refused(&db, &sql, "never changes");
+    }
+    refused(&db, "DELETE FROM operations", "never removed");
+    refused(&db, "REPLACE INTO operations SELECT * FROM operations", "never removed");
+    refused(&db, "UPDATE operations SET status = 'succeeded' WHERE id = 1", "ends once");
+    let park = "UPDATE operations SET status = 'parked', revision = revision + 1 WHERE id = 1";
+    assert_eq!(db.execute(park, []).unwrap(), 1);
+    let fail = "UPDATE operations SET status = 'failed', failure = 'card_declined', revision = revision + 1 WHERE id = 1";
+    assert_eq!(db.execute(fail, []).unwrap(), 1);
+    for id in [1, 2] {
+        for change in ["status = 'processing'", "provider_reference = 're_1'", "decline_code = NULL"] {
+            let sql = format!("UPDATE operations SET {change}, revision = revision + 1 WHERE id = {id}");
+            refused(&db, &sql, "ends once");
+        }
     }
 }
 
@@ -319,76 +458,4 @@ async fn values_of_the_wrong_kind_are_refused() {
     let (_dir, db) = filled().await;
     refused(&db, "UPDATE charges SET revision = 'two'", "cannot store TEXT");
     refused(&db, "UPDATE claims SET state = NULL, revision = 9", "NOT NULL");
-}
-
-#[tokio::test]
-async fn every_query_of_the_store_runs_on_an_index() {
-    let (_dir, db) = filled().await;
-    for (query, index) in [
-        ("SELECT body FROM claims WHERE id = x'00'", "claims_by_id"),
-        (
-            "SELECT body FROM claims WHERE sweep_at IS NOT NULL AND sweep_at <= 1 ORDER BY sweep_at LIMIT 1",
-            "claims_by_sweep",
-        ),
-        (
-            "SELECT status FROM charges WHERE tenant = 1 AND id < 9 ORDER BY id DESC LIMIT 1",
-            "charges_by_tenant",
-        ),
-        (
-            "SELECT claim FROM outbox WHERE parked IS NULL AND due_at <= 1 ORDER BY due_at, charge LIMIT 1",
-            "outbox_by_due",
-        ),
-        ("SELECT count(*) FROM outbox WHERE parked IS NULL AND due_at < 1", "outbox_by_due"),
-        ("SELECT count(*) FROM outbox WHERE parked IS NULL", "outbox_by_due"),
-        ("SELECT count(*) FROM outbox WHERE parked IS NOT NULL", "outbox_parked"),
-        ("SELECT position FROM commits WHERE set_id = 1", "commits_by_set"),
-        ("SELECT kind FROM audit_log WHERE subject = 1 AND id > x'' ORDER BY id LIMIT 1", "PRIMARY KEY"),
-        (
-            "SELECT code FROM accounts WHERE tenant = 1 AND id < 9 ORDER BY id DESC LIMIT 1",
-            "accounts_by_tenant",
-        ),
-        ("SELECT account FROM account_names WHERE tenant = 1 AND code = 'a'", "PRIMARY KEY"),
-        ("SELECT exponent FROM assets WHERE tenant = 1 ORDER BY code", "PRIMARY KEY"),
-        (
-            "SELECT posted FROM balances WHERE (account, shard) > (1, 0) ORDER BY account, shard LIMIT 1",
-            "PRIMARY KEY",
-        ),
-        (
-            "SELECT kind FROM journal_transactions WHERE tenant = 1 AND id < 9 ORDER BY id DESC LIMIT 1",
-            "journal_transactions_by_tenant",
-        ),
-        ("SELECT amount FROM journal_entries WHERE transaction_id = 1 ORDER BY leg", "PRIMARY KEY"),
-        (
-            "SELECT amount FROM journal_entries WHERE account = 1 AND position > 1 AND position <= 9 ORDER BY position",
-            "journal_by_account",
-        ),
-        (
-            "SELECT amount FROM journal_entries WHERE account = 1 AND position > 1 \
-             ORDER BY position, transaction_id, leg LIMIT 1",
-            "journal_by_account",
-        ),
-        (
-            "SELECT amount FROM journal_entries WHERE account = 1 AND (position, transaction_id, leg) < (9, 9, 9) \
-             ORDER BY position DESC, transaction_id DESC, leg DESC LIMIT 1",
-            "journal_by_account",
-        ),
-        (
-            "SELECT amount FROM holds WHERE state = 'pending' AND expires_at <= 1 ORDER BY expires_at, id LIMIT 1",
-            "holds_by_deadline",
-        ),
-        (
-            "SELECT debits FROM snapshots WHERE account = 1 AND position <= 9 AND at <= 9 \
-             ORDER BY position DESC LIMIT 1",
-            "PRIMARY KEY",
-        ),
-    ] {
-        let plan: Vec<String> = db
-            .prepare(&format!("EXPLAIN QUERY PLAN {query}"))
-            .unwrap()
-            .query_map([], |row| row.get(3))
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
-        assert!(plan.len() == 1 && plan[0].contains(index), "{query}: {plan:?}");
-    }
 }

@@ -113,7 +113,7 @@ async fn check(store: &EmbeddedStore, acknowledged: &[(i64, Said)]) {
         }
         assert!(there.is_some() || *said != Said::Moved, "transaction {number} is gone");
         let id = ChargeId::from_i64(*number);
-        let rows = store.read(vec![RowKey::Charge(id), RowKey::Outbox(id)]).await.unwrap();
+        let rows = store.read(vec![RowKey::Charge(id), RowKey::Outbox(id.into())]).await.unwrap();
         let [Some(Row::Charge(charge)), outbox] = rows.as_slice() else { panic!("charge {number} is gone") };
         let claim =
             claim_of(store, work(*number, charge.created_at).claim.id).await.expect("the claim is there");

@@ -198,15 +198,15 @@ async fn a_row_that_was_removed_and_put_back_is_not_taken_for_the_one_before() {
     let database = database().await;
     let (one, other) = (open(&database.url()).await, open(&database.url()).await);
     one.commit(opening(1)).await.unwrap();
-    other.commit(set(2).remove(RowKey::Outbox(charge_id(1)), 1)).await.unwrap();
+    other.commit(set(2).remove(RowKey::Outbox(charge_id(1).into()), 1)).await.unwrap();
     let again = Outbox { due_at: at(77), ..outbox(1) };
     other.commit(set(3).insert(again.clone())).await.unwrap();
     // Same key, same revision, another row: whoever is refused because of it is shown the new one.
     let twin = set(4).insert(outbox(1)).remove(RowKey::Claim(claim(1).id), 1);
     let Err(CommitError::Refused(refusal)) = one.commit(twin).await else { panic!("not refused") };
     assert_eq!((refusal.change, refusal.reason, refusal.found), (0, Reason::Present, Some(again.into())));
-    one.commit(set(5).remove(RowKey::Outbox(charge_id(1)), 1)).await.unwrap();
-    assert_eq!(one.read(vec![RowKey::Outbox(charge_id(1))]).await.unwrap(), [None]);
+    one.commit(set(5).remove(RowKey::Outbox(charge_id(1).into()), 1)).await.unwrap();
+    assert_eq!(one.read(vec![RowKey::Outbox(charge_id(1).into())]).await.unwrap(), [None]);
 }
 
 #[tokio::test]

@@ -6,25 +6,41 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::{Claim, State};
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::outbox::{Flow, History, Outbox, Saga};
+use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_store::conformance::fixtures::ledger::{
     BOTH, account, definition, hold, moving, name, opened, posted, reversal, snapshot, transfer,
 };
-use counterfoil_store::conformance::fixtures::{api_key, at, charge, claim, opening, set, settled, slot};
+use counterfoil_store::conformance::fixtures::{
+    api_key, at, charge, claim, opening, operation, outbox, set, settled, slot,
+};
 use counterfoil_store::{CommitError, RowKey, Store};
 use counterfoil_testkit::postgres::Database;
 use support::{fresh, raw};
 use tokio_postgres::Client;
 
-/// One settled charge (1), one at work (2), and something in every other table.
+/// One settled charge (1) with a refund that has ended (6) and one at work (7), one charge at work (3), and something in
+/// every other table.
 async fn filled() -> (Client, Database) {
     let (store, database) = fresh().await;
     store.commit(opening(1)).await.unwrap();
     let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim(1) };
-    let charged = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
-    let key = RowKey::Outbox(charge(1).id);
+    let sums = Sums { captured: 1_250, refunded: 100, refunding: 100 };
+    let charged = Charge { status: Status::PartiallyRefunded, sums, revision: 2, ..charge(1) };
+    let key = RowKey::Outbox(charge(1).id.into());
     store.commit(set(2).replace(done, 1).replace(charged, 1).remove(key, 1)).await.unwrap();
     store.commit(opening(3)).await.unwrap();
+    let ended = Operation { status: operation::Status::Succeeded, ..operation(6, 1) };
+    let refunding = Outbox {
+        id: operation(7, 1).id.into(),
+        charge: charge(1).id,
+        saga: Saga { flow: Flow::Refund, version: 1, progress: Progress { step: 1, way: Way::Forward } },
+        history: History { generation: 3, ..History::begun(at(0)) },
+        ..outbox(7)
+    };
+    store.commit(set(6).insert(ended).insert(operation(7, 1)).insert(refunding)).await.unwrap();
     let ledger = set(4)
         .insert(account(1))
         .insert(name(1))
@@ -130,9 +146,18 @@ async fn history_is_append_only_even_for_its_owner() {
             refused(&db, &format!("DELETE FROM {table}"), "append-only").await;
             refused(&db, &format!("TRUNCATE {table} CASCADE"), "append-only").await;
         }
-        for table in
-            ["charges", "accounts", "balances", "holds", "tenants", "api_keys", "slots", "head", "meta"]
-        {
+        for table in [
+            "charges",
+            "operations",
+            "accounts",
+            "balances",
+            "holds",
+            "tenants",
+            "api_keys",
+            "slots",
+            "head",
+            "meta",
+        ] {
             refused(&db, &format!("DELETE FROM {table}"), "never removed").await;
             refused(&db, &format!("TRUNCATE {table}"), "never removed").await;
         }
@@ -184,8 +209,10 @@ async fn other_rows_only_move_forward() {
         ("UPDATE charges SET amount_minor = 1, revision = 9", "ordered for"),
         ("UPDATE charges SET tenant = 9, revision = 9", "ordered for"),
         ("UPDATE charges SET metadata = '{\"a\":\"b\"}', revision = 9", "ordered for"),
-        ("UPDATE charges SET status = 'failed', revision = 9 WHERE id = 1", "stays settled"),
-        ("UPDATE charges SET provider = 'other'", "ordered for"),
+        ("UPDATE charges SET wallet_account = 1, wallet_amount = 1, revision = 9", "ordered for"),
+        ("UPDATE charges SET provider = 'other', revision = 9", "ordered for"),
+        ("UPDATE charges SET endpoint = 'other', revision = 9", "ordered for"),
+        ("UPDATE charges SET status = 'processing'", "revision grows"),
         ("UPDATE holds SET amount = 1, revision = 9", "ends once"),
         ("UPDATE balances SET posted = posted + 1", "revision grows"),
         ("UPDATE balances SET outgoing = -1, revision = 9", "check constraint"),
@@ -200,6 +227,139 @@ async fn other_rows_only_move_forward() {
     refused(&db, "UPDATE api_keys SET revoked_at = NULL, revision = 3", "stays revoked").await;
 }
 
+/// Every status, and those a charge may move to from it: the core's own table, spelt out.
+const MOVES: [(&str, &[&str]); 8] = [
+    (
+        "processing",
+        &[
+            "processing",
+            "requires_capture",
+            "succeeded",
+            "failed",
+            "voided",
+            "refunded",
+            "partially_refunded",
+            "parked",
+        ],
+    ),
+    (
+        "parked",
+        &[
+            "processing",
+            "requires_capture",
+            "succeeded",
+            "failed",
+            "voided",
+            "refunded",
+            "partially_refunded",
+            "parked",
+        ],
+    ),
+    ("requires_capture", &["requires_capture", "succeeded", "voided", "parked"]),
+    ("succeeded", &["succeeded", "partially_refunded", "refunded"]),
+    ("partially_refunded", &["partially_refunded", "refunded"]),
+    ("failed", &["failed"]),
+    ("voided", &["voided"]),
+    ("refunded", &["refunded"]),
+];
+
+#[tokio::test]
+async fn charges_move_as_the_core_says() {
+    let (store, database) = fresh().await;
+    let db = raw(&database.url()).await;
+    for (number, (from, allowed)) in (1..).zip(MOVES) {
+        let status = Status::parse(from).unwrap();
+        store.commit(set(number).insert(Charge { status, ..charge(number) })).await.unwrap();
+        for (to, _) in MOVES {
+            let sql = format!(
+                "BEGIN; UPDATE charges SET status = '{to}', revision = 2 WHERE id = {number}; ROLLBACK"
+            );
+            assert_eq!(
+                allowed.contains(&to),
+                status.may_become(Status::parse(to).unwrap()),
+                "{from} to {to}"
+            );
+            if allowed.contains(&to) {
+                db.batch_execute(&sql).await.unwrap();
+            } else {
+                refused(&db, &sql, "stays settled").await;
+            }
+        }
+    }
+    refused(&db, "UPDATE charges SET status = 'lost', revision = 2 WHERE id = 1", "check constraint").await;
+}
+
+#[tokio::test]
+async fn what_was_taken_and_given_back_stays_sound() {
+    let (db, _database) = filled().await;
+    for (sums, words) in [
+        ("captured = 1249", "never becomes less"),
+        ("refunded = 99", "never becomes less"),
+        ("refunded = 1151", "given_back_is_not_more_than_taken"),
+        ("refunding = 1151", "given_back_is_not_more_than_taken"),
+        ("refunding = -1", "given_back_is_not_more_than_taken"),
+        ("refunding = 9223372036854775807", "given_back_is_not_more_than_taken"),
+    ] {
+        let sql = format!("UPDATE charges SET {sums}, revision = 9 WHERE id = 1");
+        refused(&db, &sql, words).await;
+    }
+    let whole =
+        "UPDATE charges SET refunded = 1250, refunding = 0, status = 'refunded', revision = 9 WHERE id = 1";
+    assert_eq!(db.execute(whole, &[]).await.unwrap(), 1);
+    for wallet in ["9, NULL", "NULL, 5", "9, 0", "9, 50"] {
+        let columns = "id, tenant, amount_minor, asset, payment_method, capture, destination, metadata, status, \
+             provider, created_at, revision, wallet_account, wallet_amount";
+        let sql = format!(
+            "INSERT INTO charges ({columns}) VALUES \
+             (50, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 1, 1, {wallet})"
+        );
+        refused(&db, &sql, "a_wallet_pays_a_part").await;
+    }
+}
+
+#[tokio::test]
+async fn operations_end_once_and_work_keeps_its_saga() {
+    let (db, _database) = filled().await;
+    for (change, id) in [
+        ("status = 'failed', revision = 9", 6),
+        ("provider_reference = 're_2', revision = 9", 6),
+        ("status = 'succeeded'", 7),
+        ("tenant = 9, revision = 9", 7),
+        ("charge = 9, revision = 9", 7),
+        ("kind = 'void', revision = 9", 7),
+        ("amount_minor = 9, revision = 9", 7),
+        ("asset = 'EUR', revision = 9", 7),
+        ("created_at = 9, revision = 9", 7),
+        ("id = 9, revision = 9", 7),
+    ] {
+        refused(&db, &format!("UPDATE operations SET {change} WHERE id = {id}"), "ends once").await;
+    }
+    refused(&db, "UPDATE operations SET status = 'voided', revision = 9 WHERE id = 7", "check constraint")
+        .await;
+    for change in [
+        "generation = 2, revision = 9",
+        "generation = 4",
+        "charge = 9, revision = 9",
+        "id = 9, revision = 9",
+        "flow = 'void', revision = 9",
+        "version = 2, revision = 9",
+        "endpoint = 'other', revision = 9",
+        "profile = 'other', revision = 9",
+    ] {
+        refused(&db, &format!("UPDATE outbox SET {change} WHERE id = 7"), "keeps its charge").await;
+    }
+    // Another step, or the way back, begins with a key of its own.
+    for sql in [
+        "UPDATE outbox SET step = 2, generation = 1, revision = 2 WHERE id = 7",
+        "UPDATE outbox SET generation = 2, revision = 3 WHERE id = 7",
+        "UPDATE outbox SET way = 'back', generation = 1, revision = 4 WHERE id = 7",
+        "UPDATE operations SET status = 'parked', revision = 2 WHERE id = 7",
+        "UPDATE operations SET status = 'failed', failure = 'card_declined', revision = 3 WHERE id = 7",
+    ] {
+        assert_eq!(db.execute(sql, &[]).await.unwrap(), 1, "{sql}");
+    }
+}
+
 #[tokio::test]
 async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
     let (db, _database) = filled().await;
@@ -208,6 +368,8 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
     };
     let tables = [
         "charges",
+        "operations",
+        "outbox",
         "idempotency_keys",
         "audit_log",
         "accounts",
@@ -232,6 +394,7 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
         "SELECT 1 FROM api_keys",
         "DELETE FROM outbox",
         "UPDATE charges SET revision = 9",
+        "UPDATE operations SET revision = 9",
     ] {
         refused(&db, sql, "permission denied").await;
     }
@@ -241,6 +404,7 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
         "UPDATE journal_entries SET amount = 1",
         "DELETE FROM audit_log",
         "DELETE FROM charges",
+        "DELETE FROM operations",
         "UPDATE commits SET at = 1",
     ] {
         refused(&db, sql, "permission denied").await;
@@ -256,7 +420,7 @@ async fn a_server_needs_no_more_than_the_writers_role() {
     let store = support::open(&database.url().replace("counterfoil@", &format!("{login}@"))).await;
     store.commit(opening(1)).await.unwrap();
     let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim(1) };
-    let settling = set(2).replace(done, 1).remove(RowKey::Outbox(charge(1).id), 1);
+    let settling = set(2).replace(done, 1).remove(RowKey::Outbox(charge(1).id.into()), 1);
     store.commit(settling.insert(transfer(1, 1, 2, 50)).insert(snapshot(1, 4))).await.unwrap();
     let last = set(3)
         .remove(RowKey::Claim(claim(1).id), 2)
@@ -265,6 +429,8 @@ async fn a_server_needs_no_more_than_the_writers_role() {
         .insert(slot(1));
     store.commit(last).await.unwrap();
     store.commit(set(4).shift(moving(1, BOTH, posted(5)))).await.unwrap();
+    store.commit(set(6).insert(operation(6, 1))).await.unwrap();
+    store.commit(set(7).replace(Operation { revision: 2, ..operation(6, 1) }, 1)).await.unwrap();
     // What the judge refuses is refused by it, not by a missing right.
     let removal = set(5).remove(RowKey::Transaction(transfer(1, 1, 2, 50).id), 1);
     assert!(matches!(store.commit(removal).await, Err(CommitError::Refused(_))));

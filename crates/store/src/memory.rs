@@ -9,6 +9,7 @@ use crate::port::{
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::types::id::{AccountId, SetId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::mask::Masked;
@@ -139,6 +140,8 @@ impl Store for MemoryStore {
                 limit.min(SCAN_MAX)
             }
             Scan::ChargesOf { limit, .. }
+            | Scan::RefundsOf { limit, .. }
+            | Scan::ParkedOf { limit, .. }
             | Scan::AccountsOf { limit, .. }
             | Scan::TransactionsOf { limit, .. }
             | Scan::Snapshots { limit, .. } => {
@@ -147,6 +150,8 @@ impl Store for MemoryStore {
             }
             Scan::Timeline { limit, .. }
             | Scan::Charges { limit, .. }
+            | Scan::OperationsOn { limit, .. }
+            | Scan::Operations { limit, .. }
             | Scan::Outbox { limit, .. }
             | Scan::Accounts { limit, .. }
             | Scan::Transactions { limit, .. }
@@ -297,7 +302,23 @@ fn is_in(scan: &Scan, row: &Row) -> bool {
         }
         (Scan::Claims { after, .. }, Row::Claim(claim)) => after.is_none_or(|after| claim.subject > after),
         (Scan::Charges { after, .. }, Row::Charge(charge)) => after.is_none_or(|after| charge.id > after),
-        (Scan::Outbox { after, .. }, Row::Outbox(outbox)) => after.is_none_or(|after| outbox.charge > after),
+        (Scan::OperationsOn { charge, after, .. }, Row::Operation(operation)) => {
+            operation.charge == *charge && after.is_none_or(|after| operation.id > after)
+        }
+        (Scan::RefundsOf { tenant, before, .. }, Row::Operation(operation)) => {
+            operation.tenant == *tenant
+                && operation.kind == Kind::Refund
+                && before.is_none_or(|before| operation.id < before)
+        }
+        (Scan::Operations { after, .. }, Row::Operation(operation)) => {
+            after.is_none_or(|after| operation.id > after)
+        }
+        (Scan::Outbox { after, .. }, Row::Outbox(outbox)) => after.is_none_or(|after| outbox.id > after),
+        (Scan::ParkedOf { tenant, before, .. }, Row::Outbox(outbox)) => {
+            outbox.tenant == *tenant
+                && outbox.parked.is_some()
+                && before.is_none_or(|before| outbox.id < before)
+        }
         (Scan::AccountsOf { tenant, before, .. }, Row::Account(account)) => {
             account.tenant == *tenant && before.is_none_or(|before| account.id < before)
         }

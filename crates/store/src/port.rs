@@ -4,7 +4,9 @@ use crate::change::ChangeSet;
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::{Entry, Totals};
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SetId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, OperationId, SetId, SubjectId, TenantId, TransactionId,
+};
 use counterfoil_core::types::mask::Masked;
 pub use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
@@ -131,10 +133,44 @@ pub enum Scan {
         /// At most so many.
         limit: usize,
     },
-    /// All work by charge.
+    /// The operations on one charge, oldest first.
+    OperationsOn {
+        /// Which.
+        charge: ChargeId,
+        /// Younger than this one.
+        after: Option<OperationId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// A tenant's refunds, newest first.
+    RefundsOf {
+        /// Whose.
+        tenant: TenantId,
+        /// Older than this one.
+        before: Option<OperationId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All operations by id.
+    Operations {
+        /// Younger than this one.
+        after: Option<OperationId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All work by what its claim makes.
     Outbox {
         /// Younger than this one.
-        after: Option<ChargeId>,
+        after: Option<SubjectId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// A tenant's parked work, newest first.
+    ParkedOf {
+        /// Whose.
+        tenant: TenantId,
+        /// Older than this one.
+        before: Option<SubjectId>,
         /// At most so many.
         limit: usize,
     },

@@ -10,10 +10,13 @@ use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::tenancy::{ApiKey, Tenant, TenantName};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, Slot, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, OperationId, Slot, SubjectId, TenantId, TransactionId,
+};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::ulid::Ulid;
 
@@ -24,6 +27,8 @@ pub enum Row {
     Claim(Claim),
     /// A charge.
     Charge(Charge),
+    /// A capture, a void or a refund of a charge.
+    Operation(Operation),
     /// Work to be done.
     Outbox(Outbox),
     /// An audit record; never changed, never removed.
@@ -61,8 +66,10 @@ pub enum RowKey {
     Claim(ClaimId),
     /// By id.
     Charge(ChargeId),
-    /// By the charge it is for.
-    Outbox(ChargeId),
+    /// By id.
+    Operation(OperationId),
+    /// By what its claim makes.
+    Outbox(SubjectId),
     /// By subject and record.
     Audit(SubjectId, Ulid),
     /// By name.
@@ -97,7 +104,8 @@ impl Row {
         match self {
             Row::Claim(claim) => RowKey::Claim(claim.id),
             Row::Charge(charge) => RowKey::Charge(charge.id),
-            Row::Outbox(outbox) => RowKey::Outbox(outbox.charge),
+            Row::Operation(operation) => RowKey::Operation(operation.id),
+            Row::Outbox(outbox) => RowKey::Outbox(outbox.id),
             Row::Audit(record) => RowKey::Audit(record.subject, record.id),
             Row::Tenant(tenant) => RowKey::Tenant(tenant.name.clone()),
             Row::ApiKey(key) => RowKey::ApiKey(key.digest),
@@ -119,6 +127,7 @@ impl Row {
         match self {
             Row::Claim(claim) => claim.revision,
             Row::Charge(charge) => charge.revision,
+            Row::Operation(operation) => operation.revision,
             Row::Outbox(outbox) => outbox.revision,
             Row::Audit(_)
             | Row::Name(_)
@@ -150,12 +159,9 @@ impl Row {
         grows
             && match (self, next) {
                 (Row::Claim(old), Row::Claim(new)) => old.may_become(new),
-                (Row::Charge(old), Row::Charge(new)) => {
-                    old.status.may_become(new.status) && old.order == new.order && old.tenant == new.tenant
-                }
-                (Row::Outbox(old), Row::Outbox(new)) => {
-                    old.provider == new.provider && old.history.generation <= new.history.generation
-                }
+                (Row::Charge(old), Row::Charge(new)) => old.may_become(new),
+                (Row::Operation(old), Row::Operation(new)) => old.may_become(new),
+                (Row::Outbox(old), Row::Outbox(new)) => old.may_become(new),
                 (Row::Tenant(old), Row::Tenant(new)) => old.id == new.id,
                 (Row::ApiKey(old), Row::ApiKey(new)) => {
                     old.tenant == new.tenant && (old.revoked_at.is_none() || old.revoked_at == new.revoked_at)
@@ -167,6 +173,7 @@ impl Row {
                 (
                     Row::Claim(_)
                     | Row::Charge(_)
+                    | Row::Operation(_)
                     | Row::Outbox(_)
                     | Row::Audit(_)
                     | Row::Tenant(_)
@@ -192,6 +199,7 @@ impl Row {
             Row::Outbox(_) | Row::Snapshot(_) => true,
             Row::Claim(claim) => claim.sweep_at().is_some(),
             Row::Charge(_)
+            | Row::Operation(_)
             | Row::Audit(_)
             | Row::Tenant(_)
             | Row::ApiKey(_)
@@ -221,6 +229,7 @@ macro_rules! from_row {
 from_row!(
     Claim(Claim),
     Charge(Charge),
+    Operation(Operation),
     Outbox(Outbox),
     Audit(Record),
     Tenant(Tenant),

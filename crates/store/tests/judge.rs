@@ -108,12 +108,12 @@ fn neighbours_see_what_was_admitted_and_not_what_was_refused() {
     assert_eq!(image.get(&RowKey::Charge(charge_id(2))), None);
     let done = claim_in(1, State::Completed(settled(b"", at(1))));
     let done = Claim { revision: 2, ..done };
-    image.admit(&set(3).replace(done, 1).remove(RowKey::Outbox(charge_id(1)), 1)).unwrap();
-    assert!(image.knows(&RowKey::Outbox(charge_id(1))));
-    assert_eq!(image.get(&RowKey::Outbox(charge_id(1))), None);
+    image.admit(&set(3).replace(done, 1).remove(RowKey::Outbox(charge_id(1).into()), 1)).unwrap();
+    assert!(image.knows(&RowKey::Outbox(charge_id(1).into())));
+    assert_eq!(image.get(&RowKey::Outbox(charge_id(1).into())), None);
     image.admit(&set(4).insert(outbox(1))).unwrap();
     image.clear();
-    assert!(!image.knows(&RowKey::Outbox(charge_id(1))));
+    assert!(!image.knows(&RowKey::Outbox(charge_id(1).into())));
 }
 
 #[test]

@@ -7,4 +7,6 @@
 )]
 
 pub mod failure;
+mod keeper;
 pub mod postgres;
+pub mod redis;

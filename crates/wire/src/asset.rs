@@ -44,7 +44,7 @@ pub fn write(out: &mut Vec<u8>, definition: &Definition) {
 #[schema(example = json!({"code": "POINTS", "exponent": 0}))]
 pub struct CreateAsset {
     /// In any case: a letter, then letters, digits and `_`. Codes of currencies are taken.
-    #[schema(min_length = 1, max_length = 16)]
+    #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub code: String,
     /// How many decimals it has: with 2, an amount of 1250 is 12.50.
     #[schema(minimum = 0, maximum = 9)]

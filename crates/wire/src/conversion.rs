@@ -69,8 +69,10 @@ fn number_or_text() -> Schema {
 #[schema(example = json!({"from": "customer:42", "to": "customer:42:eur", "amount": 1250, "rate": "0.9215"}))]
 pub struct CreateConversion {
     /// The account debited, in its own asset: its id, `ac_…`, or its code.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub from: String,
     /// The account credited, in its own asset: its id, `ac_…`, or its code.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub to: String,
     /// How much of the first asset, in its minor unit.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
@@ -79,7 +81,7 @@ pub struct CreateConversion {
     #[schema(schema_with = number_or_text)]
     pub rate: String,
     /// What happens to fractions of a minor unit: `half_even` (the default), `half_up`, `down` or `up`.
-    #[schema(required = false, nullable, default = "half_even")]
+    #[schema(required = false, nullable, default = "half_even", pattern = "^(half_even|half_up|down|up)$")]
     pub rounding: Option<String>,
     /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
     #[schema(required = false, nullable)]

@@ -238,6 +238,18 @@ impl<'a, 'p> Fields<'a, 'p> {
         }
     }
 
+    /// What `read` makes of an object, if there is one.
+    pub fn object_if_any<T>(
+        &mut self,
+        name: &str,
+        layout: &Layout,
+        read: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.optional(name)?;
+        let place = Place::Member(&self.place, name);
+        Fields::of(value, place, layout, self.problems).and_then(|mut fields| read(&mut fields))
+    }
+
     /// The objects of an array that must be there; `read` makes one of them. Nothing unless all could be made.
     pub fn list<T>(
         &mut self,

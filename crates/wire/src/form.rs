@@ -27,7 +27,7 @@ pub fn parse(input: &[u8], layout: &Layout) -> Result<Json, Flaw> {
     let mut root = BTreeMap::new();
     for (name, value) in pairs(input)? {
         let path = segments(&name)?;
-        place(&mut root, &path, value)?;
+        put(&mut root, &path, value)?;
     }
     object(root, "", |name| layout.shape(name))
 }
@@ -42,7 +42,7 @@ pub fn pairs(input: &[u8]) -> Result<Vec<(String, String)>, Flaw> {
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let name = decode(halves.next().unwrap_or_default(), Plus::Space)?;
         let value = decode(halves.next().unwrap_or_default(), Plus::Space)
-            .map_err(|error| Flaw::new(pointer::child("", &name), error.message))?;
+            .map_err(|error| Flaw::new(place(&segments(&name).unwrap_or_default()), error.message))?;
         pairs.push((name, value));
     }
     Ok(pairs)
@@ -109,13 +109,20 @@ fn segments(name: &str) -> Result<Vec<String>, Flaw> {
     Ok(path)
 }
 
-fn place(root: &mut BTreeMap<String, Node>, path: &[String], value: String) -> Result<(), Flaw> {
+/// The pointer to what a path names.
+fn place(path: &[String]) -> String {
+    path.iter().fold(String::new(), |at, name| pointer::child(&at, name))
+}
+
+fn put(root: &mut BTreeMap<String, Node>, path: &[String], value: String) -> Result<(), Flaw> {
     let Some((last, parents)) = path.split_last() else {
         return Ok(());
     };
     let refuse = || {
-        let at = path.iter().fold(String::new(), |at, name| pointer::child(&at, name));
-        Flaw::new(at, "the field stands twice, or once as a text and once with brackets; send each name once")
+        Flaw::new(
+            place(path),
+            "the field stands twice, or once as a text and once with brackets; send each name once",
+        )
     };
     let mut branch = root;
     for name in parents {
@@ -140,8 +147,9 @@ fn json(node: Node, shape: Shape, at: &str) -> Result<Json, Flaw> {
             "false" => Json::Bool(false),
             _ => Json::String(text),
         },
-        (Node::Leaf(text), Shape::Text | Shape::List(_)) => Json::String(text),
+        (Node::Leaf(text), Shape::Text | Shape::List(_) | Shape::Object(_)) => Json::String(text),
         (Node::Branch(members), Shape::List(layout)) => array(members, layout, at)?,
+        (Node::Branch(members), Shape::Object(layout)) => object(members, at, |name| layout.shape(name))?,
         (Node::Branch(members), Shape::Text | Shape::Number | Shape::Truth) => {
             object(members, at, |_| Shape::Text)?
         }
@@ -198,6 +206,7 @@ mod tests {
             ("capture", Shape::Truth),
             ("metadata", Shape::Text),
             ("items", Shape::List(&ITEM)),
+            ("item", Shape::Object(&ITEM)),
         ],
     };
 
@@ -226,6 +235,8 @@ mod tests {
             "items[1][amount]=2&items[0][amount]=1&items[0][name]=3&items[1][other]=4",
             r#"{"items":[{"amount":1,"name":"3"},{"amount":2,"other":"4"}]}"#,
         );
+        same("item[amount]=2&item[name]=3&item[other]=4", r#"{"item":{"amount":2,"name":"3","other":"4"}}"#);
+        same("item=5&item2[amount]=5", r#"{"item":"5","item2":{"amount":"5"}}"#);
         same("items=x&capture[a]=true", r#"{"items":"x","capture":{"a":"true"}}"#);
         same("items[0]=x", r#"{"items":["x"]}"#);
         let many: Vec<String> = (0..12).map(|n| format!("items[{n}][amount]={n}")).collect();
@@ -273,6 +284,7 @@ mod tests {
     fn an_error_points_to_its_field() {
         assert_eq!(read(b"m[a/b]=1&m[a/b]=2").unwrap_err().pointer, "/m/a~1b");
         assert_eq!(read(b"amount=%zz").unwrap_err().pointer, "/amount");
+        assert_eq!(read(b"items[0][amount]=%zz").unwrap_err().pointer, "/items/0/amount");
         assert_eq!(read(b"items[1][amount]=1").unwrap_err().pointer, "/items");
     }
 

@@ -1,17 +1,24 @@
 //! What tests of several forms share.
 
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
 use counterfoil_core::payments::books::Metadata;
+use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
+use counterfoil_core::payments::operation::{self, Kind as Asked, Operation};
+use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::digest::MacKey;
+use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::flaw::Flaw;
-use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, TenantId, TransactionId};
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
 use counterfoil_core::types::reference::{Kind as Refers, References};
 use counterfoil_core::types::time::Time;
+use counterfoil_engine::service::DeadLetter;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -84,6 +91,82 @@ pub(crate) fn hold(state: State) -> Hold {
         created_at: Time::EPOCH,
         revision: 1,
     }
+}
+
+pub(crate) fn charge() -> Charge {
+    Charge {
+        id: ChargeId::from_i64(1),
+        tenant: TenantId::from_i64(2),
+        order: Order {
+            amount: Money::new(1_250, usd()).unwrap(),
+            payment_method: Masked::new("pm_card_visa".to_owned()),
+            capture: true,
+            destination: AccountId::from_i64(7),
+            wallet: None,
+            description: None,
+            metadata: Metadata::new(),
+        },
+        status: Status::Succeeded,
+        sums: Sums { captured: 1_250, ..Sums::default() },
+        working: None,
+        provider: provider(),
+        provider_reference: Some("pi_1".to_owned()),
+        failure: None,
+        created_at: Time::EPOCH,
+        revision: 2,
+    }
+}
+
+fn provider() -> Pinned {
+    Pinned { profile: "stripe".to_owned(), endpoint: "https://api.stripe.test:443".to_owned() }
+}
+
+pub(crate) fn operation(kind: Asked) -> Operation {
+    Operation {
+        id: OperationId::from_i64(5),
+        tenant: TenantId::from_i64(2),
+        charge: ChargeId::from_i64(1),
+        kind,
+        amount: Money::new(500, usd()).unwrap(),
+        status: operation::Status::Succeeded,
+        provider_reference: Some("re_1".to_owned()),
+        failure: None,
+        created_at: Time::EPOCH,
+        revision: 2,
+    }
+}
+
+/// Work that needs a human: making a charge, or what is asked of one.
+pub(crate) fn letter(why: Park, asked: Option<Asked>) -> DeadLetter {
+    let operation = asked.map(operation);
+    let id = operation.as_ref().map_or(ChargeId::from_i64(1).into(), |operation| operation.id.into());
+    let outbox = Outbox {
+        id,
+        charge: ChargeId::from_i64(1),
+        saga: Saga {
+            flow: asked.map_or(Flow::Charge, Asked::flow),
+            version: 1,
+            // A refund reserves first.
+            progress: Progress { step: u8::from(asked == Some(Asked::Refund)), way: Way::Forward },
+        },
+        hold: None,
+        claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
+        tenant: TenantId::from_i64(2),
+        provider: provider(),
+        due_at: Time::EPOCH,
+        created_at: Time::EPOCH,
+        history: History {
+            generation: 2,
+            idle_calls: 3,
+            unknown: true,
+            server_errors: 4,
+            first_sent_at: Time::from_ms(1_000),
+            last_sent_at: Time::from_ms(2_000),
+        },
+        parked: Some(why),
+        revision: 9,
+    };
+    DeadLetter { outbox, charge: charge(), operation }
 }
 
 /// Each body is refused at these places, in this order, with these words.

@@ -86,6 +86,13 @@ impl Object<'_> {
         self
     }
 
+    /// A value that `write` appends.
+    pub fn value(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        self.name(name);
+        write(self.out);
+        self
+    }
+
     /// An array; `write` appends one element.
     pub fn array<T>(
         &mut self,
@@ -114,7 +121,8 @@ impl Object<'_> {
     }
 }
 
-fn string(out: &mut Vec<u8>, text: &str) {
+/// Appends a text.
+pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
@@ -172,6 +180,7 @@ mod tests {
                 .integer_or_null("p", Some(7))
                 .integer_or_null("q", None)
                 .object("o", |_| {})
+                .value("v", |out| string(out, "x"))
                 .array("l", [1, 2], |out, n| {
                     object(out, |o| {
                         o.integer("n", n);
@@ -180,7 +189,7 @@ mod tests {
         });
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            r#"{"b":"x\"\\\n\u0001é","a":-9223372036854775808,"n":18446744073709551615,"t":true,"z":null,"w":-170141183460469231731687303715884105728,"p":7,"q":null,"o":{},"l":[{"n":1},{"n":2}]}"#
+            r#"{"b":"x\"\\\n\u0001é","a":-9223372036854775808,"n":18446744073709551615,"t":true,"z":null,"w":-170141183460469231731687303715884105728,"p":7,"q":null,"o":{},"v":"x","l":[{"n":1},{"n":2}]}"#
         );
     }
 

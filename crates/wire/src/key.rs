@@ -2,16 +2,18 @@
 
 use crate::json;
 use crate::time::Stamp;
-use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource as Makes, State};
+use counterfoil_core::idempotency::claim::{Meeting, Resource as Makes, State};
 use counterfoil_core::outbox::Park;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{Kind, Reference, References};
 use counterfoil_core::types::time::Time;
+use counterfoil_engine::service::KeyView;
 
 /// The record as of `now`, or nothing if the key is free (again).
 ///
 /// Windows are judged here, at read time: a settled answer that is past its replay window shows as `expired`
 /// whether or not the sweeper has been there.
-pub fn write(claim: &Claim, parked: Option<Park>, references: &References, now: Time) -> Option<Vec<u8>> {
+pub fn write(view: &KeyView, references: &References, now: Time) -> Option<Vec<u8>> {
+    let claim = &view.claim;
     let state = match claim.meet(claim.fingerprint, now) {
         Meeting::Free => return None,
         Meeting::Expired { .. } => "expired",
@@ -21,7 +23,7 @@ pub fn write(claim: &Claim, parked: Option<Park>, references: &References, now: 
         }
     };
     let expires_at = claim.state.settled().map(|settled| Stamp::of(settled.windows.replay_until));
-    let made = made(claim).map(|kind| references.seal(kind, claim.subject.to_i64()));
+    let made = made(view, references);
     let mut out = Vec::with_capacity(320);
     json::object(&mut out, |record| {
         record
@@ -30,8 +32,8 @@ pub fn write(claim: &Claim, parked: Option<Park>, references: &References, now: 
             .string("created_at", Stamp::of(claim.created_at).as_str())
             .string_or_null("expires_at", expires_at.as_ref().map(Stamp::as_str));
         match &made {
-            Some(id) => record.object("resource", |resource| {
-                resource.string("type", claim.makes.name()).string("id", id.as_str());
+            Some((name, id)) => record.object("resource", |resource| {
+                resource.string("type", name).string("id", id.as_str());
             }),
             None => record.null("resource"),
         };
@@ -39,23 +41,29 @@ pub fn write(claim: &Claim, parked: Option<Park>, references: &References, now: 
             .count("attempts", u64::from(claim.attempts))
             .count("fence", claim.fence)
             .boolean("safe_new_key", claim.safe_new_key())
-            .string_or_null("parked", parked.map(Park::name));
+            .string_or_null("parked", view.parked.map(Park::name));
     });
     Some(out)
 }
 
-/// What kind of reference the key's resource has, if the key made or moved anything that has one.
-const fn made(claim: &Claim) -> Option<Kind> {
-    match claim.makes {
-        // A declined charge is a charge; a refusal of the books is nothing.
-        Makes::Charge => Some(Kind::Charge),
-        _ if matches!(claim.state, State::FailedTerminal(_)) => None,
-        Makes::Account => Some(Kind::Account),
-        Makes::Transfer => Some(Kind::Transfer),
-        Makes::Transaction => Some(Kind::Transaction),
-        Makes::Bulk => Some(Kind::Bulk),
-        Makes::Asset | Makes::Shards => None,
-    }
+/// The key's resource: its type and its reference, if the key made or moved anything that has one.
+fn made(view: &KeyView, references: &References) -> Option<(&'static str, Reference)> {
+    let claim = &view.claim;
+    let (makes, subject) = (claim.makes, claim.subject.to_i64());
+    let (named, kind, number) = match makes {
+        // A declined charge is a charge, and so is a refund that was refused at the provider. What was refused before
+        // anything was made is about no charge.
+        Makes::Charge | Makes::Capture | Makes::Void => (Makes::Charge, Kind::Charge, view.charge?.to_i64()),
+        Makes::Refund => view.charge.map(|_| (makes, Kind::Refund, subject))?,
+        // A refusal of the books is nothing.
+        _ if matches!(claim.state, State::FailedTerminal(_)) => return None,
+        Makes::Account => (makes, Kind::Account, subject),
+        Makes::Transfer => (makes, Kind::Transfer, subject),
+        Makes::Transaction => (makes, Kind::Transaction, subject),
+        Makes::Bulk => (makes, Kind::Bulk, subject),
+        Makes::Asset | Makes::Shards | Makes::Resolution => return None,
+    };
+    Some((named.name(), references.seal(kind, number)))
 }
 
 /// The record of an idempotency key.
@@ -72,7 +80,7 @@ pub struct Record {
     /// Until when the stored answer is replayed; null while there is none, and again once it was dropped.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
-    /// What the key made; null where that has no id, and where nothing was made.
+    /// What the key made, of a capture or a void the charge; null where that has no id, and where nothing was made.
     pub resource: Option<Resource>,
     /// How often somebody set out to execute the request.
     pub attempts: u32,
@@ -80,7 +88,8 @@ pub struct Record {
     pub fence: u64,
     /// Whether the same request may be tried under a new key without a risk of doing it twice.
     pub safe_new_key: bool,
-    /// Why a human is needed, if one is: `answer_differs`, `no_evidence` or `contradiction`.
+    /// Why a human is needed, if one is: `answer_differs`, `no_evidence`, `contradiction` or
+    /// `cannot_undo`.
     pub parked: Option<String>,
 }
 
@@ -88,7 +97,7 @@ pub struct Record {
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = IdempotencyKeyResource)]
 pub struct Resource {
-    /// `charge`, `account`, `transfer`, `transaction` or `bulk`.
+    /// `charge`, `refund`, `account`, `transfer`, `transaction` or `bulk`.
     pub r#type: String,
     /// Its id.
     pub id: String,
@@ -98,12 +107,12 @@ pub struct Resource {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use counterfoil_core::idempotency::claim::{ClaimId, Hold, Lease, Settled, State};
+    use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Settled, State};
     use counterfoil_core::idempotency::fingerprint::Fingerprint;
     use counterfoil_core::idempotency::reply::{Media, Reply};
     use counterfoil_core::idempotency::window::Windows;
     use counterfoil_core::types::digest::{Digest, MacKey};
-    use counterfoil_core::types::id::{Holder, SubjectId, TenantId};
+    use counterfoil_core::types::id::{ChargeId, Holder, SubjectId, TenantId};
     use counterfoil_core::types::ulid::Ulid;
 
     fn at(ms: i64) -> Time {
@@ -118,10 +127,16 @@ mod tests {
     }
 
     fn shown(state: State, parked: Option<Park>, now: Time) -> Option<serde_json::Value> {
-        shown_of(Makes::Charge, state, parked, now)
+        shown_of(Makes::Charge, state, Some(3), parked, now)
     }
 
-    fn shown_of(makes: Makes, state: State, parked: Option<Park>, now: Time) -> Option<serde_json::Value> {
+    fn shown_of(
+        makes: Makes,
+        state: State,
+        charge: Option<i64>,
+        parked: Option<Park>,
+        now: Time,
+    ) -> Option<serde_json::Value> {
         let claim = Claim {
             id: ClaimId::from_digest(Digest::from_bytes([1; 32])),
             tenant: TenantId::from_i64(1),
@@ -136,7 +151,8 @@ mod tests {
             state,
         };
         let references = References::new(MacKey::new(&[9; 32]));
-        let text = write(&claim, parked, &references, now)?;
+        let view = KeyView { claim, charge: charge.map(ChargeId::from_i64), parked };
+        let text = write(&view, &references, now)?;
         Some(serde_json::from_slice(&text).unwrap())
     }
 
@@ -164,25 +180,44 @@ mod tests {
         assert_eq!(parked["parked"], "no_evidence");
     }
 
-    #[test]
-    fn what_a_key_made_by_its_kind() {
+    fn resource(name: &str, kind: Kind, number: i64) -> serde_json::Value {
         let references = References::new(MacKey::new(&[9; 32]));
+        serde_json::json!({"type": name, "id": references.seal(kind, number).as_str()})
+    }
+
+    #[test]
+    fn what_a_key_made_in_the_books_by_its_kind() {
         for (makes, kind) in [
-            (Makes::Charge, Some(Kind::Charge)),
             (Makes::Account, Some(Kind::Account)),
             (Makes::Asset, None),
             (Makes::Transfer, Some(Kind::Transfer)),
             (Makes::Transaction, Some(Kind::Transaction)),
             (Makes::Bulk, Some(Kind::Bulk)),
             (Makes::Shards, None),
+            (Makes::Resolution, None),
         ] {
-            let resource =
-                |kind| serde_json::json!({"type": makes.name(), "id": references.seal(kind, 3).as_str()});
-            let done = shown_of(makes, State::Completed(settled()), None, at(0)).unwrap();
-            assert_eq!(done["resource"], serde_json::json!(kind.map(resource)), "{makes:?}");
-            let refused = shown_of(makes, State::FailedTerminal(settled()), None, at(0)).unwrap();
-            let charge = kind.filter(|kind| *kind == Kind::Charge);
-            assert_eq!(refused["resource"], serde_json::json!(charge.map(resource)), "{makes:?}");
+            let refused = shown_of(makes, State::FailedTerminal(settled()), None, None, at(0)).unwrap();
+            assert_eq!(refused["resource"], serde_json::Value::Null, "{makes:?}");
+            let done = shown_of(makes, State::Completed(settled()), None, None, at(0)).unwrap();
+            let expected = kind.map(|kind| resource(makes.name(), kind, 3));
+            assert_eq!(done["resource"], serde_json::json!(expected), "{makes:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_key_made_or_moved_of_payments() {
+        for (makes, expected) in [
+            (Makes::Charge, resource("charge", Kind::Charge, 8)),
+            (Makes::Capture, resource("charge", Kind::Charge, 8)),
+            (Makes::Void, resource("charge", Kind::Charge, 8)),
+            (Makes::Refund, resource("refund", Kind::Refund, 3)),
+        ] {
+            for state in [State::FailedTerminal(settled()), State::Completed(settled())] {
+                let refused = shown_of(makes, state.clone(), None, None, at(0)).unwrap();
+                assert_eq!(refused["resource"], serde_json::Value::Null, "nothing was made: {makes:?}");
+                let made = shown_of(makes, state, Some(8), None, at(0)).unwrap();
+                assert_eq!(made["resource"], expected, "{makes:?}");
+            }
         }
     }
 

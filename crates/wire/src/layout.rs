@@ -22,6 +22,8 @@ pub enum Shape {
     Truth,
     /// An array of such objects.
     List(&'static Layout),
+    /// Such an object.
+    Object(&'static Layout),
 }
 
 impl Layout {

@@ -1,14 +1,19 @@
 //! The stored answers: what the engine commits with an effect and every retry gets, byte for byte.
 
+pub mod conflict;
+
 use crate::problem::{Code, Problem};
-use crate::{account, asset, bulk, charge, transaction, transfer};
+use crate::{account, asset, bulk, charge, dead_letter, refund, transaction, transfer};
 use bytes::Bytes;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::payments::books::Refusal;
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
+use counterfoil_core::payments::operation::launch::Impossible;
+use counterfoil_core::payments::operation::{Kind as Asked, Operation};
 use counterfoil_core::types::reference::{Kind, Reference, References};
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_engine::present::{Present, Shown};
+use counterfoil_engine::present::{Made, Present, Shown};
+use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
 
 /// Renders answers under the store's references.
 #[derive(Clone, Debug)]
@@ -21,35 +26,71 @@ impl Presenter {
     pub const fn new(references: References) -> Presenter {
         Presenter { references }
     }
+
+    fn charge_id(&self, charge: &Charge) -> Reference {
+        self.references.seal(Kind::Charge, charge.id.to_i64())
+    }
 }
 
 impl Present for Presenter {
-    fn charge(&self, charge: &Charge) -> Reply {
-        let id = self.references.seal(Kind::Charge, charge.id.to_i64());
-        made("/v1/charges/", &id, |out| charge::write::write_as(out, charge, id.as_str(), &self.references))
+    fn charge(&self, charge: &Charge, how: Made) -> Reply {
+        let id = self.charge_id(charge);
+        let location = Some(format!("/v1/charges/{id}"));
+        let status = match how {
+            Made::Created => 201,
+            Made::Changed => 200,
+        };
+        reply(status, location, |out| charge::write::write_as(out, charge, id.as_str(), &self.references))
     }
 
-    fn failure(&self, charge: &Charge, request: Ulid) -> Reply {
-        let id = self.references.seal(Kind::Charge, charge.id.to_i64());
-        let problem = match &charge.failure {
-            Some(Failure { code, decline_code }) => match code {
-                FailureCode::CardDeclined => {
-                    Problem::new(Code::CardDeclined).decline_code(decline_code.clone()).charge(id)
-                }
-                FailureCode::GatewayRejected => {
-                    Problem::new(Code::GatewayRejected).charge(id).safe_new_key(true)
-                }
-                FailureCode::GatewayUnauthorized => {
-                    Problem::new(Code::GatewayUnauthorized).charge(id).safe_new_key(true)
-                }
-                FailureCode::GatewayUnavailable => {
-                    Problem::new(Code::GatewayUnavailable).charge(id).safe_new_key(true)
-                }
-            },
-            // A failed charge always says why; should it not, its owner still gets an answer that names it.
-            None => Problem::new(Code::InternalError).charge(id),
+    fn refund(&self, refund: &Operation, charge: &Charge) -> Reply {
+        let id = self.references.seal(Kind::Refund, refund.id.to_i64());
+        made("/v1/refunds/", &id, |out| {
+            refund::write::write_as(out, refund, charge, id.as_str(), &self.references);
+        })
+    }
+
+    fn failure(&self, charge: &Charge, failure: &Failure, request: Ulid) -> Reply {
+        let id = self.charge_id(charge);
+        let code = failure_code(failure.code);
+        // A charge that has not failed itself was to be moved, and stands as it stood.
+        let problem = match charge.status {
+            Status::Failed => Problem::new(code),
+            Status::Processing
+            | Status::RequiresCapture
+            | Status::Succeeded
+            | Status::Voided
+            | Status::Refunded
+            | Status::PartiallyRefunded
+            | Status::Parked => Problem::new(code).detail(conflict::unmoved(failure.code)),
+        };
+        let problem = match failure.code {
+            FailureCode::CardDeclined => problem.decline_code(failure.decline_code.clone()).charge(id),
+            FailureCode::GatewayRejected
+            | FailureCode::GatewayUnauthorized
+            | FailureCode::GatewayUnavailable
+            | FailureCode::MarkedFailed => problem.charge(id).safe_new_key(true),
         };
         refused(&problem, request)
+    }
+
+    fn impossible(&self, charge: &Charge, kind: Asked, why: Impossible, request: Ulid) -> Reply {
+        refused(&conflict::impossible(charge, kind, why, self.charge_id(charge)), request)
+    }
+
+    fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, request: Ulid) -> Reply {
+        match how {
+            Ok(how) => changed(|out| dead_letter::write_resolved(out, letter, how, &self.references)),
+            Err(why) => {
+                let problem = Problem::new(Code::DeadLetterUnresolved)
+                    .detail(conflict::unresolved(why))
+                    .dead_letter(dead_letter::write::id(letter, &self.references))
+                    .reason(conflict::reason(why))
+                    .charge(self.charge_id(&letter.charge))
+                    .safe_new_key(true);
+                refused(&problem, request)
+            }
+        }
     }
 
     fn books(&self, shown: Shown<'_>, request: Ulid) -> Reply {
@@ -82,6 +123,16 @@ impl Present for Presenter {
                 refused(&Problem::new(refusal_code(refusal)).safe_new_key(true), request)
             }
         }
+    }
+}
+
+const fn failure_code(code: FailureCode) -> Code {
+    match code {
+        FailureCode::CardDeclined => Code::CardDeclined,
+        FailureCode::GatewayRejected => Code::GatewayRejected,
+        FailureCode::GatewayUnauthorized => Code::GatewayUnauthorized,
+        FailureCode::GatewayUnavailable => Code::GatewayUnavailable,
+        FailureCode::MarkedFailed => Code::MarkedFailed,
     }
 }
 

@@ -49,7 +49,7 @@ pub struct Entry {
     #[schema(format = DateTime)]
     pub at: String,
     /// What happened: `claimed`, `taken_over`, `provider_answered`, `provider_queried`, `pending`, `settled`,
-    /// `parked`, `opened`, `posted` or `refused`.
+    /// `parked`, `resolved`, `opened`, `posted` or `refused`.
     pub kind: String,
     /// The fence it was decided under; it grows with every change of hands.
     pub fence: u64,

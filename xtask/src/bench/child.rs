@@ -154,7 +154,7 @@ impl Proxy {
 }
 
 /// On the same kind of runtime as the server, or the comparison would be one of runtimes.
-fn as_the_server_runs(serving: impl Future<Output = std::io::Result<()>>) -> Result<ExitCode> {
+pub(super) fn as_the_server_runs(serving: impl Future<Output = std::io::Result<()>>) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let served = runtime.map_err(Failure::while_("starting the runtime"))?.block_on(serving);
     served.map_err(Failure::while_("serving"))?;

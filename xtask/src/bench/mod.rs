@@ -1,6 +1,6 @@
 //! `bench`: the product against the raw limits of the same machine in the same minutes, so that the figures are
-//! ratios and a slow machine is no excuse; with `--ledger`, its ledger by itself. Rounds are interleaved and the middle
-//! of them counts.
+//! ratios and a slow machine is no excuse; with `--ledger`, its ledger by itself; with `--store postgres`, against the usual
+//! implementation on PostgreSQL. Rounds are interleaved and the middle of them counts.
 
 #![expect(clippy::float_arithmetic, reason = "figures to look at, none of them money")]
 
@@ -9,6 +9,7 @@ mod disk;
 mod figures;
 pub(crate) mod ledger;
 mod neighbours;
+pub(crate) mod postgres;
 mod sample;
 mod scrape;
 mod server;
@@ -19,7 +20,7 @@ mod targets;
 use crate::compile::{self, Profile};
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use comfy_table::Table;
 use counterfoil_load::limits::fsync::{self, FsyncReport};
 use figures::{Figures, Fsync, Growth, Level};
@@ -38,16 +39,28 @@ const SMALL: u64 = 1_000;
 const FILLERS: usize = 256;
 const FSYNC_TIME: Duration = Duration::from_secs(1);
 
-/// Measures the product against the raw limits of this machine, in one run.
+/// What the product keeps its state in, and with it what it is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A directory; the raw limits of this machine.
+    Embedded,
+    /// A PostgreSQL server of the run's own; the usual implementation on the same server.
+    Postgres,
+}
+
+/// Measures the product against the raw limits of this machine, or the usual implementation, in one run.
 #[derive(Args)]
 pub(crate) struct Bench {
+    /// The store; with `postgres`, commits and charges are measured beside the usual implementation.
+    #[arg(long, value_enum, default_value = "embedded")]
+    store: Kind,
     /// Measures transfers instead of charges: over HTTP and through the engine, on distinct and on hot accounts.
-    #[arg(long, conflicts_with = "stored")]
+    #[arg(long, conflicts_with_all = ["stored", "store"])]
     ledger: bool,
     /// How long each load is measured in each round.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Connections to measure with; 1 and 64 are always measured, because the targets speak of them.
+    /// Connections to measure with; those that the targets speak of are always measured (1 and 64, 256 on PostgreSQL).
     #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
     connections: Vec<usize>,
     /// Rounds; the middle one counts.
@@ -88,8 +101,11 @@ impl Bench {
             eprintln!("xtask: {} is memory: durable writes cost nothing here", directory.path().display());
         }
         let place = Place { counterfoil, xtask, directory: directory.path() };
-        let measured =
-            if self.ledger { ledger::measure(&self, &place).await } else { self.charges(&place).await };
+        let measured = match self.store {
+            Kind::Embedded if self.ledger => ledger::measure(&self, &place).await,
+            Kind::Embedded => self.charges(&place).await,
+            Kind::Postgres => postgres::measure(&self, &place).await,
+        };
         if measured.is_err() {
             eprintln!("xtask: stores and logs are kept in {}", directory.keep().display());
         }

@@ -47,8 +47,8 @@ impl Stage {
     pub(super) async fn set(counterfoil: &Path, xtask: &Path, directory: &Path) -> Result<Stage> {
         let product = Product::new(counterfoil, directory);
         let simulator = product.simulator().await?;
-        let echo = raw(xtask, "echo", None).await?;
-        let proxy = raw(xtask, "proxy", Some(simulator.1)).await?;
+        let echo = raw(xtask, "echo", &[]).await?;
+        let proxy = raw(xtask, "proxy", &["--provider", &simulator.1.to_string()]).await?;
         let (xtask, directory) = (xtask.to_owned(), directory.to_owned());
         Ok(Stage {
             product,
@@ -82,9 +82,7 @@ impl Stage {
 
     /// Puts load on one of the servers and measures it, CPU time of everybody included.
     pub(super) async fn measure(&mut self, server: &mut Server, run: Run) -> Result<Sample> {
-        // A provider that has seen a million payments must not be compared with one that has seen none.
-        let reset = http::ask(self.simulator.1, "DELETE", "/_sim/effects", "", Duration::from_mins(1)).await;
-        reset.map_err(Failure::while_("resetting the provider"))?;
+        forget_payments(self.simulator.1).await?;
         let (address, api_key, pids) = match run.who {
             Who::Echo => (self.echo.1, NO_KEY, vec![self.echo.0.pid()]),
             Who::Proxy => (self.proxy.1, NO_KEY, vec![self.proxy.0.pid(), self.simulator.0.pid()]),
@@ -125,19 +123,23 @@ impl Stage {
     }
 }
 
-/// One of the raw limits, listening.
-async fn raw(
+/// A provider that has seen a million payments must not be compared with one that has seen none.
+pub(super) async fn forget_payments(simulator: SocketAddr) -> Result<()> {
+    let reset = http::ask(simulator, "DELETE", "/_sim/effects", "", Duration::from_mins(1)).await;
+    reset.map_err(Failure::while_("resetting the provider"))?;
+    Ok(())
+}
+
+/// One of the servers to compare with, listening.
+pub(super) async fn raw(
     xtask: &Path,
     name: &'static str,
-    provider: Option<SocketAddr>,
+    arguments: &[&str],
 ) -> Result<(Running, SocketAddr)> {
     let address = free_address()?;
     let mut command = Command::new(xtask);
     clean(&mut command);
-    command.args([name, "--listen", &address.to_string()]);
-    if let Some(provider) = provider {
-        command.args(["--provider", &provider.to_string()]);
-    }
+    command.args([name, "--listen", &address.to_string()]).args(arguments);
     let mut running = Running::start(name, &mut command)?;
     let begun = Instant::now();
     while http::Connection::open(address).await.is_err() {

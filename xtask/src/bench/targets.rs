@@ -22,7 +22,7 @@ impl Target {
         Target::new(what, ("≥", goal), found, unit, found >= goal)
     }
 
-    fn at_most(what: &str, goal: f64, found: f64, unit: &str) -> Target {
+    pub(super) fn at_most(what: &str, goal: f64, found: f64, unit: &str) -> Target {
         Target::new(what, ("≤", goal), found, unit, found <= goal)
     }
 

@@ -13,19 +13,43 @@ pub(crate) fn cpu_of_self() -> Result<Duration> {
     read("/proc/self/stat")
 }
 
-fn read(path: &str) -> Result<Duration> {
-    let stat = std::fs::read_to_string(path).map_err(Failure::while_(format!("reading {path}")))?;
-    let ticks = ticks(&stat).ok_or_else(|| Failure::new(format!("{path} is unreadable")))?;
-    let per_second = rustix::param::clock_ticks_per_second().max(1);
-    Ok(Duration::from_micros(ticks.saturating_mul(1_000_000) / per_second))
+/// Used so far by the process and all its children, those included that have ended.
+pub(crate) fn cpu_of_family(pid: u32) -> Result<Duration> {
+    let path = format!("/proc/{pid}/stat");
+    let unreadable = || Failure::new(format!("{path} is unreadable"));
+    let parent = std::fs::read_to_string(&path).map_err(Failure::while_(format!("reading {path}")))?;
+    let Some([_, user, system, of_the_dead]) = fields(&parent) else { return Err(unreadable()) };
+    let mut all = user + system + of_the_dead;
+    for entry in std::fs::read_dir("/proc").map_err(Failure::while_("reading /proc"))?.flatten() {
+        // Not every entry is a process, and one may have ended meanwhile.
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        if let Some([parent, user, system, _]) = fields(&stat)
+            && parent == u64::from(pid)
+        {
+            all += user + system;
+        }
+    }
+    Ok(time(all))
 }
 
-/// User and system time: the 14th and 15th field. The second field is a name and may hold anything, spaces too.
-fn ticks(stat: &str) -> Option<u64> {
+fn read(path: &str) -> Result<Duration> {
+    let stat = std::fs::read_to_string(path).map_err(Failure::while_(format!("reading {path}")))?;
+    let [_, user, system, _] = fields(&stat).ok_or_else(|| Failure::new(format!("{path} is unreadable")))?;
+    Ok(time(user + system))
+}
+
+fn time(ticks: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_micros(ticks.saturating_mul(1_000_000) / per_second)
+}
+
+/// The parent (the 4th field), user and system time (the 14th and 15th), and both of children that have ended (the 16th
+/// and 17th). The second field is a name and may hold anything, spaces too.
+fn fields(stat: &str) -> Option<[u64; 4]> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_ascii_whitespace().skip(11);
-    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    user.checked_add(system)
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    let field = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some([field(1)?, field(11)?, field(12)?, field(13)?.checked_add(field(14)?)?])
 }
 
 #[cfg(test)]
@@ -35,13 +59,15 @@ mod tests {
     #[test]
     fn finds_the_fields_behind_any_name() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194304 100 0 0 0 17 25 3 4 20 0 5 0 99 1000 10";
-        assert_eq!(ticks(stat), Some(42));
-        assert_eq!(ticks("42 (x) S 1"), None);
+        assert_eq!(fields(stat), Some([1, 17, 25, 7]));
+        assert_eq!(fields("42 (x) S 1"), None);
     }
 
     #[test]
     fn this_process_is_measured() {
         assert!(cpu_of(std::process::id()).unwrap() <= cpu_of_self().unwrap());
         assert!(cpu_of(u32::MAX).is_err());
+        assert!(cpu_of_self().unwrap() <= cpu_of_family(std::process::id()).unwrap());
+        assert!(cpu_of_family(u32::MAX).is_err());
     }
 }

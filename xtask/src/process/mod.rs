@@ -4,7 +4,7 @@ mod cpu;
 mod port;
 mod product;
 
-pub(crate) use cpu::{cpu_of, cpu_of_self};
+pub(crate) use cpu::{cpu_of, cpu_of_family, cpu_of_self};
 pub(crate) use port::free_address;
 pub(crate) use product::{Product, clean};
 

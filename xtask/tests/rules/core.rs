@@ -6,7 +6,8 @@ use std::path::Path;
 /// Rooms that only `payments` brings together.
 const ROOMS: [&str; 6] = ["idempotency", "ledger", "outbox", "saga", "audit", "tenancy"];
 /// What a room may know of another all the same: the name of a thing, never its rules.
-const ALLOWED: [(&str, &str); 1] = [("outbox", "crate::idempotency::claim::ClaimId")];
+const ALLOWED: [(&str, &str); 2] =
+    [("outbox", "crate::idempotency::claim::ClaimId"), ("outbox", "crate::saga::progress::Progress")];
 /// The world: tasks, wire forms, clocks, disks, networks.
 const WORLD: [&str; 10] = [
     "tokio",

@@ -40,6 +40,6 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
 }
 
 async fn run(app: &App, head: &Parts, body: Body, exchange: &mut Exchange) -> Result<Answer, Problem> {
-    let (request, open) = INTAKE.take(app, head, body, exchange, account::read).await?;
+    let (request, open) = INTAKE.take(app, head, body, exchange, |body, _| account::read(body)).await?;
     conclude(app, head, exchange, app.service.keep(request, Act::Open(open))).await
 }

@@ -69,6 +69,7 @@ pub struct Metrics {
     request_seconds: Histogram,
     cache_hits: Counter,
     cache_misses: Counter,
+    gateway_fence_bypass: Counter,
     tenants: Tenants,
     inflight_wait_seconds: Histogram,
     stuck_in_flight: Gauge,
@@ -113,10 +114,10 @@ impl Metrics {
             book.add("cache_requests", "Look-ups in the cache of answers", Family::default());
         let counter = |result| cache.get_or_create(&ResultLabel { result }).clone();
         let (cache_hits, cache_misses) = (counter("hit"), counter("miss"));
-        book.add(
+        let gateway_fence_bypass = book.add(
             "gateway_fence_bypass",
             "Provider calls made without the gateway fence",
-            Counter::<u64>::default(),
+            Counter::default(),
         );
         let hot = book.add(
             "hot_account_writes_per_second",
@@ -130,6 +131,7 @@ impl Metrics {
             request_seconds,
             cache_hits,
             cache_misses,
+            gateway_fence_bypass,
             tenants: Tenants::new(claims, key_missing),
             inflight_wait_seconds,
             stuck_in_flight: book.add(

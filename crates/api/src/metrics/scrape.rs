@@ -135,4 +135,11 @@ mod tests {
             assert!(text.contains(sample), "{sample}{text}");
         }
     }
+    #[test]
+    fn calls_without_the_fence_are_counted() {
+        let metrics = Metrics::new();
+        metrics.saw(Signal::FenceBypass);
+        let text = prometheus(&metrics.text().unwrap());
+        assert!(text.contains("\ncounterfoil_gateway_fence_bypass_total 1\n"), "{text}");
+    }
 }

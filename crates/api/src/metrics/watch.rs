@@ -21,6 +21,9 @@ impl Watch for Metrics {
             Signal::Cache { hit } => {
                 if hit { &self.cache_hits } else { &self.cache_misses }.inc();
             }
+            Signal::FenceBypass => {
+                self.gateway_fence_bypass.inc();
+            }
             Signal::Conflict => {
                 self.store_conflicts.inc();
             }

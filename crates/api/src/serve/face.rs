@@ -13,13 +13,16 @@ use crate::transfers;
 use axum::Router;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_wire::problem::{Code, Problem};
-use http::{Method, Request, Response};
+use http::header::{CONNECTION, HOST, HeaderValue};
+use http::uri::Authority;
+use http::{Method, Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
@@ -34,6 +37,11 @@ pub(super) struct Face {
 impl Face {
     pub(super) const fn new(app: Arc<App>, router: Router) -> Face {
         Face { app, router }
+    }
+
+    /// How long a client may take nothing of an answer.
+    pub(super) fn patience(&self) -> Duration {
+        self.app.settings.request_timeout
     }
 
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Content> {
@@ -66,6 +74,14 @@ impl Face {
         if request.headers().len() > HEADERS_MAX {
             let problem = Problem::new(Code::HeadersTooLarge);
             return whole(answer::problem(&problem, exchange.id));
+        }
+        if !has_one_target(&request) {
+            let problem = Problem::new(Code::MalformedRequest)
+                .detail("Send a path that begins with a slash, and one Host header with the name and port the request is for.");
+            let mut answer = answer::problem(&problem, exchange.id);
+            // Whoever sent it may be of another opinion about what follows.
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            return whole(answer);
         }
         let straight = matches!(route, Route::Charges | Route::Transfers) && request.method() == Method::POST;
         if !straight {
@@ -109,6 +125,24 @@ impl Face {
                 tenant = exchange.principal.as_ref().map(|principal| principal.name.as_str()),
             );
         }
+    }
+}
+
+/// RFC 9112, section 3.2: a request without a host, with two, or with one that is none is refused, lest two readers of
+/// it disagree about whom it is for; so is a target that is neither a path nor a URL.
+fn has_one_target(request: &Request<Incoming>) -> bool {
+    let path = request.uri().path();
+    if !path.starts_with('/') && path != "*" && request.method() != Method::CONNECT {
+        return false;
+    }
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => request.version() < Version::HTTP_11,
+        (Some(host), None) => {
+            let bare = |host: &[u8]| !host.contains(&b'@') && Authority::try_from(host).is_ok();
+            host.is_empty() || bare(host.as_bytes())
+        }
+        (Some(_), Some(_)) => false,
     }
 }
 

@@ -3,6 +3,9 @@
 //!
 //! It is recognised by its first line together with the absence of a `Request-Id`. No body this server writes
 //! holds a raw CR LF, so nothing else can be mistaken for it. The connection closes after it.
+//!
+//! A client that takes nothing of what is written to it for as long as a request may take is given up: it would hold its
+//! connection for ever otherwise.
 
 use super::face::Face;
 use counterfoil_wire::problem::Code;
@@ -12,6 +15,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use tokio::time::{Sleep, sleep};
 
 const BARE: [(&[u8], Code); 3] = [
     (b"HTTP/1.1 400 Bad Request\r\n", Code::MalformedRequest),
@@ -23,6 +27,8 @@ pub(super) struct Refusing<I> {
     io: I,
     face: Arc<Face>,
     instead: Option<Instead>,
+    /// Until when the client may take nothing, while it takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 /// What is written in the place of a bare answer, and how far that has gone.
@@ -33,7 +39,7 @@ struct Instead {
 
 impl<I: Write + Unpin> Refusing<I> {
     pub(super) const fn new(io: I, face: Arc<Face>) -> Refusing<I> {
-        Refusing { io, face, instead: None }
+        Refusing { io, face, instead: None, stalled: None }
     }
 
     /// Writes what stands in for `bare`, which counts as written once all of that is.
@@ -44,7 +50,8 @@ impl<I: Write + Unpin> Refusing<I> {
                 self.instead = None;
                 break;
             }
-            let written = ready!(Pin::new(&mut self.io).poll_write(cx, rest))?;
+            let written = Pin::new(&mut self.io).poll_write(cx, rest);
+            let written = ready!(patiently(&mut self.stalled, &self.face, cx, written))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -84,6 +91,21 @@ impl<I: Write + Unpin> Refusing<I> {
     }
 }
 
+/// What came of a write, or the end of waiting for it.
+fn patiently(
+    stalled: &mut Option<Pin<Box<Sleep>>>,
+    face: &Face,
+    cx: &mut Context<'_>,
+    written: Poll<io::Result<usize>>,
+) -> Poll<io::Result<usize>> {
+    if written.is_ready() {
+        *stalled = None;
+        return written;
+    }
+    let until = stalled.get_or_insert_with(|| Box::pin(sleep(face.patience())));
+    until.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+}
+
 fn has_request_id(head: &[u8]) -> bool {
     const NAME: &[u8] = b"\r\nrequest-id:";
     head.windows(NAME.len()).any(|window| window == NAME)
@@ -94,7 +116,9 @@ impl<I: Write + Unpin> Write for Refusing<I> {
         if self.is_bare(bytes) {
             return self.write_instead(cx, bytes.len());
         }
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        let this = &mut *self;
+        patiently(&mut this.stalled, &this.face, cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -120,7 +144,9 @@ impl<I: Write + Unpin> Write for Refusing<I> {
         {
             return self.write_instead(cx, first.len());
         }
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        let this = &mut *self;
+        patiently(&mut this.stalled, &this.face, cx, written)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Books to test with: a few accounts, and one good request of every route that writes to them.
+//! Something to test with: a few accounts and charges, and one good request of every route that writes.
 
 use crate::client::Request;
 use crate::server::Server;
@@ -13,11 +13,18 @@ pub(crate) struct Write {
     pub(crate) object: &'static str,
     /// Another request to the same target.
     pub(crate) other: String,
+    /// An API key that may, and one that may not.
+    pub(crate) keys: (&'static str, &'static str),
 }
 
 impl Write {
     pub(crate) fn with(&self, key: &str) -> Request {
-        Request::post(&self.target, key, &self.body)
+        self.sending(key, &self.body)
+    }
+
+    /// The same with another body.
+    pub(crate) fn sending(&self, key: &str, body: &str) -> Request {
+        Request::post(&self.target, key, body).by(self.keys.0)
     }
 }
 
@@ -44,7 +51,55 @@ pub(crate) const TRANSFER: &str = r#"{"from":"a","to":"b","amount":100,"currency
 pub(crate) const HOLD: &str = r#"{"from":"a","to":"b","amount":100,"currency":"usd","hold":true}"#;
 pub(crate) const POST: &str = r#"{"entries":[{"account":"a","direction":"debit","amount":5,"asset":"usd"},{"account":"b","direction":"credit","amount":5,"asset":"usd"}]}"#;
 
-/// One good write of every route about the books, with the accounts and holds it needs.
+const CHARGE: &str = r#"{"amount":100,"currency":"usd","payment_method":"pm"}"#;
+const HELD: &str = r#"{"amount":100,"currency":"usd","payment_method":"pm","capture":false}"#;
+
+/// One good write of every route that moves a charge, with the charges it needs.
+async fn payments(server: &Server) -> Vec<Write> {
+    let captured = make(server, "/v1/charges", "captured", HELD).await;
+    let voided = make(server, "/v1/charges", "voided", HELD).await;
+    let refunded = make(server, "/v1/charges", "refunded", CHARGE).await;
+    make(server, "/v1/charges", "parked", CHARGE).await;
+    let letter = server.fake.park();
+    let writer = ("sk_acme", "sk_acme_read");
+    let refund = |amount: i64| format!(r#"{{"charge":"{}","amount":{amount}}}"#, id(&refunded));
+    vec![
+        Write {
+            target: format!("/v1/charges/{}/capture", id(&captured)),
+            body: r#"{"amount":60}"#.to_owned(),
+            status: 200,
+            object: "charge",
+            other: r#"{"amount":61}"#.to_owned(),
+            keys: writer,
+        },
+        Write {
+            target: format!("/v1/charges/{}/void", id(&voided)),
+            body: "{}".to_owned(),
+            status: 200,
+            object: "charge",
+            other: r#"{"amount":61}"#.to_owned(),
+            keys: writer,
+        },
+        Write {
+            target: "/v1/refunds".to_owned(),
+            body: refund(60),
+            status: 201,
+            object: "refund",
+            other: refund(61),
+            keys: writer,
+        },
+        Write {
+            target: format!("/v1/dead-letters/{letter}/resolve"),
+            body: r#"{"resolution":"adopt"}"#.to_owned(),
+            status: 200,
+            object: "dead_letter_resolution",
+            other: r#"{"resolution":"retry"}"#.to_owned(),
+            keys: ("sk_acme_admin", "sk_acme"),
+        },
+    ]
+}
+
+/// One good write of every route but charges, with everything it needs.
 pub(crate) async fn writes(server: &Server) -> Vec<Write> {
     open_accounts(server).await;
     let held = make(server, "/v1/transfers", "held", HOLD).await;
@@ -58,9 +113,10 @@ pub(crate) async fn writes(server: &Server) -> Vec<Write> {
         status,
         object,
         other,
+        keys: ("sk_acme", "sk_acme_read"),
     };
     let more = |body: &str| body.replace(":100", ":101").replace(":5,", ":6,");
-    vec![
+    let mut writes = vec![
         write(
             "/v1/accounts".to_owned(),
             r#"{"code":"new","asset":"USD"}"#,
@@ -107,5 +163,7 @@ pub(crate) async fn writes(server: &Server) -> Vec<Write> {
             "asset",
             r#"{"code":"miles","exponent":0}"#.to_owned(),
         ),
-    ]
+    ];
+    writes.extend(payments(server).await);
+    writes
 }

@@ -75,6 +75,17 @@ async fn nothing_a_client_sent_is_logged_or_counted() {
         Request::get("/v1/accounts/canary:1/balance?at=canary"),
         Request::get("/v1/accounts/canary:1/entries?starting_after=canary"),
         Request::get("/v1/transactions/canary"),
+        Request::post("/v1/charges/canary/capture", "canary-c", r#"{"amount":987654321}"#),
+        Request::post("/v1/refunds", "canary-r", r#"{"charge":"ch_canary","amount":987654321}"#),
+        Request::post("/v1/refunds", "canary-r", r#"{"charge":"canary"}"#),
+        Request::get("/v1/refunds?starting_after=canary"),
+        Request::post(
+            "/v1/dead-letters/canary/resolve",
+            "canary-d",
+            r#"{"resolution":"fail","reason":"canary"}"#,
+        )
+        .by("sk_acme_admin"),
+        Request::get("/v1/dead-letters/canary").by("sk_acme_admin"),
         Request::new("CANARY", "/v1/charges"),
     ];
     for request in requests {

@@ -99,6 +99,16 @@ impl Connection {
         Some(reply)
     }
 
+    /// The same, for a test that wants to know when the server has hung up.
+    pub(crate) async fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Says that nothing more will be sent; answers may still come.
+    pub(crate) async fn finish(&mut self) {
+        self.stream.shutdown().await.unwrap();
+    }
+
     /// Whether the server has closed and sent nothing more.
     pub(crate) async fn is_over(&mut self) -> bool {
         self.read.is_empty() && !self.more().await

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Every route of the contract that this version has.
-const ROUTES: [&str; 31] = [
+const ROUTES: [&str; 39] = [
     "GET /docs",
     "GET /errors",
     "GET /errors/{code}",
@@ -26,7 +26,11 @@ const ROUTES: [&str; 31] = [
     "GET /v1/charges",
     "GET /v1/charges/{id}",
     "GET /v1/charges/{id}/timeline",
+    "GET /v1/dead-letters",
+    "GET /v1/dead-letters/{id}",
     "GET /v1/idempotency-keys/{key}",
+    "GET /v1/refunds",
+    "GET /v1/refunds/{id}",
     "GET /v1/transactions",
     "GET /v1/transactions/{id}",
     "GET /v1/transfers/{id}",
@@ -35,7 +39,11 @@ const ROUTES: [&str; 31] = [
     "POST /v1/accounts/{id}/shards",
     "POST /v1/assets",
     "POST /v1/charges",
+    "POST /v1/charges/{id}/capture",
+    "POST /v1/charges/{id}/void",
     "POST /v1/conversions",
+    "POST /v1/dead-letters/{id}/resolve",
+    "POST /v1/refunds",
     "POST /v1/transactions",
     "POST /v1/transactions/bulk",
     "POST /v1/transactions/{id}/reverse",
@@ -61,6 +69,17 @@ async fn openapi_names_every_route_and_every_route_answers() {
         }
     }
     assert_eq!(described, ROUTES.iter().map(|route| (*route).to_owned()).collect());
+}
+
+#[tokio::test]
+async fn every_operation_has_an_id_of_its_own() {
+    let server = Server::start().await;
+    let description = server.ask(Request::get("/openapi.json")).await.json();
+    let paths = description["paths"].as_object().unwrap().values();
+    let operations: Vec<&Value> = paths.flat_map(|methods| methods.as_object().unwrap().values()).collect();
+    let ids: BTreeSet<&str> = operations.iter().map(|one| one["operationId"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), operations.len(), "{ids:?}");
+    assert!(ids.contains("charges_create") && ids.contains("idempotency_keys_get"), "{ids:?}");
 }
 
 #[tokio::test]

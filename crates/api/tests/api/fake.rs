@@ -1,11 +1,12 @@
 //! A scripted engine: it says what the script says, or else behaves like a small honest one.
 
 mod books;
+mod payments;
 
 use books::{Asked, Books};
 use bytes::Bytes;
 use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Settled};
+use counterfoil_core::idempotency::claim::{ClaimId, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
 use counterfoil_core::idempotency::reply::Reply;
@@ -15,24 +16,24 @@ use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::ledger::transaction::Transaction;
-use counterfoil_core::outbox::Park;
 use counterfoil_core::payments::books::{Act, Item, Named};
-use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::digest::{Digest, MacKey};
-use counterfoil_core::types::id::{AccountId, ChargeId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::reference::{Kind as Refers, References};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_engine::present::Present;
 use counterfoil_engine::service::{
-    AdminError, Answer, BalanceView, NewKey, NewTenant, Principal, Service, Submitted, TransactionView,
-    TransferView,
+    AdminError, Answer, BalanceView, DeadLetter, KeyView, NewKey, NewTenant, Principal, RefundView,
+    Resolution, Service, Submitted, TransactionView, TransferView,
 };
 use counterfoil_store::{ReadError, Tally, Upto};
 use counterfoil_wire::present::Presenter;
+use payments::Payments;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -57,9 +58,9 @@ pub(crate) struct Fake {
     pub(crate) script: Mutex<VecDeque<Next>>,
     pub(crate) submitted: Mutex<Vec<Request>>,
     kept: Mutex<Kept>,
-    pub(crate) charges: Mutex<Vec<Charge>>,
+    payments: Mutex<Payments>,
     books: Mutex<Books>,
-    pub(crate) claims: Mutex<HashMap<ClaimId, (Claim, Option<Park>)>>,
+    pub(crate) claims: Mutex<HashMap<ClaimId, KeyView>>,
     principals: HashMap<Digest, Arc<Principal>>,
     /// How often somebody asked whose API key it is.
     pub(crate) principals_asked: AtomicU64,
@@ -74,7 +75,9 @@ impl Fake {
             ("sk_acme", ACME, "acme", "read,write", None),
             ("sk_acme_read", ACME, "acme", "read", None),
             ("sk_acme_write", ACME, "acme", "write", None),
+            ("sk_acme_admin", ACME, "acme", "admin", None),
             ("sk_globex", GLOBEX, "globex", "read,write", Some(KeyPolicy::Optional)),
+            ("sk_globex_admin", GLOBEX, "globex", "admin", None),
         ] {
             let principal = Principal {
                 tenant,
@@ -91,7 +94,7 @@ impl Fake {
             script: Mutex::default(),
             submitted: Mutex::default(),
             kept: Mutex::default(),
-            charges: Mutex::default(),
+            payments: Mutex::default(),
             books: Mutex::default(),
             claims: Mutex::default(),
             principals,
@@ -115,6 +118,12 @@ impl Fake {
         self.kept.lock().unwrap().remove(&ClaimId::new(ACME, &key));
     }
 
+    /// Leaves the newest charge to a human; the reference of its dead letter.
+    pub(crate) fn park(&self) -> String {
+        let id = self.payments.lock().unwrap().park(self.now());
+        self.references.seal(Refers::DeadLetter, id.to_i64()).to_string()
+    }
+
     /// The fingerprint of the last submission.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.submitted.lock().unwrap().last().unwrap().fingerprint
@@ -122,21 +131,6 @@ impl Fake {
 
     pub(crate) fn reference(&self, charge: ChargeId) -> String {
         self.references.seal(Refers::Charge, charge.to_i64()).to_string()
-    }
-
-    fn charge_of(&self, id: i64, tenant: TenantId, wanted: Wanted) -> Charge {
-        let destination = wanted.destination.unwrap_or(AccountId::from_i64(100 + tenant.to_i64()));
-        Charge {
-            id: ChargeId::from_i64(id),
-            tenant,
-            order: wanted.order(destination),
-            status: Status::Succeeded,
-            provider: "stripe".to_owned(),
-            provider_reference: Some(format!("pi_{id}")),
-            failure: None,
-            created_at: self.now(),
-            revision: 2,
-        }
     }
 
     fn presenter(&self) -> Presenter {
@@ -166,15 +160,6 @@ impl Fake {
         let settled = Settled { reply, windows: self.windows() };
         kept.insert(request.claim, (request.fingerprint, settled.clone()));
         Submitted::Answer { settled, replayed: false }
-    }
-
-    fn make_charge(&self, tenant: TenantId, wanted: Wanted) -> Reply {
-        let mut charges = self.charges.lock().unwrap();
-        let id = i64::try_from(charges.len()).unwrap() + 1;
-        let charge = self.charge_of(id, tenant, wanted);
-        let reply = self.presenter().charge(&charge);
-        charges.push(charge);
-        reply
     }
 
     /// Does what the script says, else the work.
@@ -225,7 +210,53 @@ impl Service for Fake {
 
     fn submit(&self, command: CreateCharge) -> Answer<'_, Submitted> {
         let CreateCharge { request, wanted } = command;
-        self.play(request, move || Ok(self.make_charge(request.tenant, wanted)))
+        self.play(request, move || {
+            Ok(self.payments.lock().unwrap().make(request.tenant, wanted, self.now(), &self.presenter()))
+        })
+    }
+
+    fn operate(&self, command: Operate) -> Answer<'_, Submitted> {
+        self.play(command.request, move || {
+            self.payments.lock().unwrap().operate(command, self.now(), &self.presenter())
+        })
+    }
+
+    fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>> {
+        self.read(self.payments.lock().unwrap().refund(tenant, id))
+    }
+
+    fn refunds(
+        &self,
+        tenant: TenantId,
+        before: Option<OperationId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<RefundView>, ReadError>> {
+        self.read(self.payments.lock().unwrap().refunds(tenant, before, limit))
+    }
+
+    fn dead_letters(
+        &self,
+        tenant: TenantId,
+        before: Option<SubjectId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<DeadLetter>, ReadError>> {
+        self.read(self.payments.lock().unwrap().letters(tenant, before, limit))
+    }
+
+    fn dead_letter(
+        &self,
+        tenant: TenantId,
+        id: SubjectId,
+    ) -> Answer<'_, Result<Option<DeadLetter>, ReadError>> {
+        let letters = self.payments.lock().unwrap().letters(tenant, None, usize::MAX);
+        self.read(letters.into_iter().find(|letter| letter.outbox.id == id))
+    }
+
+    fn resolve(&self, request: Request, id: SubjectId, resolution: Resolution) -> Answer<'_, Submitted> {
+        self.play(request, move || {
+            let present = (&self.presenter(), request.id);
+            self.payments.lock().unwrap().resolve(request.tenant, id, &resolution, present)
+        })
     }
 
     fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted> {
@@ -294,8 +325,7 @@ impl Service for Fake {
     }
 
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
-        let charges = self.charges.lock().unwrap();
-        self.read(charges.iter().find(|charge| charge.id == id && charge.tenant == tenant).cloned())
+        self.read(self.payments.lock().unwrap().charge(tenant, id))
     }
 
     fn charges(
@@ -304,15 +334,7 @@ impl Service for Fake {
         before: Option<ChargeId>,
         limit: usize,
     ) -> Answer<'_, Result<Vec<Charge>, ReadError>> {
-        let charges = self.charges.lock().unwrap();
-        let found = charges
-            .iter()
-            .rev()
-            .filter(|charge| charge.tenant == tenant && before.is_none_or(|before| charge.id < before))
-            .take(limit)
-            .cloned()
-            .collect();
-        self.read(found)
+        self.read(self.payments.lock().unwrap().charges(tenant, before, limit))
     }
 
     fn timeline(
@@ -322,8 +344,7 @@ impl Service for Fake {
         after: Option<Ulid>,
         limit: usize,
     ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>> {
-        let charges = self.charges.lock().unwrap();
-        let charge = charges.iter().find(|charge| charge.id == subject.into() && charge.tenant == tenant);
+        let charge = self.payments.lock().unwrap().charge(tenant, subject.into());
         let transfer = self.books.lock().unwrap().transfer(tenant, subject.into());
         let (began, kinds) = match (charge, transfer) {
             (Some(charge), _) => {
@@ -345,7 +366,7 @@ impl Service for Fake {
         self.read(Some(records.collect()))
     }
 
-    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<(Claim, Option<Park>)>, ReadError>> {
+    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>> {
         self.read(self.claims.lock().unwrap().get(&id).cloned())
     }
 

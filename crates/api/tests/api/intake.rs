@@ -70,7 +70,7 @@ async fn hostile_bodies_are_refused_with_their_place_and_none_reaches_the_engine
     let mut asked = 0;
     for write in &all {
         for body in bad_bodies(write) {
-            let reply = server.ask(Request::post(&write.target, "k", &body)).await;
+            let reply = server.ask(write.sending("k", &body)).await;
             let problem = reply.problem(400, "invalid_request");
             let errors = problem["errors"].as_array().unwrap();
             assert!(!errors.is_empty(), "{} {body}", write.target);
@@ -103,8 +103,8 @@ async fn the_checks_stand_in_their_order_on_every_write() {
         let worst =
             Request::new("POST", &target).header("Content-Type", "text/plain").body("x".repeat(5_000));
         server.ask(worst.clone()).await.problem(401, "unauthorized");
-        server.ask(worst.clone().by("sk_acme_read")).await.problem(403, "forbidden");
-        let worst = worst.by("sk_acme");
+        server.ask(worst.clone().by(write.keys.1)).await.problem(403, "forbidden");
+        let worst = worst.by(write.keys.0);
         server.ask(worst.clone()).await.problem(415, "unsupported_media_type");
         let worst = worst.without("Content-Type").header("Content-Type", "application/json");
         server.ask(worst.clone()).await.problem(400, "idempotency_key_required");
@@ -129,7 +129,7 @@ async fn each_write_happens_once_and_is_replayed_as_it_stands() {
         assert_eq!(first.json()["object"], write.object);
         assert_eq!(first.header("idempotency-expires"), Some("2026-01-02T00:00:00.000Z"));
         assert_eq!(first.header("idempotent-replayed"), None);
-        let made = write.status == 201 && write.object != "asset";
+        let made = (write.status == 201 && write.object != "asset") || write.object == "charge";
         let expected =
             made.then(|| format!("/v1/{}s/{}", write.object, first.json()["id"].as_str().unwrap()));
         assert_eq!(first.header("location"), expected.as_deref(), "{write:?}");
@@ -145,11 +145,11 @@ async fn each_write_happens_once_and_is_replayed_as_it_stands() {
         }
         let fingerprint = server.fake.fingerprint();
         let spaced = write.body.replace(',', " ,\n").replace(':', " : ");
-        server.ask(Request::post(&write.target, &key, &spaced)).await;
+        server.ask(write.sending(&key, &spaced)).await;
         assert_eq!(server.fake.fingerprint(), fingerprint, "the same request in other clothes");
 
         if write.body != "{}" {
-            let other = server.ask(Request::post(&write.target, &key, &write.other)).await;
+            let other = server.ask(write.sending(&key, &write.other)).await;
             other.problem(422, "idempotency_key_fingerprint_mismatch");
         }
         let elsewhere =
@@ -181,6 +181,7 @@ async fn what_the_engine_says_on_every_write() {
             (Submitted::NotFound, 404, "not_found", None),
             (Submitted::Mismatch, 422, "idempotency_key_fingerprint_mismatch", None),
             (Submitted::InUse, 409, "idempotency_key_in_use", Some("5")),
+            (Submitted::InProgress, 409, "payment_in_progress", Some("1")),
             (Submitted::Expired { original_request_at: at }, 410, "idempotency_key_expired", None),
             (Submitted::StoreUnavailable, 503, "store_unavailable", Some("1")),
             (Submitted::Draining, 503, "shutting_down", Some("1")),
@@ -191,6 +192,14 @@ async fn what_the_engine_says_on_every_write() {
             assert_eq!(reply.header("retry-after"), retry, "{code}");
             if code == "invalid_request" {
                 assert_eq!(problem["errors"], json!([{"pointer": "/from", "message": "no such account"}]));
+            }
+            if code == "payment_in_progress" {
+                // Nothing was stored, so the same key is the one to come back with.
+                assert_eq!(
+                    (&problem["retry_after_ms"], &problem["safe_new_key"]),
+                    (&json!(1_000), &json!(true))
+                );
+                assert!(problem["detail"].as_str().unwrap().contains("same key"), "{problem}");
             }
         }
         for replayed in [false, true] {
@@ -239,6 +248,10 @@ async fn a_key_may_be_optional_and_its_absence_is_counted_by_route() {
         "/v1/transactions/{id}/reverse",
         "/v1/conversions",
         "/v1/assets",
+        "/v1/charges/{id}/capture",
+        "/v1/charges/{id}/void",
+        "/v1/refunds",
+        "/v1/dead-letters/{id}/resolve",
     ] {
         let missing = format!("counterfoil_key_missing_total{{tenant=\"acme\",route=\"{route}\"}} 1\n");
         assert!(text.contains(&missing), "{missing}{text}");
@@ -253,7 +266,7 @@ async fn a_key_may_be_optional_and_its_absence_is_counted_by_route() {
 async fn only_requests_without_required_fields_may_be_empty() {
     let server = Server::start().await;
     for write in writes(&server).await {
-        let ends = ["/post", "/void", "/reverse"].iter().any(|end| write.target.ends_with(end));
+        let ends = ["/post", "/void", "/reverse", "/capture"].iter().any(|end| write.target.ends_with(end));
         let key = format!("bare-{}", write.target);
         let bare = write.with(&key).without("Content-Type").body("");
         let typed = write.with(&key).body("");
@@ -294,7 +307,9 @@ async fn forms_mean_the_same_request() {
                  transactions[1][entries][1][asset]=usd"
             }
             "/v1/assets" => "code=points&exponent=0",
-            target if target.ends_with("/post") => "amount=60",
+            "/v1/refunds" => &write.body.replace(['{', '}', '"'], "").replace(',', "&").replace(':', "="),
+            target if target.ends_with("/post") || target.ends_with("/capture") => "amount=60",
+            target if target.ends_with("/resolve") => "resolution=adopt",
             // A rate is a number in a form; the others have no fields.
             "/v1/conversions" => continue,
             _ => "",

@@ -405,7 +405,7 @@ async fn a_charge_may_credit_any_account() {
         format!(r#"{{"amount":5,"currency":"usd","payment_method":"pm","destination":"{}"}}"#, id(&account));
     let charge = make(&server, "/v1/charges", "k", &body).await;
     assert_eq!(charge["destination"], account["id"]);
-    let bad = body.replace(id(&account), "ac_zzzzzzzzzzzzzzzzzzzzzzzzzz");
+    let bad = body.replace(id(&account), "customer:42");
     let problem = server.ask(Request::charge("k2", &bad)).await.problem(400, "invalid_request");
     assert_eq!(problem["errors"][0]["pointer"], "/destination");
 }

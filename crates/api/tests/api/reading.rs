@@ -9,7 +9,7 @@ use counterfoil_core::idempotency::key::IdempotencyKey;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_engine::service::Service;
+use counterfoil_engine::service::{KeyView, Service};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -128,7 +128,8 @@ async fn where_a_key_stands() {
         attempts: 1,
         state: State::FailedRetry { not_before: server.fake.now() },
     };
-    server.fake.claims.lock().unwrap().insert(claim, (record, None));
+    let view = KeyView { claim: record, charge: Some(ChargeId::from_i64(3)), parked: None };
+    server.fake.claims.lock().unwrap().insert(claim, view);
     for path in ["order%2F42+%25", "order%2f42%2B%25", "%6Frder%2F42+%25"] {
         let reply = server.ask(Request::get(&format!("/v1/idempotency-keys/{path}"))).await;
         assert_eq!(

@@ -54,11 +54,13 @@ pub enum Kind {
     Opened,
     /// A transaction was written.
     Posted,
-    /// A ledger request was refused for good.
+    /// A request was refused for good.
     Refused,
+    /// A human settled what was parked.
+    Resolved,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Claimed,
     Kind::TakenOver,
     Kind::ProviderAnswered,
@@ -69,6 +71,7 @@ const KINDS: [Kind; 10] = [
     Kind::Opened,
     Kind::Posted,
     Kind::Refused,
+    Kind::Resolved,
 ];
 
 impl Kind {
@@ -85,6 +88,7 @@ impl Kind {
             Kind::Opened => "opened",
             Kind::Posted => "posted",
             Kind::Refused => "refused",
+            Kind::Resolved => "resolved",
         }
     }
 

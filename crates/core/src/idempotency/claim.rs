@@ -78,9 +78,17 @@ pub enum Resource {
     Bulk,
     /// Nothing new: an account has another spread.
     Shards,
+    /// A capture of a charge.
+    Capture,
+    /// A void of a charge.
+    Void,
+    /// A refund of a charge.
+    Refund,
+    /// Nothing new: a dead letter is resolved.
+    Resolution,
 }
 
-const RESOURCES: [Resource; 7] = [
+const RESOURCES: [Resource; 11] = [
     Resource::Charge,
     Resource::Account,
     Resource::Asset,
@@ -88,6 +96,10 @@ const RESOURCES: [Resource; 7] = [
     Resource::Transaction,
     Resource::Bulk,
     Resource::Shards,
+    Resource::Capture,
+    Resource::Void,
+    Resource::Refund,
+    Resource::Resolution,
 ];
 
 impl Resource {
@@ -101,6 +113,10 @@ impl Resource {
             Resource::Transaction => "transaction",
             Resource::Bulk => "bulk",
             Resource::Shards => "shards",
+            Resource::Capture => "capture",
+            Resource::Void => "void",
+            Resource::Refund => "refund",
+            Resource::Resolution => "resolution",
         }
     }
 

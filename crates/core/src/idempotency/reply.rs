@@ -33,6 +33,19 @@ impl Media {
             Media::Problem => "application/problem+json",
         }
     }
+
+    /// The word stores keep.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Media::Json => "json",
+            Media::Problem => "problem",
+        }
+    }
+
+    /// The media type of that name.
+    pub fn parse(name: &str) -> Option<Media> {
+        [Media::Json, Media::Problem].into_iter().find(|media| media.name() == name)
+    }
 }
 
 impl std::fmt::Debug for Reply {

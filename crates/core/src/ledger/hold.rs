@@ -70,6 +70,14 @@ impl State {
 }
 
 impl Hold {
+    /// The deadline of what a payment reserved: the payment ends it, not a clock and not a client.
+    pub const NEVER: Time = Time::MAX;
+
+    /// Whether a payment reserved it for itself.
+    pub fn is_a_payments(&self) -> bool {
+        self.expires_at == Hold::NEVER
+    }
+
     /// Whether it still reserves anything at `now`: a deadline counts whether or not the worker was there.
     pub fn is_open(&self, now: Time) -> bool {
         self.state == State::Pending && now < self.expires_at

@@ -2,7 +2,7 @@
 
 use crate::types::asset::Asset;
 use crate::types::digest::MacKey;
-use crate::types::id::ChargeId;
+use crate::types::id::SubjectId;
 use crate::types::time::Span;
 
 /// What came of a call.
@@ -72,14 +72,27 @@ impl Outcome {
 pub struct Approval {
     /// The provider's reference.
     pub reference: String,
-    /// Captured, or held for capture.
-    pub captured: bool,
+    /// What has become of the money.
+    pub stands: Stands,
     /// Minor units.
     pub amount_minor: i64,
     /// The asset, if we know it.
     pub asset: Option<Asset>,
     /// Our payment reference, as the provider remembers it.
     pub payment: Option<String>,
+}
+
+/// How a payment stands at its provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stands {
+    /// Held for capture.
+    Held,
+    /// Captured.
+    Captured,
+    /// Given up before it was captured.
+    Canceled,
+    /// Given back.
+    Refunded,
 }
 
 /// A refusal by the issuer.
@@ -124,6 +137,18 @@ pub enum Found {
     Unclear(Cause),
 }
 
+impl Found {
+    /// The word in audit records and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Found::Payment(outcome) => outcome.name(),
+            Found::Several => "several",
+            Found::Nothing => "nothing",
+            Found::Unclear(cause) => cause.name(),
+        }
+    }
+}
+
 /// The rules of one provider, as far as decisions need them. Profiles are data in the gateway port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -153,6 +178,22 @@ pub enum Step {
     Charge,
     /// Hold for a later capture.
     Authorize,
+    /// Take what is held, or a part of it; the rest is given up.
+    Capture,
+    /// Give up what is held.
+    Void,
+    /// Give back what was taken, or a part of it.
+    Refund,
+}
+
+impl Rules {
+    /// The rules as they are for one step: what was refunded cannot be looked up by our reference.
+    pub const fn of(self, step: Step) -> Rules {
+        match step {
+            Step::Charge | Step::Authorize | Step::Capture | Step::Void => self,
+            Step::Refund => Rules { queryable: false, ..self },
+        }
+    }
 }
 
 impl Step {
@@ -161,18 +202,31 @@ impl Step {
         match self {
             Step::Charge => "charge",
             Step::Authorize => "authorize",
+            Step::Capture => "capture",
+            Step::Void => "void",
+            Step::Refund => "refund",
+        }
+    }
+
+    /// How the payment stands once it is done.
+    pub const fn leads_to(self) -> Stands {
+        match self {
+            Step::Charge | Step::Capture => Stands::Captured,
+            Step::Authorize => Stands::Held,
+            Step::Void => Stands::Canceled,
+            Step::Refund => Stands::Refunded,
         }
     }
 }
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The key sent to the provider: the same on every attempt of one payment, step and generation, and unrelated to
+/// The key sent to the provider: the same on every attempt of one operation, step and generation, and unrelated to
 /// the client's own key.
-pub fn downstream_key(mac: &MacKey, charge: ChargeId, step: Step, generation: u16, rules: &Rules) -> String {
+pub fn downstream_key(mac: &MacKey, of: SubjectId, step: Step, generation: u16, rules: &Rules) -> String {
     let tag = mac.tag(
         "counterfoil/downstream/1",
-        &[&charge.to_i64().to_be_bytes(), step.name().as_bytes(), &generation.to_be_bytes()],
+        &[&of.to_i64().to_be_bytes(), step.name().as_bytes(), &generation.to_be_bytes()],
     );
     let mut key = String::from("cf");
     key.extend(tag.as_bytes().iter().map(|byte| {

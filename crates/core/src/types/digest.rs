@@ -63,6 +63,13 @@ impl MacKey {
         absorb(domain, parts, |bytes| mac.update(bytes));
         Digest(mac.finalize().into_bytes().into())
     }
+
+    /// Whether `tag` is the tag of `domain` and `parts`. How long it takes says nothing about where they differ.
+    pub fn is_tag(&self, tag: &Digest, domain: &str, parts: &[&[u8]]) -> bool {
+        let mut mac = self.0.clone();
+        absorb(domain, parts, |bytes| mac.update(bytes));
+        mac.verify_slice(tag.as_bytes()).is_ok()
+    }
 }
 
 impl fmt::Debug for MacKey {
@@ -89,6 +96,16 @@ mod tests {
         let key = MacKey::new(&[7; 32]);
         assert_ne!(key.tag("d", &[b"ab", b""]), key.tag("d", &[b"ab"]));
         assert_ne!(key.tag("d", &[]), MacKey::new(&[8; 32]).tag("d", &[]));
+    }
+
+    #[test]
+    fn only_its_own_tag_is_recognised() {
+        let key = MacKey::new(&[7; 32]);
+        let tag = key.tag("d", &[b"ab", b"c"]);
+        assert!(key.is_tag(&tag, "d", &[b"ab", b"c"]));
+        assert!(!key.is_tag(&tag, "d", &[b"a", b"bc"]));
+        assert!(!key.is_tag(&tag, "e", &[b"ab", b"c"]));
+        assert!(!MacKey::new(&[8; 32]).is_tag(&tag, "d", &[b"ab", b"c"]));
     }
 
     #[test]

@@ -38,6 +38,8 @@ id! {
     TenantId,
     /// A charge.
     ChargeId,
+    /// Something asked of a charge after it was made: a capture, a void or a refund.
+    OperationId,
     /// A ledger account.
     AccountId,
     /// A ledger transaction.
@@ -66,7 +68,7 @@ macro_rules! subject {
     )*};
 }
 
-subject!(ChargeId, AccountId, TransactionId, HoldId);
+subject!(ChargeId, OperationId, AccountId, TransactionId, HoldId);
 
 /// A worker slot as it stands in the store: who may mint ids with this slot number, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

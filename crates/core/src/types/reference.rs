@@ -22,6 +22,10 @@ pub enum Kind {
     Entry,
     /// `bk_…`
     Bulk,
+    /// `re_…`
+    Refund,
+    /// `dl_…`
+    DeadLetter,
 }
 
 impl Kind {
@@ -34,7 +38,14 @@ impl Kind {
             Kind::Transaction => "tx_",
             Kind::Entry => "en_",
             Kind::Bulk => "bk_",
+            Kind::Refund => "re_",
+            Kind::DeadLetter => "dl_",
         }
+    }
+
+    /// Whether a text has the form of a reference of this kind, whether or not there is one.
+    pub fn is_form_of(self, text: &str) -> bool {
+        text.strip_prefix(self.prefix()).is_some_and(|digits| digits.len() == TEXT_LEN)
     }
 }
 

@@ -10,8 +10,9 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::outbox::{History, Outbox, Pinned};
-use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::outbox::{Flow, History, Outbox, Pinned, Saga};
+use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
+use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, ChargeId, Holder, TenantId};
@@ -80,11 +81,14 @@ pub(crate) fn charge() -> Charge {
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,
             destination: AccountId::from_i64(2),
+            wallet: None,
             description: None,
             metadata: BTreeMap::new(),
         },
         status: Status::Processing,
-        provider: "stripe".into(),
+        sums: Sums::default(),
+        working: None,
+        provider: provider(),
         provider_reference: None,
         failure: None,
         created_at: at(0),
@@ -92,22 +96,22 @@ pub(crate) fn charge() -> Charge {
     }
 }
 
+pub(crate) fn provider() -> Pinned {
+    Pinned { profile: "stripe".into(), endpoint: "http://provider".into() }
+}
+
 pub(crate) fn outbox() -> Outbox {
     Outbox {
+        id: ChargeId::from_i64(7).into(),
         charge: ChargeId::from_i64(7),
+        saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+        hold: None,
         claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
         tenant: TenantId::from_i64(1),
-        provider: Pinned { profile: "stripe".into(), endpoint: "http://provider".into() },
+        provider: provider(),
         due_at: at(30_000),
         created_at: at(0),
-        history: History {
-            generation: 1,
-            idle_calls: 0,
-            unknown: false,
-            server_errors: 0,
-            first_sent_at: at(0),
-            last_sent_at: at(0),
-        },
+        history: History::begun(at(0)),
         parked: None,
         revision: 1,
     }

@@ -2,7 +2,9 @@
 
 mod bench;
 mod config;
+mod dead_letters;
 mod dev;
+mod import;
 mod migrate;
 mod serve;
 mod simulator;
@@ -35,10 +37,14 @@ enum Command {
     Simulator(simulator::Simulator),
     /// Tenants and their API keys.
     Tenant(tenant::Tenant),
+    /// Work that needs a human: looking at it, resolving it.
+    DeadLetters(dead_letters::DeadLetters),
     /// Brings a database's tables to what this release needs.
     Migrate(migrate::Migrate),
     /// Checks every invariant of a live or stopped store.
     Verify(verify::Verify),
+    /// Sends a file of commands that have no keys, under keys derived from their fields.
+    Import(import::Import),
     /// Closed-loop load against a running server.
     Bench(bench::Bench),
     /// Explains settings: all of them, or one.
@@ -75,8 +81,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Exit> {
         Command::Serve(serve) => serve.run(),
         Command::Simulator(simulator) => simulator.run(),
         Command::Tenant(tenant) => tenant.run(),
+        Command::DeadLetters(letters) => letters.run(),
         Command::Migrate(migrate) => migrate.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Import(import) => import.run(),
         Command::Bench(bench) => bench.run(),
         Command::Config(config) => config.run(),
     }

@@ -20,6 +20,9 @@ pub(crate) struct Serve {
     /// The payment provider: stripe+https://KEY@host or stripe+http://KEY@host:port.
     #[arg(long, value_name = "URL")]
     gateway: Option<String>,
+    /// Redis or Valkey shared by several servers: redis://host:6379. Optional; requests go on when it fails.
+    #[arg(long, value_name = "URL")]
+    redis: Option<String>,
 }
 
 impl Serve {
@@ -28,6 +31,7 @@ impl Serve {
             flag("server", "listen", "--listen", self.listen.as_ref()),
             flag("store", "url", "--store", self.store.as_ref()),
             flag("gateway", "url", "--gateway", self.gateway.as_ref()),
+            flag("redis", "url", "--redis", self.redis.as_ref()),
         ];
         let settings = self.common.settings(flags.into_iter().flatten().collect())?;
         let Some(address) = settings.server.listen else {

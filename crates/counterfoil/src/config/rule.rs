@@ -239,3 +239,31 @@ impl Rule for GatewayUrl {
         "a URL such as `stripe+http://KEY@host:port`".to_owned()
     }
 }
+
+/// Where Redis or Valkey is. Only the shape is checked here; the client reads the rest.
+pub(super) struct RedisUrl;
+
+impl Rule for RedisUrl {
+    type Value = Option<SecretUrl>;
+
+    fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
+        const SCHEMES: [&str; 4] = ["redis://", "rediss://", "valkey://", "valkeys://"];
+        let text = raw.clean_text()?;
+        if SCHEMES.iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme)) {
+            return Ok(Some(SecretUrl::new(text)));
+        }
+        Err(format!("must be {} (the value is not shown, as it may hold a password)", self.allowed()))
+    }
+
+    fn default(&self) -> Option<SecretUrl> {
+        None
+    }
+
+    fn default_text(&self) -> Option<String> {
+        None
+    }
+
+    fn allowed(&self) -> String {
+        "a URL such as `redis://host:6379` or `rediss://:PASSWORD@host:6379/0`".to_owned()
+    }
+}

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::choice::{KeyPolicy, LogFormat, RequestLog, Reuse};
 use super::declare::settings;
-use super::rule::{Address, GatewayUrl, OneOf, StoreUrl, Text, Whole};
+use super::rule::{Address, GatewayUrl, OneOf, RedisUrl, StoreUrl, Text, Whole};
 use super::secret::SecretUrl;
 
 const KIB: usize = 1024;
@@ -84,6 +84,18 @@ settings! {
         breaker_failures: u32 = Whole::new(20, 1, 1_000_000);
         /// How long an open circuit breaker refuses calls before it lets one try, in milliseconds.
         breaker_open_ms: u64 = Whole::new(1_000, 1, 10 * MINUTE_MS);
+    }
+
+    /// Redis or Valkey beside the store, for several servers: a first fence around each payment, and answers that all of
+    /// them can replay. Everything is right without it; when it fails, requests go on and the bypass is counted.
+    redis: Redis {
+        /// Where it is: `redis://host:6379`, `rediss://:PASSWORD@host:6379/0`; its password is never printed.
+        url: Option<SecretUrl> = RedisUrl;
+        /// How long one question to it may take, in milliseconds.
+        timeout_ms: u64 = Whole::new(250, 10, 10_000);
+        /// How long a payment is fenced without renewal, in milliseconds; cut to `idempotency.lease_ms`, so that a dead
+        /// server's fence does not outlive its lease.
+        fence_ttl_ms: u64 = Whole::new(10_000, 100, HOUR_MS);
     }
 
     /// How recorded effects (webhooks, recoveries) are picked up and retried.

@@ -179,7 +179,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let posted = RowKey::Transaction(TransactionId::from_i64(hold.to_i64()));
         let rows = self.store.read(vec![RowKey::Hold(hold), posted]).await?;
         let hold = match rows.into_iter().flatten().next() {
-            Some(Row::Hold(hold)) if hold.tenant == request.tenant => hold,
+            // What a payment reserved for itself, the payment ends.
+            Some(Row::Hold(hold)) if hold.tenant == request.tenant && !hold.is_a_payments() => hold,
             // A transfer that was never held was posted at once.
             Some(Row::Transaction(transaction))
                 if transaction.tenant == request.tenant && transaction.kind == Kind::Transfer =>
@@ -273,12 +274,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let from_exponent = self.exponent(tenant, from.asset).await?.unwrap_or(0);
         let to_exponent = self.exponent(tenant, to.asset).await?.unwrap_or(0);
+        let converted = match decide::price(order, &from, &to, (from_exponent, to_exponent)) {
+            Ok(converted) => converted,
+            Err(flaws) => return Ok(Decision::Invalid(flaws)),
+        };
         let bought = self.chart(tenant, from.asset, Role::Exchange).await.map_err(Trouble)?;
         let sold = self.chart(tenant, to.asset, Role::Exchange).await.map_err(Trouble)?;
         let rounding = self.chart(tenant, to.asset, Role::Rounding).await.map_err(Trouble)?;
-        let facts =
-            Exchange { from_exponent, to_exponent, bought: bought.id, sold: sold.id, rounding: rounding.id };
-        let transaction = match decide::exchange(order.clone(), &from, &to, facts, frame) {
+        let chart = Exchange { bought: bought.id, sold: sold.id, rounding: rounding.id };
+        let transaction = match decide::exchange(order.clone(), &from, &to, converted, chart, frame) {
             Ok(transaction) => transaction,
             Err(flaws) => return Ok(Decision::Invalid(flaws)),
         };

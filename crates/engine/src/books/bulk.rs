@@ -5,11 +5,11 @@
 //! the key over after a crash sees which of them were written and goes on with the rest.
 
 use super::acts::{Trouble, deltas, insert};
-use super::keep::keyed;
 use super::spread::{Blocked, Deltas};
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
 use crate::present::{ItemResult, Shown};
+use crate::refuse::keyed;
 use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::submit::{Met, ROUNDS_MAX};
@@ -82,7 +82,7 @@ enum Step {
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Runs the items to the end, whoever waits for it or not.
     pub(crate) async fn bulk(self: &Arc<Self>, request: Request, items: Vec<Item>) -> Submitted {
-        if let Some(submitted) = self.remembered(&request) {
+        if let Some(submitted) = self.remembered(&request).await {
             return submitted;
         }
         if self.is_draining() {

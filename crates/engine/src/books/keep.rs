@@ -5,6 +5,7 @@ use super::spread::{Blocked, scatter};
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
 use crate::present::Shown;
+use crate::refuse::{Kept, Refused, keyed};
 use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::submit::{Met, ROUNDS_MAX};
@@ -14,7 +15,7 @@ use counterfoil_core::idempotency::claim::{Claim, Resource, Settled};
 use counterfoil_core::idempotency::request::{Outcome, Request};
 use counterfoil_core::ledger::balance::Unfit;
 use counterfoil_core::payments::books::{Act, Refusal};
-use counterfoil_core::types::id::{SetId, SubjectId};
+use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, ChangeSet, Reason, Row, Store};
@@ -41,7 +42,7 @@ enum Attempt {
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn keep(self: &Arc<Self>, request: Request, act: Act) -> Submitted {
-        if let Some(submitted) = self.remembered(&request) {
+        if let Some(submitted) = self.remembered(&request).await {
             return submitted;
         }
         if self.is_draining() {
@@ -70,18 +71,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.told(request.tenant, ClaimOutcome::InUse, Submitted::InUse)
     }
 
-    pub(super) fn failed_closed(&self, why: &str) -> Submitted {
+    pub(crate) fn failed_closed(&self, why: &str) -> Submitted {
         tracing::warn!(why, "failed closed: a request about the books could not be stored");
         self.watch.saw(Signal::FailClosed);
         Submitted::StoreUnavailable
     }
 
-    pub(super) fn won(&self, request: &Request, claim: Arc<Claim>) -> Submitted {
+    pub(crate) fn won(&self, request: &Request, claim: Arc<Claim>) -> Submitted {
         let submitted = match claim.state.settled() {
             Some(settled) => Submitted::Answer { settled: settled.clone(), replayed: false },
             None => Submitted::InUse,
         };
-        self.cache.keep(claim);
+        self.remember(claim);
         self.told(request.tenant, ClaimOutcome::Won, submitted)
     }
 
@@ -107,7 +108,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Decision::Do(draft) => self.offer_draft(request, *draft, now, expired).await,
             };
             match attempt {
-                Attempt::Refused(refusal) => return Ok(self.refuse(request, refusal, now, expired).await),
+                Attempt::Refused(refusal) => return Ok(self.refuse(request, refusal, expired).await),
                 Attempt::Changed => self.watch.saw(Signal::Conflict),
                 other => return Ok(other),
             }
@@ -164,45 +165,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Stores a refusal, so that every retry gets it.
-    async fn refuse(
-        &self,
-        request: &Request,
-        refusal: Refusal,
-        now: Time,
-        expired: Option<&Claim>,
-    ) -> Attempt {
-        let (Some(subject), Some(id)) = (self.next_id(now).await, self.next_id(now).await) else {
-            return Attempt::Failed("no id can be minted".into());
-        };
+    async fn refuse(&self, request: &Request, refusal: Refusal, expired: Option<&Claim>) -> Attempt {
         let reply = self.present.books(Shown::Refused(refusal), request.id);
-        let settled = Settled { reply, windows: self.policy.windows.windows(request.claim, now) };
-        let subject = SubjectId::from_i64(subject);
-        let claim = Arc::new(request.settled(
-            subject,
-            Resource::Transaction,
-            Outcome::Refused(settled),
-            now,
-            expired,
-        ));
-        let detail = format!("request=req_{} error={}", request.id, refusal.name());
-        let set = keyed(SetId::from_i64(id), &claim, expired).insert(self.record(
-            &claim,
-            now,
-            Audited::Refused,
-            detail,
-        ));
-        match self.commit(set).await {
-            Ok(_) => Attempt::Settled(claim),
-            Err(NotCommitted::Refused(refusal)) => match refusal.found {
-                Some(Row::Claim(found)) => Attempt::Found(Box::new(found)),
-                _ => Attempt::Gone,
-            },
-            Err(NotCommitted::Unavailable(why)) => Attempt::Failed(why),
-            Err(NotCommitted::InDoubt) => Attempt::Failed("the commit of a refusal is in doubt".into()),
+        let refused = Refused { makes: Resource::Transaction, about: None, reply, error: refusal.name() };
+        match self.keep_refusal(request, refused, expired).await {
+            Kept::Settled(claim) => Attempt::Settled(claim),
+            Kept::Found(claim) => Attempt::Found(claim),
+            Kept::Gone => Attempt::Gone,
+            Kept::Failed(why) => Attempt::Failed(why),
         }
     }
 
-    pub(super) fn record(&self, claim: &Claim, now: Time, kind: Audited, detail: String) -> Record {
+    pub(crate) fn record(&self, claim: &Claim, now: Time, kind: Audited, detail: String) -> Record {
         Record {
             id: record_id(now, claim.revision, self.world.chance()),
             tenant: claim.tenant,
@@ -233,13 +207,4 @@ fn turn(changes: &[Change]) -> u64 {
         Change::Insert(_) | Change::Remove { .. } | Change::Move(_) => None,
     });
     replaced.max().unwrap_or(1)
-}
-
-/// A set that begins with its claim: whoever finds the key taken learns it first.
-pub(super) fn keyed(id: SetId, claim: &Arc<Claim>, expired: Option<&Claim>) -> ChangeSet {
-    let row = Arc::new(Row::Claim(Claim::clone(claim)));
-    ChangeSet::new(id).with(match expired {
-        Some(old) => Change::Replace { row, expect: old.revision },
-        None => Change::Insert(row),
-    })
 }

@@ -4,8 +4,8 @@
 pub(crate) mod accounts;
 mod acts;
 mod bulk;
-pub(crate) mod charges;
 pub(crate) mod heat;
 mod keep;
+pub(crate) mod payments;
 mod read;
 pub(crate) mod spread;

@@ -1,10 +1,15 @@
 //! Invariants of a whole store, checked from its rows: on a stopped store, or on a live one from consistent
 //! snapshots. It shares no state with the engine and changes nothing.
 
+mod answers;
 mod charges;
+mod claims;
 mod feed;
 mod ledger;
+mod operations;
 mod report;
+mod rows;
+mod work;
 
 pub use report::{Finding, Report};
 
@@ -17,7 +22,11 @@ use counterfoil_store::{ReadError, Store};
 pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<Report, ReadError> {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let mut report = Report::default();
-    let captured = charges::check(store, &references, &mut report, &progress).await?;
+    let claims = claims::Makers::list(store).await?;
+    let tallies = operations::check(store, &claims, &references, &mut report).await?;
+    let captured = charges::check(store, (&claims, &tallies), &references, &mut report, &progress).await?;
+    claims.check_orphans(store, &mut report).await?;
+    work::check(store, &references, &mut report).await?;
     // Found after the charges were read: what they have posted lies before it.
     let head = feed::head(store).await?;
     let mut order = feed::Order::default();

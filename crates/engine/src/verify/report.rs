@@ -25,15 +25,18 @@ pub struct Finding {
 const EXAMPLES_MAX: usize = 5;
 
 /// Every invariant with its meaning, in the order they are shown.
-pub(super) const INVARIANTS: [(&str, &str); 20] = [
+pub(super) const INVARIANTS: [(&str, &str); 25] = [
     (
         "claim_has_work",
-        "a claim that is not settled has its charge and its outbox row; a settled one has no work left",
+        "a claim that is not settled has what it makes and its outbox row; a settled one has no work left",
     ),
     ("charge_agrees_with_claim", "a charge's status is the one its claim was settled with"),
     ("charge_has_claim", "a charge that is not settled has the claim that guards it"),
-    ("work_has_charge", "an outbox row belongs to a charge that is not settled, and to its claim"),
-    ("answer_is_whole", "a stored answer is readable and names its own charge and amount"),
+    (
+        "work_has_charge",
+        "an outbox row belongs to a charge and its provider; one that makes the charge fits its order, claim and status",
+    ),
+    ("answer_is_whole", "a stored answer is readable and names its own charge or refund, and amount"),
     (
         "windows_in_order",
         "a tombstone ends no earlier than its replay window, and no claim is older than its answer",
@@ -43,6 +46,22 @@ pub(super) const INVARIANTS: [(&str, &str); 20] = [
         "a timeline begins with its claim, fences never fall, and it is settled once at most",
     ),
     ("provider_effect_is_single", "no two charges carry the same provider reference"),
+    (
+        "operations_add_up",
+        "a charge's sums, status and lock are what its operations come to: one capture or void at most, refunds within it",
+    ),
+    (
+        "operation_has_work",
+        "an operation that has not ended has its charge, claim and outbox row; one that has ended has no work left",
+    ),
+    (
+        "refunds_are_posted",
+        "a refund's amount is reserved under its number until it ends: then posted whole, or freed if it failed",
+    ),
+    (
+        "holds_of_payments_have_work",
+        "what a payment holds reserved is named by one outbox row, and what an outbox row names is reserved",
+    ),
     ("commits_are_dense", "commits are numbered without gaps and in the order of their times"),
     (
         "journal_balances",
@@ -71,6 +90,10 @@ pub(super) const INVARIANTS: [(&str, &str); 20] = [
     (
         "charges_are_posted_once",
         "every captured charge has the one transaction of its number, amount and accounts, and no other has one",
+    ),
+    (
+        "wallets_pay_with_the_card",
+        "a wallet's part is posted whole in the commit that posts the card's, and in no other",
     ),
     ("account_names", "a code names the account that bears it, and every account's code names it"),
 ];

@@ -1,25 +1,29 @@
 //! Recovery: takes over work whose time has come and runs the same drive as a request does.
 
-use crate::drive::Work;
 use crate::engine::Inner;
-use crate::policy::RECOVERIES_MAX;
+use crate::fencing;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::world::World;
 use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::outbox::Outbox;
-use counterfoil_core::payments::charge::resume::take_over;
-use counterfoil_core::types::id::{ChargeId, SetId};
+use counterfoil_core::payments::Work;
+use counterfoil_core::payments::attempt::resume::take_over;
+use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_gateway::Gateway;
+use counterfoil_gateway::fence::Token;
+use counterfoil_gateway::pace::Pace;
 use counterfoil_store::{ChangeSet, Due, ReadError, Row, RowKey, Scan, Store};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+
+/// How soon a place is asked for again.
+const PLACE_WAIT: Duration = Duration::from_millis(5);
 
 pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
-    let places = Arc::new(Semaphore::new(RECOVERIES_MAX));
     if inner.store.is_exclusive()
-        && let Err(error) = recover_the_dead(&inner, &places).await
+        && let Err(error) = recover_the_dead(&inner).await
     {
         tracing::error!(%error, "work of an earlier process could not be read; it is taken up as its leases end");
     }
@@ -29,7 +33,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
             Ok(rows) => {
                 let full = rows.len() >= inner.policy.batch;
                 for outbox in rows.into_iter().filter_map(outbox_of) {
-                    resume_in_background(&inner, &places, outbox).await;
+                    resume_in_background(&inner, outbox).await;
                 }
                 full
             }
@@ -48,53 +52,73 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
 /// goes on at once instead of when the lease ends.
 async fn recover_the_dead<S: Store, G: Gateway, W: World>(
     inner: &Arc<Inner<S, G, W>>,
-    places: &Arc<Semaphore>,
 ) -> Result<(), ReadError> {
-    let mut after: Option<ChargeId> = None;
+    let mut after: Option<SubjectId> = None;
     loop {
         let rows = inner.store.scan(Scan::Outbox { after, limit: SCAN_MAX }).await?;
         let page: Vec<Outbox> = rows.into_iter().filter_map(outbox_of).collect();
         let Some(last) = page.last() else { return Ok(()) };
-        after = Some(last.charge);
+        after = Some(last.id);
         for outbox in page.into_iter().filter(|outbox| outbox.parked.is_none()) {
-            resume_in_background(inner, places, outbox).await;
+            resume_in_background(inner, outbox).await;
         }
     }
 }
 
-async fn resume_in_background<S: Store, G: Gateway, W: World>(
-    inner: &Arc<Inner<S, G, W>>,
-    places: &Arc<Semaphore>,
-    outbox: Outbox,
-) {
-    // The semaphore is never closed; without a place the row simply stays due.
-    let Ok(place) = Arc::clone(places).acquire_owned().await else { return };
+async fn resume_in_background<S: Store, G: Gateway, W: World>(inner: &Arc<Inner<S, G, W>>, outbox: Outbox) {
+    // No faster than the provider answers; meanwhile the row simply stays due.
+    while !inner.pace().enter() {
+        inner.world.sleep(PLACE_WAIT).await;
+    }
+    let place = Place(Arc::clone(inner));
     if inner.is_draining() {
         return;
     }
     let (task, active) = (Arc::clone(inner), inner.enter());
     inner.world.spawn(async move {
-        match task.take_over(outbox).await {
-            Ok(Some(work)) => {
-                // Lost leases and stored news are both somebody else's to tell.
-                let _ = task.drive(work).await;
-            }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "due work could not be read; it stays due"),
-        }
+        task.go_on(outbox).await;
         drop((place, active));
     });
 }
 
+/// A place in the pace of recovery, given back when it is dropped.
+struct Place<S, G, W>(Arc<Inner<S, G, W>>);
+
+impl<S, G, W> Drop for Place<S, G, W> {
+    fn drop(&mut self) {
+        self.0.pace().leave();
+    }
+}
+
+impl<S, G, W> Inner<S, G, W> {
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// Goes on with work whose time has come, unless somebody beside us is at it: then it stays due.
+    async fn go_on(&self, outbox: Outbox) {
+        let charge = self.references.seal(ReferenceKind::Charge, outbox.charge.to_i64());
+        let Ok(pass) = self.fences.enter(charge.as_str(), Token::new(self.world.chance())).await else {
+            return;
+        };
+        match self.take_over(outbox).await {
+            Ok(Some(work)) => {
+                // Lost leases and stored news are both somebody else's to tell.
+                let _ = fencing::during(&self.world, pass, self.drive(work)).await;
+            }
+            Ok(None) => pass.leave().await,
+            Err(error) => {
+                tracing::warn!(%error, "due work could not be read; it stays due");
+                pass.leave().await;
+            }
+        }
+    }
+
     /// Takes the work over under a higher fence, unless somebody alive holds it or was faster.
     async fn take_over(&self, outbox: Outbox) -> Result<Option<Work>, ReadError> {
-        let keys =
-            vec![RowKey::Claim(outbox.claim), RowKey::Charge(outbox.charge), RowKey::Outbox(outbox.charge)];
-        let rows = self.store.read(keys).await?;
-        let (Some(Some(Row::Claim(claim))), Some(Some(Row::Charge(charge))), Some(Some(Row::Outbox(outbox)))) =
-            (rows.first().cloned(), rows.get(1).cloned(), rows.get(2).cloned())
-        else {
+        let Some(Work { claim, charge, operation, outbox }) = self.work(&outbox).await? else {
             return Ok(None);
         };
         let now = self.store.now();
@@ -104,7 +128,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         let resumption =
             take_over(&claim, &outbox, self.policy.lease, self.ids.holder(), now, self.world.chance());
-        let (Ok(resumption), Ok(id)) = (resumption, self.ids.next(now)) else {
+        let (Ok(resumption), Some(id)) = (resumption, self.next_id(now).await) else {
             return Ok(None);
         };
         let set = ChangeSet::new(SetId::from_i64(id))
@@ -114,14 +138,36 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match self.commit(set).await {
             Ok(_) => {
                 self.watch.saw(Signal::Claim { tenant: claim.tenant, outcome: ClaimOutcome::Reclaimed });
-                Ok(Some(Work { claim: resumption.claim, charge, outbox: resumption.outbox }))
+                Ok(Some(Work { claim: resumption.claim, charge, operation, outbox: resumption.outbox }))
             }
             // Refused: somebody was faster. Otherwise the row is still due and is met again.
             Err(_) => Ok(None),
         }
     }
 
-    fn is_held_by_the_living(&self, claim: &Claim) -> bool {
+    /// The work as it stands now; nothing if it is done.
+    pub(crate) async fn work(&self, outbox: &Outbox) -> Result<Option<Work>, ReadError> {
+        let keys = vec![
+            RowKey::Claim(outbox.claim),
+            RowKey::Charge(outbox.charge),
+            RowKey::Outbox(outbox.id),
+            RowKey::Operation(outbox.id.into()),
+        ];
+        let mut rows = self.store.read(keys).await?.into_iter();
+        let mut next = || rows.next().flatten();
+        let (Some(Row::Claim(claim)), Some(Row::Charge(charge)), Some(Row::Outbox(outbox))) =
+            (next(), next(), next())
+        else {
+            return Ok(None);
+        };
+        let operation = match next() {
+            Some(Row::Operation(operation)) => Some(operation),
+            _ => None,
+        };
+        Ok(Some(Work { claim, charge, operation, outbox }))
+    }
+
+    pub(crate) fn is_held_by_the_living(&self, claim: &Claim) -> bool {
         claim.state.lease().is_some_and(|lease| {
             let dead = self.store.is_exclusive() && !self.ids.is_ours(lease.holder);
             !dead && !lease.is_over(self.store.now())

@@ -6,7 +6,7 @@ use counterfoil_core::ledger::chart::ROLES;
 use counterfoil_core::ledger::transaction::Kind;
 use counterfoil_core::payments::books::{Act, Open};
 use counterfoil_core::payments::charge::create::CreateCharge;
-use counterfoil_core::payments::provider::{Approval, Outcome};
+use counterfoil_core::payments::provider::{Approval, Outcome, Stands};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::{RowKey, Scan, Store};
@@ -69,7 +69,7 @@ async fn a_captured_charge_credits_its_destination_and_debits_what_the_provider_
 async fn a_decline_and_an_authorization_post_nothing() {
     let authorized = Outcome::Approved(Approval {
         reference: "pi_held".into(),
-        captured: false,
+        stands: Stands::Held,
         amount_minor: 1_250,
         asset: Some(asset("USD")),
         payment: None,

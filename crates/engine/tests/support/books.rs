@@ -159,6 +159,10 @@ pub async fn posted(engine: &TestEngine, code: &str) -> i128 {
     balance(engine, code).await.posted
 }
 
+pub async fn available(engine: &TestEngine, code: &str) -> i128 {
+    balance(engine, code).await.available
+}
+
 pub fn view(posted: i128, outgoing: i128, incoming: i128) -> View {
     View { posted, outgoing, incoming, available: posted - outgoing }
 }

@@ -17,9 +17,11 @@ use counterfoil_core::idempotency::window;
 use counterfoil_core::ledger::chart::ROLES;
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::books::decide;
-use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules};
+use counterfoil_core::payments::charge::{Charge, Failure};
+use counterfoil_core::payments::operation::launch::Impossible;
+use counterfoil_core::payments::operation::{Kind as OperationKind, Operation};
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules, Step};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::{Digest, MacKey};
@@ -30,8 +32,8 @@ use counterfoil_core::types::reference::{Kind, References};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::policy::Policy;
-use counterfoil_engine::present::{ItemResult, Present, Shown};
-use counterfoil_engine::service::{Service, Submitted};
+use counterfoil_engine::present::{ItemResult, Made, Present, Shown};
+use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Unresolved};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts};
@@ -55,6 +57,8 @@ pub enum Script {
     ApproveAmount(i64),
     Decline,
     Answer(Outcome),
+    /// Executes, and says this instead of what happened.
+    Executed(Outcome),
     /// Executes, and answers after this long.
     Slow(Duration),
     /// Never answers.
@@ -70,9 +74,30 @@ pub struct Played {
     script: VecDeque<Script>,
     found: VecDeque<Found>,
     pub keys: Vec<String>,
+    pub steps: Vec<Step>,
     pub effects: BTreeMap<String, i64>,
     pub lookups: usize,
     profile: Option<&'static str>,
+    running: usize,
+    /// How many calls were under way when each began, itself included.
+    alongside: Vec<usize>,
+    decisions: VecDeque<Script>,
+    decided: BTreeMap<String, Script>,
+}
+
+impl Played {
+    fn next(&mut self, call: &Call) -> Script {
+        self.keys.push(call.key.clone());
+        self.steps.push(call.step);
+        if let Some(decided) = self.decided.get(&call.key) {
+            return decided.clone();
+        }
+        if let Some(decision) = self.decisions.pop_front() {
+            self.decided.insert(call.key.clone(), decision.clone());
+            return decision;
+        }
+        self.script.pop_front().unwrap_or(Script::Approve)
+    }
 }
 
 impl Provider {
@@ -92,6 +117,25 @@ impl Provider {
         self
     }
 
+    /// More of the script, for the calls to come.
+    pub fn play(&self, script: &[Script]) {
+        self.0.lock().unwrap().script.extend(script.iter().cloned());
+    }
+
+    /// What becomes of the first, second, … key that is still to come, however often it is called.
+    pub fn decide(&self, script: &[Script]) {
+        self.0.lock().unwrap().decisions.extend(script.iter().cloned());
+    }
+
+    /// How many calls were under way when each began, itself included.
+    pub fn alongside(&self) -> Vec<usize> {
+        self.0.lock().unwrap().alongside.clone()
+    }
+
+    pub fn steps(&self) -> Vec<Step> {
+        self.0.lock().unwrap().steps.clone()
+    }
+
     pub fn keys(&self) -> Vec<String> {
         self.0.lock().unwrap().keys.clone()
     }
@@ -106,9 +150,14 @@ impl Provider {
 }
 
 pub fn approval(amount: i64, payment: &str) -> Outcome {
+    approval_of(Step::Charge, amount, payment)
+}
+
+/// The approval of a step, as it should be.
+pub fn approval_of(step: Step, amount: i64, payment: &str) -> Outcome {
     Outcome::Approved(Approval {
         reference: format!("pi_{payment}"),
-        captured: true,
+        stands: step.leads_to(),
         amount_minor: amount,
         asset: Asset::parse("USD").ok(),
         payment: Some(payment.to_owned()),
@@ -128,12 +177,9 @@ impl Gateway for Provider {
     }
 
     async fn call(&self, call: Call) -> Outcome {
-        let script = {
-            let mut played = self.0.lock().unwrap();
-            played.keys.push(call.key.clone());
-            played.script.pop_front().unwrap_or(Script::Approve)
-        };
-        let approved = approval(call.amount.minor(), &call.payment);
+        let script = self.0.lock().unwrap().next(&call);
+        let _running = Running::begin(self);
+        let approved = approval_of(call.step, call.amount.minor(), &call.payment);
         let execute = || self.0.lock().unwrap().effects.insert(call.key.clone(), call.amount.minor());
         match script {
             Script::Approve => {
@@ -142,7 +188,7 @@ impl Gateway for Provider {
             }
             Script::ApproveAmount(amount) => {
                 execute();
-                approval(amount, &call.payment)
+                approval_of(call.step, amount, &call.payment)
             }
             Script::Decline => Outcome::Declined(Decline {
                 code: "card_declined".into(),
@@ -150,6 +196,10 @@ impl Gateway for Provider {
                 reference: None,
             }),
             Script::Answer(outcome) => outcome,
+            Script::Executed(outcome) => {
+                execute();
+                outcome
+            }
             Script::Slow(wait) => {
                 execute();
                 tokio::time::sleep(wait).await;
@@ -166,11 +216,30 @@ impl Gateway for Provider {
     }
 }
 
+/// A call under way.
+struct Running(Provider);
+
+impl Running {
+    fn begin(provider: &Provider) -> Running {
+        let mut played = provider.0.lock().unwrap();
+        played.running += 1;
+        let running = played.running;
+        played.alongside.push(running);
+        Running(provider.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap().running -= 1;
+    }
+}
+
 /// Answers in a form that is enough for tests.
 pub struct Plain(pub References);
 
 impl Present for Plain {
-    fn charge(&self, charge: &Charge) -> Reply {
+    fn charge(&self, charge: &Charge, made: Made) -> Reply {
         let id = self.0.seal(Kind::Charge, charge.id.to_i64());
         let body = format!(
             r#"{{"id":"{id}","amount":{},"currency":"USD","status":"{}"}}"#,
@@ -178,16 +247,35 @@ impl Present for Plain {
             charge.status.name()
         );
         Reply {
-            status: 201,
+            status: if made == Made::Created { 201 } else { 200 },
             media: Media::Json,
             location: Some(format!("/v1/charges/{id}")),
             body: body.into(),
         }
     }
 
-    fn failure(&self, charge: &Charge, request: Ulid) -> Reply {
+    fn refund(&self, refund: &Operation, charge: &Charge) -> Reply {
+        let id = self.0.seal(Kind::Refund, refund.id.to_i64());
+        let charge = self.0.seal(Kind::Charge, charge.id.to_i64());
+        let body = format!(r#"{{"id":"{id}","charge":"{charge}","amount":{}}}"#, refund.amount.minor());
+        Reply { status: 201, media: Media::Json, location: None, body: body.into() }
+    }
+
+    fn impossible(&self, charge: &Charge, kind: OperationKind, why: Impossible, request: Ulid) -> Reply {
+        let status = charge.status.name();
+        let body = format!("{} of a {status} charge: {why:?} request=req_{request}", kind.name());
+        Reply { status: 409, media: Media::Problem, location: None, body: body.into() }
+    }
+
+    fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, _: Ulid) -> Reply {
+        let status = if how.is_ok() { 200 } else { 409 };
+        let body = format!("{how:?} {}", letter.charge.status.name());
+        Reply { status, media: Media::Json, location: None, body: body.into() }
+    }
+
+    fn failure(&self, charge: &Charge, failure: &Failure, request: Ulid) -> Reply {
         let id = self.0.seal(Kind::Charge, charge.id.to_i64());
-        let code = charge.failure.as_ref().unwrap().code.name();
+        let code = failure.code.name();
         let body = format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#);
         Reply { status: 402, media: Media::Problem, location: None, body: body.into() }
     }
@@ -306,6 +394,7 @@ pub fn command(key: &str, amount: i64) -> CreateCharge {
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,
             destination: None,
+            wallet: None,
             description: None,
             metadata: BTreeMap::new(),
         },

@@ -2,7 +2,11 @@
 
 use crate::support::books::*;
 use crate::support::*;
+use crate::words::*;
 use counterfoil_core::payments::books::Act;
+use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::types::id::AccountId;
+use counterfoil_engine::service::Service;
 use counterfoil_engine::verify::verify;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +52,54 @@ async fn a_store_that_is_written_to_meanwhile_holds() {
         enough.store(true, Ordering::SeqCst);
         for writer in writers {
             writer.await.unwrap();
+        }
+        verified(&store).await;
+    }
+}
+
+/// Everything that can be done to a charge, so many times. It ends by itself: whoever looks at charges as fast as they
+/// are made would never be done.
+async fn work(engine: TestEngine, store: SharedStore, wallet: AccountId, name: String) {
+    for turn in 0..6 {
+        let end = |end: &str| format!("{name}-{turn}-{end}");
+        let hold = held(&engine, &store, &end("hold"), 1_000).await;
+        if turn % 4 == 0 {
+            assert_eq!(done(&engine, &end("void"), hold, Kind::Void, None).await.0, 200);
+            continue;
+        }
+        let captured = done(&engine, &end("capture"), hold, Kind::Capture, Some(900)).await;
+        assert_eq!(captured.0, 200);
+        let keys = [end("r1"), end("r2"), end("r3")];
+        let [one, two, three] = keys.each_ref().map(|key| done(&engine, key, hold, Kind::Refund, Some(300)));
+        let refunds = tokio::join!(one, two, three);
+        assert_eq!((refunds.0.0, refunds.1.0, refunds.2.0), (201, 201, 201));
+        let split = engine.submit(splitting(&end("split"), 50, wallet, 20)).await;
+        assert_eq!(answer(&split).0, 201);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_with_operations_under_way_holds() {
+    for seed in 1..=6 {
+        let store = charted().await;
+        let engine = engine(&store.jumpy(seed), &Provider::default()).await;
+        funded(&engine, &[(guarded("wallet", Some(0), None), 1_000_000)]).await;
+        let wallet = account(&engine, "wallet").await.id;
+        let handle = store.jumpy(seed + 100);
+        for round in 0..3 {
+            let before = journal(&store).await.len();
+            let writers: Vec<_> = (0..3)
+                .map(|writer| {
+                    let name = format!("{round}-{writer}");
+                    tokio::spawn(work(engine.clone(), store.clone(), wallet, name))
+                })
+                .collect();
+            let report = verify(&handle, |_| {}).await.unwrap();
+            assert!(report.holds(), "seed {seed}: {:#?}", report.findings());
+            assert!(journal(&store).await.len() > before, "nobody wrote meanwhile");
+            for writer in writers {
+                writer.await.unwrap();
+            }
         }
         verified(&store).await;
     }

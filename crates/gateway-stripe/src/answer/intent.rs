@@ -2,8 +2,9 @@
 
 use super::refusal::CardError;
 use super::{UNREADABLE, is_storable};
-use counterfoil_core::payments::provider::{Approval, Decline, Outcome};
+use counterfoil_core::payments::provider::{Approval, Decline, Outcome, Stands, Step};
 use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::money::Money;
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -52,19 +53,61 @@ impl Intent<'_> {
         self.metadata.as_ref()?.counterfoil_payment.as_deref()
     }
 
-    /// What it says about this payment.
-    pub(super) fn outcome(self, payment: &str) -> Outcome {
+    /// The provider's reference of it.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What it says about a step; nothing if it stands where it stood before.
+    pub(super) fn after(self, step: Step, payment: &str, amount: Money) -> Option<Outcome> {
+        match step {
+            Step::Charge | Step::Authorize => Some(self.made(payment)),
+            Step::Capture => self.captured(amount),
+            Step::Void => self.voided(),
+            Step::Refund => Some(UNREADABLE),
+        }
+    }
+
+    /// A capture names what it took; a provider that does not say took what it was asked for.
+    fn captured(self, asked: Money) -> Option<Outcome> {
+        match self.status {
+            _ if !is_storable(&self.id) => Some(UNREADABLE),
+            Status::Succeeded => {
+                let amount = self.amount_received.unwrap_or_else(|| asked.minor());
+                Some(self.approved(Stands::Captured, Some(amount)))
+            }
+            Status::RequiresCapture => None,
+            Status::Canceled => Some(too_late("canceled", self.id)),
+            Status::RequiresPaymentMethod | Status::Unsettled => Some(UNREADABLE),
+        }
+    }
+
+    fn voided(self) -> Option<Outcome> {
+        match self.status {
+            _ if !is_storable(&self.id) => Some(UNREADABLE),
+            Status::Canceled => {
+                let amount = self.amount.or(Some(0));
+                Some(self.approved(Stands::Canceled, amount))
+            }
+            Status::RequiresCapture => None,
+            Status::Succeeded => Some(too_late("captured", self.id)),
+            Status::RequiresPaymentMethod | Status::Unsettled => Some(UNREADABLE),
+        }
+    }
+
+    /// What it says about the payment itself.
+    pub(super) fn made(self, payment: &str) -> Outcome {
         if !is_storable(&self.id) {
             return UNREADABLE;
         }
         match self.status {
             Status::Succeeded => {
                 let amount = agreed(self.amount_received, self.amount);
-                self.approved(true, amount)
+                self.approved(Stands::Captured, amount)
             }
             Status::RequiresCapture => {
                 let amount = agreed(self.amount_capturable, self.amount);
-                self.approved(false, amount)
+                self.approved(Stands::Held, amount)
             }
             // An approval of another payment is compared and held up by the core; a refusal of one is not ours.
             Status::Canceled | Status::RequiresPaymentMethod
@@ -72,11 +115,7 @@ impl Intent<'_> {
             {
                 UNREADABLE
             }
-            Status::Canceled => Outcome::Declined(Decline {
-                code: "canceled".to_owned(),
-                decline_code: None,
-                reference: Some(self.id),
-            }),
+            Status::Canceled => too_late("canceled", self.id),
             // Every payment is confirmed as it is created, so the error says how that went; without one, it may
             // still be under way.
             Status::RequiresPaymentMethod => match self.last_payment_error {
@@ -87,18 +126,23 @@ impl Intent<'_> {
         }
     }
 
-    fn approved(self, captured: bool, amount: Option<i64>) -> Outcome {
+    fn approved(self, stands: Stands, amount: Option<i64>) -> Outcome {
         let Some(amount_minor) = amount else {
             return UNREADABLE;
         };
         Outcome::Approved(Approval {
             reference: self.id,
-            captured,
+            stands,
             amount_minor,
             asset: Asset::currency(&self.currency).ok(),
             payment: self.metadata.and_then(|ours| ours.counterfoil_payment),
         })
     }
+}
+
+/// The payment has ended another way, for good.
+fn too_late(code: &str, reference: String) -> Outcome {
+    Outcome::Declined(Decline { code: code.to_owned(), decline_code: None, reference: Some(reference) })
 }
 
 /// The amount both fields name, or the only one there is. Fields that contradict each other name no amount at all:

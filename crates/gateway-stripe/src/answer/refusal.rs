@@ -1,7 +1,7 @@
 //! An error object: a card that was declined, or a call that was rejected.
 
 use super::intent::Metadata;
-use super::{UNREADABLE, is_storable};
+use super::{UNREADABLE, is_storable, read};
 use counterfoil_core::payments::provider::{Decline, Fault, Outcome, Rejection};
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ struct CallError {
 
 /// A 402.
 pub(super) fn declined(body: &[u8], payment: &str) -> Outcome {
-    let Ok(Envelope { error }) = serde_json::from_slice::<Envelope<CardError>>(body) else {
+    let Some(Envelope { error }) = read::<Envelope<CardError>>(body) else {
         return UNREADABLE;
     };
     let mentioned = error.payment_intent.as_ref();

@@ -1,7 +1,7 @@
 //! A page of search results.
 
 use super::intent::{Intent, Status};
-use crate::transport::Answer;
+use super::read;
 use counterfoil_core::payments::provider::{Cause, Found};
 use serde::Deserialize;
 
@@ -14,16 +14,10 @@ struct Page<'a> {
 }
 
 /// What a search for this payment found.
-pub(crate) fn found(answer: &Answer, payment: &str) -> Found {
-    match answer.status.as_u16() {
-        200..=299 => {}
-        409 | 429 => return Found::Unclear(Cause::InProgress),
-        500..=599 => return Found::Unclear(Cause::ServerError),
-        _ => return Found::Unclear(Cause::Unreadable),
-    }
-    match serde_json::from_slice::<Page<'_>>(&answer.body) {
-        Ok(page) => page.found(payment),
-        Err(_) => Found::Unclear(Cause::Unreadable),
+pub(super) fn found(body: &[u8], payment: &str) -> Found {
+    match read::<Page<'_>>(body) {
+        Some(page) => page.found(payment),
+        None => Found::Unclear(Cause::Unreadable),
     }
 }
 
@@ -46,7 +40,7 @@ impl Page<'_> {
     }
 
     fn take(&mut self, place: usize, payment: &str) -> Found {
-        Found::Payment(self.data.swap_remove(place).outcome(payment))
+        Found::Payment(self.data.swap_remove(place).made(payment))
     }
 
     /// The one payment that was executed, if all others certainly were not.

@@ -1,7 +1,7 @@
 //! Each row of the table of answers, by name.
 
 use crate::provider::{Act, Provider, intent, reply};
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Fault, Outcome, Rejection};
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, Fault, Outcome, Rejection, Stands};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::time::Span;
 
@@ -12,10 +12,10 @@ async fn check(status: u16, body: &str, expected: &Outcome) {
     assert_eq!(&outcome, expected, "{status} {body}");
 }
 
-fn approved(captured: bool, amount_minor: i64) -> Outcome {
+fn approved(stands: Stands, amount_minor: i64) -> Outcome {
     Outcome::Approved(Approval {
         reference: "pi_1".into(),
-        captured,
+        stands,
         amount_minor,
         asset: Asset::parse("USD").ok(),
         payment: Some("ch_1".into()),
@@ -36,24 +36,41 @@ fn rejected(fault: Fault, code: &str) -> Outcome {
 
 #[tokio::test]
 async fn succeeded_is_captured_in_the_amount_both_fields_name() {
-    check(200, &intent("pi_1", "succeeded"), &approved(true, 1250)).await;
-    check(201, &intent("pi_1", "succeeded"), &approved(true, 1250)).await;
+    check(200, &intent("pi_1", "succeeded"), &approved(Stands::Captured, 1250)).await;
+    check(201, &intent("pi_1", "succeeded"), &approved(Stands::Captured, 1250)).await;
     let less = intent("pi_1", "succeeded").replace(r#""amount_received":1250"#, r#""amount_received":1000"#);
-    check(200, &less, &approved(true, 0)).await;
+    check(200, &less, &approved(Stands::Captured, 0)).await;
+}
+
+/// PostgreSQL cannot hold U+0000: an outcome with one in it could never be written down.
+#[tokio::test]
+async fn words_that_no_store_can_hold_are_not_believed() {
+    for id in [r"pi_\u0000", r"\u0000", r"pi_\u001b[2J", r"pi_\n1", r"pi_\u0085"] {
+        check(200, &intent(id, "succeeded"), &UNREADABLE).await;
+        check(200, &intent(id, "canceled"), &UNREADABLE).await;
+    }
+    for error in [
+        r#"{"type":"card_error","code":"card_\u0000declined"}"#,
+        r#"{"type":"card_error","code":"card_declined","decline_code":"lost\u0000card"}"#,
+    ] {
+        check(402, &format!(r#"{{"error":{error}}}"#), &UNREADABLE).await;
+    }
+    let nameless = rejected(Fault::Request, "unnamed");
+    check(400, r#"{"error":{"type":"invalid_request_error","code":"a\u0000b"}}"#, &nameless).await;
 }
 
 #[tokio::test]
 async fn requires_capture_is_held_in_the_amount_capturable() {
-    check(200, &intent("pi_1", "requires_capture"), &approved(false, 1250)).await;
+    check(200, &intent("pi_1", "requires_capture"), &approved(Stands::Held, 1250)).await;
 }
 
 #[tokio::test]
 async fn the_plain_amount_stands_in_for_absent_ones() {
-    for (status, captured) in [("succeeded", true), ("requires_capture", false)] {
+    for (status, stands) in [("succeeded", Stands::Captured), ("requires_capture", Stands::Held)] {
         let body = format!(
             r#"{{"id":"pi_1","amount":7,"currency":"USD","status":"{status}","metadata":{{"counterfoil_payment":"ch_1"}}}}"#
         );
-        check(200, &body, &approved(captured, 7)).await;
+        check(200, &body, &approved(stands, 7)).await;
     }
 }
 
@@ -61,7 +78,7 @@ async fn the_plain_amount_stands_in_for_absent_ones() {
 async fn what_the_provider_does_not_say_is_not_made_up() {
     let bare = Outcome::Approved(Approval {
         reference: "pi_1".into(),
-        captured: true,
+        stands: Stands::Captured,
         amount_minor: 7,
         asset: None,
         payment: None,

@@ -65,6 +65,16 @@ async fn garbage_is_unreadable() {
 }
 
 #[tokio::test]
+async fn a_stray_byte_makes_the_whole_answer_unreadable_even_where_nobody_looks() {
+    let whole = reply(200, "", &intent("pi_1", "succeeded"));
+    assert!(is_approved(&play(vec![Act::Send(whole.clone())]).await));
+    let place = whole.windows(14).position(|word| word == b"payment_intent").unwrap();
+    let mut stray = whole;
+    stray[place] = 0x80;
+    assert_eq!(play(vec![Act::Send(stray)]).await, Outcome::Unknown(Cause::Unreadable));
+}
+
+#[tokio::test]
 async fn what_is_not_http_is_a_cut() {
     let outcome = play(vec![Act::Send(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Act::Cut]).await;
     assert_eq!(outcome, Outcome::Unknown(Cause::Cut));

@@ -1,7 +1,7 @@
 //! What a search finds.
 
-use crate::provider::{Act, HASTY, KEY, PATIENT, Provider, intent, look_up, settings};
-use counterfoil_core::payments::provider::{Cause, Found, Outcome};
+use crate::provider::{Act, HASTY, KEY, PATIENT, Provider, intent, look_up, lookup, settings};
+use counterfoil_core::payments::provider::{Cause, Found, Outcome, Step};
 use counterfoil_gateway::{Gateway, Lookup};
 use counterfoil_gateway_stripe::StripeGateway;
 
@@ -105,7 +105,8 @@ async fn a_search_without_an_answer_is_unclear() {
 async fn a_reference_that_would_change_the_query_is_not_searched_for() {
     let provider = Provider::answering(200, &page(&[], false)).await;
     let gateway = provider.gateway(PATIENT);
-    let lookup = Lookup { pinned: gateway.pinned(), payment: "ch_1' OR status:'succeeded".to_owned() };
+    let payment = "ch_1' OR status:'succeeded".to_owned();
+    let lookup = Lookup { payment, ..lookup(gateway.pinned(), Step::Charge) };
     assert_eq!(gateway.lookup(lookup).await, UNCLEAR);
     assert_eq!(provider.accepted(), 0);
 }

@@ -106,9 +106,15 @@ pub(crate) fn call(pinned: Pinned) -> Call {
         step: Step::Charge,
         key: "cf0123456789".to_owned(),
         payment: "ch_1".to_owned(),
+        reference: None,
         amount: Money::new(1250, Asset::parse("usd").unwrap()).unwrap(),
         payment_method: Masked::new("pm_card_visa".to_owned()),
     }
+}
+
+pub(crate) fn lookup(pinned: Pinned, step: Step) -> Lookup {
+    let Call { payment, amount, .. } = call(pinned.clone());
+    Lookup { pinned, step, payment, reference: None, amount }
 }
 
 pub(crate) async fn charge(gateway: &StripeGateway) -> Outcome {
@@ -116,7 +122,7 @@ pub(crate) async fn charge(gateway: &StripeGateway) -> Outcome {
 }
 
 pub(crate) async fn look_up(gateway: &StripeGateway) -> Found {
-    gateway.lookup(Lookup { pinned: gateway.pinned(), payment: "ch_1".to_owned() }).await
+    gateway.lookup(lookup(gateway.pinned(), Step::Charge)).await
 }
 
 /// A whole answer; `headers` are lines that end in CR LF.

@@ -1,11 +1,13 @@
 //! The connector and the simulator agree on the protocol, faults included.
 
-use crate::provider::{HASTY, KEY, PATIENT, call, charge, look_up, settings};
-use counterfoil_core::payments::provider::{Cause, Found, Outcome, Step};
+use crate::provider::{HASTY, KEY, PATIENT, call, charge, look_up, lookup, settings};
+use counterfoil_core::payments::provider::{Cause, Found, Outcome, Stands, Step};
+use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
-use counterfoil_gateway::Gateway;
+use counterfoil_core::types::money::Money;
+use counterfoil_gateway::{Call, Gateway, Lookup};
 use counterfoil_gateway_stripe::StripeGateway;
-use counterfoil_simulator::{Faults, Options, Running};
+use counterfoil_simulator::{EffectKind, Faults, Options, Running};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +39,7 @@ async fn a_charge_is_executed_once_and_found_again() {
     let Outcome::Approved(approval) = &outcome else {
         panic!("{outcome:?}");
     };
-    assert_eq!((approval.captured, approval.amount_minor), (true, 1250));
+    assert_eq!((approval.stands, approval.amount_minor), (Stands::Captured, 1250));
     assert_eq!(approval.payment.as_deref(), Some("ch_1"));
     assert_eq!(charge(&gateway).await, outcome);
     assert_eq!(look_up(&gateway).await, Found::Payment(outcome.clone()));
@@ -53,7 +55,84 @@ async fn an_authorization_is_held() {
     let Outcome::Approved(approval) = &outcome else {
         panic!("{outcome:?}");
     };
-    assert_eq!((approval.captured, approval.amount_minor), (false, 1250));
+    assert_eq!((approval.stands, approval.amount_minor), (Stands::Held, 1250));
+}
+
+/// Holds 12.50 and gives the provider's reference of it.
+async fn held(gateway: &StripeGateway) -> String {
+    let hold = Call { step: Step::Authorize, ..call(gateway.pinned()) };
+    match gateway.call(hold).await {
+        Outcome::Approved(approval) => approval.reference,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn step(gateway: &StripeGateway, step: Step, reference: &str, minor: i64, key: &str) -> Outcome {
+    let amount = Money::new(minor, Asset::parse("USD").unwrap()).unwrap();
+    let (reference, key) = (Some(reference.to_owned()), key.to_owned());
+    gateway.call(Call { step, reference, amount, key, ..call(gateway.pinned()) }).await
+}
+
+async fn was(gateway: &StripeGateway, step: Step, reference: &str) -> Found {
+    let reference = Some(reference.to_owned());
+    gateway.lookup(Lookup { reference, ..lookup(gateway.pinned(), step) }).await
+}
+
+fn stands(outcome: &Outcome) -> Option<(Stands, i64)> {
+    match outcome {
+        Outcome::Approved(approval) => Some((approval.stands, approval.amount_minor)),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_hold_is_captured_in_part_once_and_refunded_up_to_that() {
+    let (provider, gateway) = start(PATIENT);
+    let pi = held(&gateway).await;
+    assert_eq!(was(&gateway, Step::Capture, &pi).await, Found::Nothing);
+    assert_eq!(was(&gateway, Step::Void, &pi).await, Found::Nothing);
+    let captured = step(&gateway, Step::Capture, &pi, 1_000, "k1").await;
+    assert_eq!(stands(&captured), Some((Stands::Captured, 1_000)));
+    assert_eq!(step(&gateway, Step::Capture, &pi, 1_000, "k1").await, captured);
+    assert_eq!(was(&gateway, Step::Capture, &pi).await, Found::Payment(captured));
+    let again = step(&gateway, Step::Capture, &pi, 1_000, "k2").await;
+    assert!(matches!(again, Outcome::Rejected(_)), "{again:?}");
+    let late = was(&gateway, Step::Void, &pi).await;
+    assert!(matches!(late, Found::Payment(Outcome::Declined(_))), "{late:?}");
+
+    let refunded = step(&gateway, Step::Refund, &pi, 400, "k3").await;
+    assert_eq!(stands(&refunded), Some((Stands::Refunded, 400)));
+    assert_eq!(step(&gateway, Step::Refund, &pi, 400, "k3").await, refunded);
+    let above = step(&gateway, Step::Refund, &pi, 601, "k4").await;
+    assert!(matches!(above, Outcome::Rejected(_)), "{above:?}");
+    assert_eq!(was(&gateway, Step::Refund, &pi).await, Found::Unclear(Cause::Unreadable));
+    let effects: Vec<_> = provider.effects().iter().map(|effect| (effect.kind, effect.amount)).collect();
+    let expected = [(EffectKind::Authorize, 1_250), (EffectKind::Capture, 1_000), (EffectKind::Refund, 400)];
+    assert_eq!(effects, expected);
+}
+
+#[tokio::test]
+async fn a_hold_is_voided_and_never_captured_after() {
+    let (_provider, gateway) = start(PATIENT);
+    let pi = held(&gateway).await;
+    let voided = step(&gateway, Step::Void, &pi, 1_250, "k1").await;
+    assert_eq!(stands(&voided), Some((Stands::Canceled, 1_250)));
+    assert_eq!(was(&gateway, Step::Void, &pi).await, Found::Payment(voided));
+    let late = was(&gateway, Step::Capture, &pi).await;
+    assert!(matches!(late, Found::Payment(Outcome::Declined(_))), "{late:?}");
+    let refused = step(&gateway, Step::Capture, &pi, 1_250, "k2").await;
+    assert!(matches!(refused, Outcome::Rejected(_)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_step_without_a_payment_to_do_it_to_is_not_sent() {
+    let (provider, gateway) = start(PATIENT);
+    for asked in [Step::Capture, Step::Void, Step::Refund] {
+        let call = Call { step: asked, ..call(gateway.pinned()) };
+        assert_eq!(gateway.call(call).await, Outcome::NotSent);
+        assert_eq!(gateway.lookup(lookup(gateway.pinned(), asked)).await, Found::Unclear(Cause::Unreadable));
+    }
+    assert_eq!(provider.effects().len(), 0);
 }
 
 #[tokio::test]

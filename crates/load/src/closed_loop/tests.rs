@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::charge::run;
-use crate::limits::serve::serve;
+use crate::limits::serve;
 use crate::plan::tests::small;
 
 /// How the server treats the second request with a key.

@@ -34,7 +34,7 @@ async fn echo(request: Request<Incoming>) -> Response<Full<Bytes>> {
 }
 
 /// An answer with the headers that a charge has.
-pub(crate) fn charge_answer(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
+pub fn charge_answer(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;

@@ -7,8 +7,9 @@
 pub mod echo;
 pub mod fsync;
 pub mod proxy;
-pub(crate) mod serve;
+mod serve;
 
-pub use echo::{run_echo, serve_echo};
+pub use echo::{charge_answer, run_echo, serve_echo};
 pub use fsync::FsyncReport;
-pub use proxy::serve_proxy;
+pub use proxy::{Provider, serve_proxy};
+pub use serve::serve;

@@ -20,17 +20,15 @@ use crate::plan::is_key_byte;
 const PROVIDER_KEY: &str = "Bearer sk_test_bench";
 const KEY_BYTES_MAX: usize = 255;
 
-struct Provider {
+/// The provider, called as a charge calls it.
+pub struct Provider {
     client: Client<HttpConnector, Full<Bytes>>,
     uri: Uri,
 }
 
 /// Serves until the listener fails; the provider speaks plain HTTP at `provider`.
 pub async fn serve_proxy(listener: TcpListener, provider: SocketAddr) -> io::Result<()> {
-    let uri = format!("http://{provider}/v1/payment_intents").parse().map_err(io::Error::other)?;
-    let mut connector = HttpConnector::new();
-    connector.set_nodelay(true);
-    let provider = Arc::new(Provider { client: Client::builder(TokioExecutor::new()).build(connector), uri });
+    let provider = Arc::new(Provider::new(provider)?);
     serve(listener, move |request| forward(Arc::clone(&provider), request)).await
 }
 
@@ -49,7 +47,16 @@ async fn forward(provider: Arc<Provider>, request: Request<Incoming>) -> Respons
 }
 
 impl Provider {
-    async fn pay(
+    /// The provider that speaks plain HTTP there.
+    pub fn new(address: SocketAddr) -> io::Result<Provider> {
+        let uri = format!("http://{address}/v1/payment_intents").parse().map_err(io::Error::other)?;
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        Ok(Provider { client: Client::builder(TokioExecutor::new()).build(connector), uri })
+    }
+
+    /// Pays under a key, which must need no escaping in a form; gives status and body of the answer.
+    pub async fn pay(
         &self,
         key: HeaderValue,
     ) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {

@@ -1,4 +1,4 @@
-//! The accept loop of both servers: hyper's HTTP/1.1 on every connection, nothing between.
+//! The accept loop of the servers: hyper's HTTP/1.1 on every connection, nothing between.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::plan::CONNECTIONS_MAX;
 
 /// Answers until the listener fails. Dropping the future ends all connections.
-pub(crate) async fn serve<F, A>(listener: TcpListener, answer: F) -> io::Result<()>
+pub async fn serve<F, A>(listener: TcpListener, answer: F) -> io::Result<()>
 where
     F: Fn(Request<Incoming>) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response<Full<Bytes>>> + Send + 'static,

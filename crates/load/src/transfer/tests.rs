@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::limits::serve::serve;
+use crate::limits::serve;
 use crate::plan::tests::small;
 
 pub(crate) fn pairs(count: usize) -> Vec<(String, String)> {

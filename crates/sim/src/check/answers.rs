@@ -1,9 +1,9 @@
 //! What clients heard, held against each other and against what was stored.
 
 use super::{Evidence, Violation};
-use crate::client::{Heard, Response, charge_amount, fingerprint, request, request_id};
+use crate::client::{Heard, Response, charge_amount, fingerprint, operation, request, request_id};
 use crate::script::Ask;
-use crate::store::START;
+use crate::store::{Applied, START};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::types::time::{Span, Time};
@@ -47,6 +47,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         look(heard, found);
         let (key, body) = match heard.ask {
             Ask::Charge { tenant, key, body } => (("charge", tenant, key), body),
+            Ask::Operate { tenant, key, body } => (("operate", tenant, key), body),
             Ask::Keep { key, body } => (("keep", 1, key), body),
             Ask::Look { .. } => continue,
         };
@@ -72,8 +73,10 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             }
         }
         reuse(versions, &mut say);
-        if *kind == "charge" {
-            executed(evidence, (*tenant, *key), versions, &mut say);
+        match *kind {
+            "charge" => executed(evidence, (*tenant, *key), versions, &mut say),
+            "operate" => operated(evidence, *key, versions, &mut say),
+            _ => {}
         }
     }
 }
@@ -82,11 +85,17 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, found: &mut Vec<Violation>) {
     for (place, heard) in evidence.heard.iter().enumerate() {
         let away = matches!(heard.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
-        if !away || !matches!(heard.ask, Ask::Charge { .. }) {
+        if !away || !matches!(heard.ask, Ask::Charge { .. } | Ask::Operate { .. }) {
             continue;
         }
         let id = request_id(place);
-        if versions.values().flatten().any(|version| version.claim.request == id) {
+        // A refusal may have been stored all the same: nothing was executed for it.
+        let executed = |version: &Version<'_>| {
+            let claim = version.claim;
+            let made = [RowKey::Charge(claim.subject.into()), RowKey::Operation(claim.subject.into())];
+            claim.request == id && made.iter().any(|key| evidence.rows.contains_key(key))
+        };
+        if versions.values().flatten().any(executed) {
             let what = format!("{:?} was told that the store is away, and was executed", heard.ask);
             found.push(Violation::new("fail-closed", "I5", what));
         }
@@ -138,10 +147,15 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
     }
 }
 
-/// A claim whose commit is in doubt is told as pending, under the id its charge would have had. If it was not stored
-/// there is no such charge: the store could not be asked, which may happen at any time.
+/// A claim whose commit is in doubt is told as pending, under the id its charge would have had. If it was not stored by
+/// then there is no such charge yet: the store could not be asked, which may happen at any time.
 fn is_doubtful(evidence: &Evidence, said: &Said<'_>) -> bool {
-    matches!(said.submitted, Submitted::Pending { charge, .. } if !evidence.rows.contains_key(&RowKey::Charge(*charge)))
+    let Submitted::Pending { charge, .. } = said.submitted else { return false };
+    let key = RowKey::Charge(*charge);
+    let stored = |applied: &Applied| {
+        applied.committed.receipt.at <= said.returned && applied.committed.touched.contains(&key)
+    };
+    !evidence.history.iter().any(stored)
 }
 
 /// Once there is an answer, every retry gets it until its window is over; another request never does.
@@ -218,6 +232,31 @@ fn executed(
                 say("I13", format!("another amount was charged: {}", charge.order.amount.minor()));
             }
             _ => say("I19", "its charge is not there".to_owned()),
+        }
+    }
+}
+
+/// Every operation made under a key is the one its claim was made for.
+fn operated(
+    evidence: &Evidence,
+    key: u64,
+    versions: &[Version<'_>],
+    say: &mut impl FnMut(&'static str, String),
+) {
+    for version in versions {
+        let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("operate", key, *body))
+        else {
+            say("I13", "the claim is of a request nobody made".to_owned());
+            continue;
+        };
+        let (kind, amount) = operation(key, body);
+        match evidence.rows.get(&RowKey::Operation(version.claim.subject.into())) {
+            Some(Row::Operation(made))
+                if made.kind == kind && amount.is_none_or(|amount| amount == made.amount.minor()) => {}
+            Some(_) => say("I13", "another operation was done".to_owned()),
+            // It was refused.
+            None if matches!(version.claim.state, State::FailedTerminal(_) | State::Expired { .. }) => {}
+            None => say("I19", "its operation is not there".to_owned()),
         }
     }
 }

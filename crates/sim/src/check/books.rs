@@ -6,9 +6,10 @@ use counterfoil_core::idempotency::claim::{Claim, Resource, State as ClaimState}
 use counterfoil_core::ledger::account::{Account, Side};
 use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::ledger::transaction::{Kind, Layer, Transaction};
-use counterfoil_core::payments::charge::Status;
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, TransactionId};
+use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
 use counterfoil_engine::service::BalanceView;
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +72,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     bounds_of_shards(evidence, &fold, found);
     held(evidence, &fold, found);
     captured(evidence, found);
+    receivable(evidence, &fold, found);
     joined(evidence, found);
     seen(evidence, &fold, found);
     snapshots(evidence, &fold, found);
@@ -235,8 +237,8 @@ fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
         let Row::Charge(charge) = row else { continue };
         let posting = evidence.rows.get(&RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64())));
         let name = format!("charge {} ({})", charge.id.to_i64(), charge.status.name());
-        match (charge.status, posting) {
-            (Status::Succeeded, Some(Row::Transaction(posting))) => {
+        match (charge.status.is_captured(), posting) {
+            (true, Some(Row::Transaction(posting))) => {
                 let [debit, credit] = posting.legs.as_slice() else {
                     found.push(Violation::new(
                         "books",
@@ -252,7 +254,7 @@ fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
                 let asset = charge.order.amount.asset();
                 let right = posting.kind == Kind::Charge(charge.id)
                     && (debit.side, credit.side) == (Side::Debit, Side::Credit)
-                    && [debit.amount, credit.amount] == [charge.order.amount.minor(); 2]
+                    && [debit.amount, credit.amount] == [taken(evidence, charge); 2]
                     && [debit.asset, credit.asset] == [asset; 2]
                     && code(debit.account) == format!("chart:receivable:{asset}")
                     && (credit.account == charge.order.destination
@@ -261,13 +263,55 @@ fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
                     found.push(Violation::new("books", "I7", format!("{name}: its posting is another")));
                 }
             }
-            (Status::Succeeded, _) => {
+            (true, _) => {
                 found.push(Violation::new("books", "I7", format!("{name} has no posting")));
             }
             (_, Some(_)) => found.push(Violation::new("books", "I7", format!("{name} has a posting"))),
             (_, None) => {}
         }
     }
+}
+
+/// What the provider owes is what it took less what it gave back, for all that is settled. Of what is parked, the books
+/// have what they say.
+fn receivable(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
+    let mut owed: BTreeMap<(TenantId, Asset), i128> = BTreeMap::new();
+    for row in evidence.rows.values() {
+        let Row::Charge(charge) = row else { continue };
+        let sum = owed.entry((charge.tenant, charge.order.amount.asset())).or_default();
+        if is_parked(evidence, charge) {
+            *sum += i128::from(charge.sums.captured) - i128::from(charge.sums.refunded);
+            continue;
+        }
+        let own = evidence.effects.iter().filter(|it| Some(&it.on) == charge.provider_reference.as_ref());
+        for effect in own.filter(|effect| !effect.own_duplicate) {
+            match effect.step {
+                Step::Refund => *sum -= i128::from(effect.amount),
+                Step::Charge | Step::Authorize | Step::Capture | Step::Void => {
+                    *sum += i128::from(if effect.captured { effect.amount } else { 0 });
+                }
+            }
+        }
+    }
+    for account in fold.accounts.values() {
+        let wanted = owed.get(&(account.tenant, account.asset)).copied().unwrap_or(0);
+        let posted = fold.sums_of(account.id).posted;
+        if account.code.as_str() == format!("chart:receivable:{}", account.asset) && posted != wanted {
+            let what = format!("{} is {posted}, and the provider owes {wanted}", account.code.as_str());
+            found.push(Violation::new("books", "I7", what));
+        }
+    }
+}
+
+fn is_parked(evidence: &Evidence, charge: &Charge) -> bool {
+    let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.charge == charge.id && it.parked.is_some());
+    evidence.rows.values().any(parked)
+}
+
+/// What the provider took for a charge.
+fn taken(evidence: &Evidence, charge: &Charge) -> i64 {
+    let own = evidence.effects.iter().filter(|it| Some(&it.on) == charge.provider_reference.as_ref());
+    own.filter(|effect| effect.captured).map(|effect| effect.amount).sum()
 }
 
 /// Every transaction was asked for under a key that says it was done, and the other way round.
@@ -310,12 +354,26 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
                     }
                 }
             }
-            Resource::Charge | Resource::Account | Resource::Asset | Resource::Shards => {}
+            Resource::Charge
+            | Resource::Capture
+            | Resource::Void
+            | Resource::Refund
+            | Resource::Resolution
+            | Resource::Account
+            | Resource::Asset
+            | Resource::Shards => {}
         }
     }
     for row in evidence.rows.values() {
         let Row::Transaction(transaction) = row else { continue };
-        let own = matches!(transaction.kind, Kind::Charge(_) | Kind::HoldLapsed(_));
+        let own = match transaction.kind {
+            Kind::Charge(_) | Kind::HoldLapsed(_) => true,
+            // What a payment reserves is checked with the payment.
+            Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) => {
+                matches!(evidence.rows.get(&RowKey::Hold(hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
+            }
+            _ => false,
+        };
         if !own && !asked.contains(&transaction.id) {
             let what = format!(
                 "the transaction {} ({}) was asked for by nobody",

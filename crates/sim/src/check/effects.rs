@@ -1,4 +1,4 @@
-//! What the provider did, held against charges and claims.
+//! What the provider did, held against charges, operations and claims.
 
 use super::{Evidence, Violation};
 use crate::provider::Effect;
@@ -6,6 +6,8 @@ use crate::run::references;
 use crate::store::START;
 use counterfoil_core::idempotency::claim::{Claim, Resource};
 use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::operation::{Kind as Operated, Operation, Status as OperationStatus};
+use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::time::Span;
@@ -32,52 +34,192 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     for row in evidence.rows.values() {
         if let Row::Charge(charge) = row {
             let effects = by_charge.get(&charge.id).map_or(&[][..], Vec::as_slice);
-            check_charge(charge, effects, found);
+            Life::of(evidence, charge, effects).check(found);
         }
     }
     check_calls(evidence, charge_of, found);
+    found.extend(evidence.misuses.iter().map(|what| Violation::new("effects", "I1", what.clone())));
 }
 
-fn check_charge(charge: &Charge, effects: &[&Effect], found: &mut Vec<Violation>) {
-    let name = format!(
-        "charge {} of {} ({})",
-        charge.id.to_i64(),
-        charge.order.amount.minor(),
-        charge.status.name()
-    );
-    let own = effects.iter().filter(|effect| !effect.own_duplicate).count();
-    if own > 1 {
-        found.push(Violation::new("effects", "I1", format!("{name} was executed {own} times")));
+/// A charge, what the provider did for it, and what was asked of it.
+struct Life<'a> {
+    charge: &'a Charge,
+    effects: &'a [&'a Effect],
+    operations: Vec<&'a Operation>,
+}
+
+impl<'a> Life<'a> {
+    fn of(evidence: &'a Evidence, charge: &'a Charge, effects: &'a [&'a Effect]) -> Life<'a> {
+        let operations = evidence.rows.values().filter_map(|row| match row {
+            Row::Operation(operation) if operation.charge == charge.id => Some(operation),
+            _ => None,
+        });
+        Life { charge, effects, operations: operations.collect() }
     }
-    let order = &charge.order;
-    let as_asked = |effect: &&&Effect| {
-        effect.amount == order.amount.minor()
-            && effect.asset == order.amount.asset()
-            && effect.captured == order.capture
-    };
-    match charge.status {
-        Status::Succeeded | Status::RequiresCapture => {
-            let named = effects
+
+    /// What it did of its own will.
+    fn own(&self, steps: &'static [Step]) -> impl Iterator<Item = &'a Effect> {
+        self.effects.iter().copied().filter(|it| !it.own_duplicate && steps.contains(&it.step))
+    }
+
+    fn check(&self, found: &mut Vec<Violation>) {
+        let (charge, order) = (self.charge, &self.charge.order);
+        let name = format!(
+            "charge {} of {} ({})",
+            charge.id.to_i64(),
+            charge.order.amount.minor(),
+            charge.status.name()
+        );
+        let mut say = |invariant, what: String| {
+            found.push(Violation::new("effects", invariant, format!("{name} {what}")));
+        };
+        for (steps, word) in [(MAKING, "executed"), (CAPTURE, "captured"), (VOID, "voided")] {
+            let times = self.own(steps).count();
+            if times > 1 {
+                say("I1", format!("was {word} {times} times"));
+            }
+        }
+        if self.own(CAPTURE).next().is_some() && self.own(VOID).next().is_some() {
+            say("I7", "was captured and voided".to_owned());
+        }
+        let at_once = order.capture && order.wallet.is_none();
+        let named = self.effects.iter().copied().find(|effect| {
+            MAKING.contains(&effect.step)
+                && charge.provider_reference.as_deref() == Some(effect.reference.as_str())
+                && (effect.amount, effect.asset) == (order.card(), order.amount.asset())
+                && effect.captured == at_once
+        });
+        let on_it = |step: Step| {
+            self.effects
                 .iter()
-                .filter(as_asked)
-                .any(|effect| charge.provider_reference.as_deref() == Some(effect.reference.as_str()));
-            if !named {
-                let what = format!("{name} is told as done and the provider did no such thing");
-                found.push(Violation::new("effects", "I7", what));
+                .copied()
+                .find(|it| it.step == step && Some(&it.on) == charge.provider_reference.as_ref())
+        };
+        match charge.status {
+            Status::Succeeded | Status::RequiresCapture | Status::Voided => {
+                self.told_as_done(named, &mut say);
             }
-            if order.capture != (charge.status == Status::Succeeded) {
-                found.push(Violation::new("effects", "I7", format!("{name} is not what was asked for")));
+            Status::Refunded | Status::PartiallyRefunded => self.told_as_done(named, &mut say),
+            Status::Failed => {
+                // What a split has held is given up before it is told.
+                let left = self.own(MAKING).find(|made| {
+                    let given_up = |it: &&Effect| it.step == Step::Void && it.on == made.reference;
+                    !self.effects.iter().copied().any(|it| given_up(&it))
+                });
+                if left.is_some() || self.own(CAPTURE).next().is_some() {
+                    say("I7", "was charged and is told as failed".to_owned());
+                }
+                if self.own(REFUND).next().is_some()
+                    || (order.wallet.is_none() && on_it(Step::Void).is_some())
+                {
+                    say("I7", "has effects that nobody asked for".to_owned());
+                }
+            }
+            Status::Processing if !self.effects.is_empty() => {
+                say("I7", "was charged and never concluded".to_owned());
+            }
+            Status::Processing | Status::Parked => {}
+        }
+        self.check_operations(&mut say);
+    }
+
+    /// A charge that is told as done: the provider did it, and everything since, and no more.
+    fn told_as_done(&self, made: Option<&Effect>, say: &mut impl FnMut(&'static str, String)) {
+        let charge = self.charge;
+        if made.is_none() {
+            say("I7", "is told as done and the provider did no such thing".to_owned());
+        }
+        let at_once = made.filter(|made| made.captured);
+        let captured = at_once.or_else(|| self.own(CAPTURE).next()).map_or(0, |effect| effect.amount);
+        if captured != charge.sums.captured {
+            say("I7", format!("says {} was taken, and it was {captured}", charge.sums.captured));
+        }
+        let takes = charge.order.capture || charge.order.wallet.is_some();
+        let is_voided = self.own(VOID).next().is_some();
+        let whole = charge.sums.refunded == charge.sums.captured;
+        let right = match charge.status {
+            Status::RequiresCapture => captured == 0 && !takes && !is_voided,
+            Status::Voided => captured == 0 && !takes && is_voided,
+            Status::Succeeded => captured > 0 && !is_voided && charge.sums.refunded == 0,
+            Status::PartiallyRefunded => captured > 0 && !is_voided && !whole && charge.sums.refunded > 0,
+            Status::Refunded => captured > 0 && !is_voided && whole,
+            Status::Processing | Status::Failed | Status::Parked => true,
+        };
+        if !right {
+            say("I7", format!("is not what the provider did: taken {captured}, voided: {is_voided}"));
+        }
+    }
+
+    /// Every operation that is told as done has its effect, and no effect is left over but of those with a human.
+    fn check_operations(&self, say: &mut impl FnMut(&'static str, String)) {
+        let mut refunds: Vec<&Effect> = self.own(REFUND).collect();
+        for one in &self.operations {
+            let name = format!("{} {} of {}", one.kind.name(), one.id.to_i64(), one.amount.minor());
+            match one.status {
+                OperationStatus::Processing => say("I9", format!("has a {name} that never ended")),
+                OperationStatus::Failed | OperationStatus::Parked => {}
+                OperationStatus::Succeeded => {
+                    let steps = match one.kind {
+                        Operated::Capture => CAPTURE,
+                        Operated::Void => VOID,
+                        Operated::Refund => REFUND,
+                    };
+                    let its = |effect: &Effect| {
+                        one.provider_reference.as_ref() == Some(&effect.reference)
+                            && (one.kind == Operated::Void || effect.amount == one.amount.minor())
+                            && effect.asset == one.amount.asset()
+                    };
+                    let there = if one.kind == Operated::Refund {
+                        let place = refunds.iter().position(|effect| its(effect));
+                        place.map(|place| refunds.remove(place)).is_some()
+                    } else {
+                        self.own(steps).any(its)
+                    };
+                    if !there {
+                        say("I7", format!("has a {name} that is told as done and was not"));
+                    }
+                }
             }
         }
-        Status::Failed if !effects.is_empty() => {
-            found.push(Violation::new("effects", "I7", format!("{name} was charged and is told as failed")));
+        let mut parked: Vec<i64> =
+            self.with_a_human(Operated::Refund).map(|one| one.amount.minor()).collect();
+        for effect in refunds {
+            match parked.iter().position(|amount| *amount == effect.asked) {
+                Some(place) => drop(parked.remove(place)),
+                None => say("I7", format!("has {} given back and told as not", effect.amount)),
+            }
         }
-        Status::Processing if !effects.is_empty() => {
-            found.push(Violation::new("effects", "I7", format!("{name} was charged and never concluded")));
+        let split = self.charge.order.wallet.is_some();
+        for (kind, steps) in [(Operated::Capture, CAPTURE), (Operated::Void, VOID)] {
+            let asked = self
+                .operations
+                .iter()
+                .any(|one| one.kind == kind && one.status == OperationStatus::Succeeded);
+            let done = self.own(steps).next().is_some();
+            if done && !split && !asked && self.with_a_human(kind).next().is_none() {
+                say("I7", format!("had a {} that is told as not done", kind.name()));
+            }
         }
-        Status::Failed | Status::Processing | Status::Parked => {}
+        let given: i64 = self.own(REFUND).map(|effect| effect.amount).sum();
+        let all = self.own(MAKING).chain(self.own(CAPTURE));
+        let taken: i64 = all.filter(|effect| effect.captured).map(|effect| effect.amount).sum();
+        if given > taken {
+            say("I7", format!("gave {given} back and took {taken}"));
+        }
+    }
+
+    fn with_a_human(&self, kind: Operated) -> impl Iterator<Item = &&'a Operation> {
+        self.operations.iter().filter(move |one| one.kind == kind && one.status == OperationStatus::Parked)
     }
 }
+
+const MAKING: &[Step] = &[Step::Charge, Step::Authorize];
+const CAPTURE: &[Step] = &[Step::Capture];
+const VOID: &[Step] = &[Step::Void];
+const REFUND: &[Step] = &[Step::Refund];
+
+/// Claims by the charge they make or move, each with the place of its commit.
+type Versions<'a> = BTreeMap<ChargeId, BTreeMap<i64, Vec<(usize, &'a Claim)>>>;
 
 /// No call without a committed claim that somebody holds at that moment.
 fn check_calls(
@@ -85,30 +227,53 @@ fn check_calls(
     charge_of: impl Fn(&str) -> Option<ChargeId>,
     found: &mut Vec<Violation>,
 ) {
-    let mut versions: BTreeMap<ChargeId, Vec<(usize, &Claim)>> = BTreeMap::new();
+    let mut versions: Versions<'_> = BTreeMap::new();
     for (place, applied) in evidence.history.iter().enumerate() {
         for row in applied.after.iter().flatten() {
-            if let Row::Claim(claim) = row
-                && claim.makes == Resource::Charge
-            {
-                versions.entry(claim.subject.into()).or_default().push((place, claim));
+            let Row::Claim(claim) = row else { continue };
+            let charge = match claim.makes {
+                Resource::Charge => Some(claim.subject.into()),
+                Resource::Capture | Resource::Void | Resource::Refund => {
+                    match evidence.rows.get(&RowKey::Operation(claim.subject.into())) {
+                        Some(Row::Operation(operation)) => Some(operation.charge),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
+            if let Some(charge) = charge {
+                let own = versions.entry(charge).or_default().entry(claim.subject.to_i64()).or_default();
+                own.push((place, claim));
             }
         }
     }
     for sent in &evidence.sent {
-        let claims = charge_of(&sent.payment).and_then(|charge| versions.get(&charge));
-        let then = claims.and_then(|claims| claims.iter().rev().find(|(place, _)| *place < sent.commits));
-        let now = START.plus(Span::from_ms(sent.at));
-        let problem = match then {
-            None => Some("before its claim was committed"),
-            Some((_, claim)) => match claim.state.lease() {
-                None => Some("while nobody held its claim"),
-                Some(lease) if lease.is_over(now) => Some("after its lease was over"),
-                Some(_) => None,
-            },
+        let own = charge_of(&sent.payment).and_then(|charge| versions.get(&charge));
+        // The claim of the charge itself, or of an operation that takes this step.
+        let fits = |claim: &Claim| match claim.makes {
+            Resource::Charge => true,
+            Resource::Capture => sent.step == Step::Capture,
+            Resource::Void => sent.step == Step::Void,
+            Resource::Refund => sent.step == Step::Refund,
+            _ => false,
         };
-        if let Some(problem) = problem {
-            found.push(Violation::new("effects", "I5", format!("{} was sent {problem}", sent.payment)));
-        }
+        let then: Vec<&Claim> = own
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter_map(|claims| claims.iter().rev().find(|(place, _)| *place < sent.commits))
+            .map(|(_, claim)| *claim)
+            .filter(|claim| fits(claim))
+            .collect();
+        let now = START.plus(Span::from_ms(sent.at));
+        let held = then.iter().any(|claim| claim.state.lease().is_some());
+        let in_time = then.iter().any(|claim| claim.state.lease().is_some_and(|lease| !lease.is_over(now)));
+        let problem = match (then.is_empty(), held, in_time) {
+            (true, _, _) => "before its claim was committed",
+            (false, false, _) => "while nobody held its claim",
+            (false, true, false) => "after its lease was over",
+            (false, true, true) => continue,
+        };
+        let what = format!("{} of {} was sent {problem}", sent.step.name(), sent.payment);
+        found.push(Violation::new("effects", "I5", what));
     }
 }

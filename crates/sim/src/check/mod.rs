@@ -3,9 +3,10 @@
 //!
 //! | check | invariants |
 //! |---|---|
-//! | [`effects`] | I1 one effect per payment; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none |
+//! | [`effects`] | I1 one effect per payment and step; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none, nothing is both captured and voided, no more is given back than taken |
 //! | [`answers`] | I2 byte-identical replays; I13 another request under a key is never executed; I17 tenants apart; I19 what was acknowledged is there |
 //! | [`books`] | I3, I4 sums are zero at every prefix; I6 floors and caps at every prefix; I7, I21 postings equal captures; I8, I20 balances equal the fold |
+//! | [`reserved`] | I7 a wallet or a refund's reservation ends as its payment does; I9 what is parked is a dead letter |
 //! | [`order`] | I10 lawful transitions, growing fences and revisions; I11 audit with its effect; I14 unique ids; dense positions; no work lost at any prefix |
 //! | the run itself | I9 everything ends or is parked in sight; I22 same seed, same trace |
 //!
@@ -15,6 +16,7 @@ pub mod answers;
 pub mod books;
 pub mod effects;
 pub mod order;
+pub mod reserved;
 
 use crate::client::Heard;
 use crate::executor::lock;
@@ -65,6 +67,8 @@ pub struct Evidence {
     pub effects: Vec<Effect>,
     /// Calls that were begun.
     pub sent: Vec<Sent>,
+    /// Keys that were used for two things, and things that were done under two keys.
+    pub misuses: Vec<String>,
     /// Every commit.
     pub history: Vec<Applied>,
     /// Every row at the end.
@@ -93,6 +97,7 @@ impl Evidence {
             heard: lock(&cluster.heard).clone(),
             effects: provider.effects.clone(),
             sent: provider.sent.clone(),
+            misuses: provider.misuses.clone(),
             history: machine.shelf.history().to_vec(),
             rows: machine.shelf.rows().clone(),
             now: cluster.executor.now(),
@@ -115,6 +120,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
     effects::check(evidence, &mut found);
     answers::check(evidence, &mut found);
     books::check(evidence, &mut found);
+    reserved::check(evidence, &mut found);
     order::check(evidence, &mut found);
     found.extend(evidence.verified.iter().map(|what| Violation::new("verify", "I10", what.clone())));
     found

@@ -3,8 +3,9 @@
 use super::{Evidence, Violation};
 use crate::store::Applied;
 use counterfoil_core::idempotency::claim::{Claim, Resource, State};
-use counterfoil_core::payments::charge::Status;
-use counterfoil_core::types::id::{ChargeId, SetId, SubjectId};
+use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::operation::{Kind, Operation, Status as OperationStatus};
+use counterfoil_core::types::id::{ChargeId, OperationId, SetId, SubjectId};
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut sets: BTreeSet<SetId> = BTreeSet::new();
     let mut minted: BTreeMap<i64, u64> = BTreeMap::new();
-    let mut open: BTreeMap<ChargeId, bool> = BTreeMap::new();
+    let mut open: BTreeMap<SubjectId, bool> = BTreeMap::new();
     let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
     let mut last_at = None;
     for (expected, applied) in (1_u64..).zip(&evidence.history) {
@@ -38,9 +39,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             if let Some(broken) = forward(before.as_ref(), after.as_ref()) {
                 say("order", "I10", format!("{key:?} {broken}"));
             }
-            if let (None, Some(Row::Charge(_) | Row::Transaction(_) | Row::Account(_) | Row::Hold(_))) =
-                (before, after)
-            {
+            if before.is_none() && after.is_some() {
                 count(&mut minted, key);
             }
             match after {
@@ -52,12 +51,11 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         if let Some(missing) = unaudited(applied) {
             say("order", "I11", missing);
         }
-        for (charge, has_work) in pairs(applied, &open, &rows) {
-            say(
-                "order",
-                "I9",
-                format!("charge {} is open: {}, has work: {has_work}", charge.to_i64(), !has_work),
-            );
+        for (subject, has_work) in pairs(applied, &open, &rows) {
+            say("order", "I9", format!("{} is open: {}, has work: {has_work}", subject.to_i64(), !has_work));
+        }
+        for what in sums(applied, &rows) {
+            say("order", "I10", what);
         }
     }
     if rows != evidence.rows {
@@ -79,6 +77,7 @@ fn count(minted: &mut BTreeMap<i64, u64>, key: &RowKey) {
         RowKey::Account(id) => (2, id.to_i64()),
         RowKey::Hold(id) => (3, id.to_i64()),
         RowKey::Transaction(id) => (4, id.to_i64()),
+        RowKey::Operation(id) => (5, id.to_i64()),
         _ => return,
     };
     let place = kind_and_id.1.wrapping_mul(8).wrapping_add(kind_and_id.0);
@@ -94,19 +93,98 @@ fn forward(before: Option<&Row>, after: Option<&Row>) -> Option<String> {
     }
     match (before, after) {
         (Row::Claim(old), Row::Claim(new)) => claim_moved(old, new),
-        (Row::Charge(old), Row::Charge(new)) => {
-            let ended = matches!(old.status, Status::Succeeded | Status::RequiresCapture | Status::Failed);
-            (ended && old.status != new.status || old.order != new.order)
+        (Row::Charge(old), Row::Charge(new)) => charge_moved(old, new),
+        (Row::Operation(old), Row::Operation(new)) => {
+            let same = (old.kind, old.amount, old.charge) == (new.kind, new.amount, new.charge);
+            (old.status.is_final() || !same)
                 .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
         }
-        (Row::Outbox(old), Row::Outbox(new)) => (new.history.generation < old.history.generation
-            || new.provider != old.provider)
-            .then(|| "went back to an older key or another provider".to_owned()),
+        (Row::Outbox(old), Row::Outbox(new)) => {
+            let older = old.saga == new.saga && new.history.generation < old.history.generation;
+            let other = new.provider != old.provider || new.charge != old.charge || new.hold != old.hold;
+            (older || other).then(|| "went back to an older key, or to another payment".to_owned())
+        }
         (Row::Transaction(_) | Row::Audit(_) | Row::Reversal(_) | Row::Name(_), _) => {
             Some("is history and was changed".to_owned())
         }
         _ => None,
     }
+}
+
+fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
+    let lawful: &[Status] = match old.status {
+        Status::Processing | Status::Parked => {
+            &[Status::Processing, Status::Parked, Status::RequiresCapture, Status::Succeeded, Status::Failed]
+        }
+        Status::RequiresCapture => {
+            &[Status::RequiresCapture, Status::Succeeded, Status::Voided, Status::Parked]
+        }
+        Status::Succeeded => &[Status::Succeeded, Status::PartiallyRefunded, Status::Refunded],
+        Status::PartiallyRefunded => &[Status::PartiallyRefunded, Status::Refunded],
+        Status::Voided => &[Status::Voided],
+        Status::Refunded => &[Status::Refunded],
+        Status::Failed => &[Status::Failed],
+    };
+    let fixed = old.order == new.order && old.provider == new.provider;
+    let taken = old.sums.captured == 0 || old.sums.captured == new.sums.captured;
+    (!lawful.contains(&new.status) || !fixed || !taken)
+        .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
+}
+
+/// What a charge says of its operations, after every commit that touches one of them: what is being given back is
+/// reserved, what was given back was asked for, and a capture or void has the charge to itself.
+fn sums(applied: &Applied, rows: &BTreeMap<RowKey, Row>) -> Vec<String> {
+    let touched: BTreeSet<ChargeId> = applied
+        .after
+        .iter()
+        .flatten()
+        .filter_map(|row| match row {
+            Row::Charge(charge) => Some(charge.id),
+            Row::Operation(operation) => Some(operation.charge),
+            _ => None,
+        })
+        .collect();
+    let all = RowKey::Operation(OperationId::from_i64(i64::MIN))
+        ..=RowKey::Operation(OperationId::from_i64(i64::MAX));
+    let mut broken = Vec::new();
+    for id in touched {
+        let Some(Row::Charge(charge)) = rows.get(&RowKey::Charge(id)) else { continue };
+        let own: Vec<&Operation> = rows
+            .range(all.clone())
+            .filter_map(|(_, row)| match row {
+                Row::Operation(operation) if operation.charge == id => Some(operation),
+                _ => None,
+            })
+            .collect();
+        let refunds = |done: bool| -> i64 {
+            let refunds = own.iter().filter(|one| one.kind == Kind::Refund);
+            let wanted = refunds.filter(|one| match one.status {
+                OperationStatus::Succeeded => done,
+                OperationStatus::Processing | OperationStatus::Parked => !done,
+                OperationStatus::Failed => false,
+            });
+            wanted.map(|one| one.amount.minor()).sum()
+        };
+        let open: Vec<OperationId> = own
+            .iter()
+            .filter(|one| one.kind != Kind::Refund && !one.status.is_final())
+            .map(|one| one.id)
+            .collect();
+        let told = charge.sums;
+        let right = (told.refunding, told.refunded) == (refunds(false), refunds(true))
+            && told.refunding.saturating_add(told.refunded) <= told.captured
+            && open == charge.working.into_iter().collect::<Vec<_>>();
+        if !right {
+            broken.push(format!(
+                "charge {} says {told:?} and {:?}, its operations {} and {}, open {open:?}",
+                id.to_i64(),
+                charge.working,
+                refunds(false),
+                refunds(true)
+            ));
+        }
+    }
+    broken
 }
 
 fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
@@ -139,29 +217,31 @@ fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
     })
 }
 
-/// Which charges are open, as far as claims tell.
-fn track(open: &mut BTreeMap<ChargeId, bool>, key: &RowKey, after: Option<&Row>) {
+/// Which charges and operations are open, as far as claims tell.
+fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>) {
     if let (RowKey::Claim(_), Some(Row::Claim(claim))) = (key, after)
-        && claim.makes == Resource::Charge
+        && matches!(claim.makes, Resource::Charge | Resource::Capture | Resource::Void | Resource::Refund)
     {
         open.insert(
-            claim.subject.into(),
+            claim.subject,
             claim.state.settled().is_none() && !matches!(claim.state, State::Expired { .. }),
         );
     }
 }
 
-/// Charges whose claim and work do not go together after this commit.
+/// Charges and operations whose claim and work do not go together after this commit.
 fn pairs(
     applied: &Applied,
-    open: &BTreeMap<ChargeId, bool>,
+    open: &BTreeMap<SubjectId, bool>,
     rows: &BTreeMap<RowKey, Row>,
-) -> Vec<(ChargeId, bool)> {
+) -> Vec<(SubjectId, bool)> {
     let touched = applied.committed.touched.iter().filter_map(|key| match key {
-        RowKey::Charge(id) | RowKey::Outbox(id) => Some(*id),
+        RowKey::Charge(id) => Some((*id).into()),
+        RowKey::Operation(id) => Some((*id).into()),
+        RowKey::Outbox(id) => Some(*id),
         _ => None,
     });
-    let touched: BTreeSet<ChargeId> = touched.collect();
+    let touched: BTreeSet<SubjectId> = touched.collect();
     let broken = touched.into_iter().filter_map(|id| {
         let has_work = rows.contains_key(&RowKey::Outbox(id));
         (open.get(&id).copied().unwrap_or(false) != has_work).then_some((id, has_work))
@@ -192,6 +272,7 @@ fn unaudited(applied: &Applied) -> Option<String> {
             .flatten()
             .filter_map(|row| if let Row::Audit(record) = row { Some(record.subject) } else { None })
             .collect();
+        // The records of an operation stand in its charge's history.
         let about_books = new.makes != Resource::Charge && !subjects.is_empty();
         if told && !subjects.contains(&new.subject) && !about_books {
             return Some(format!("a claim became {} without a record of it", new.state.name()));

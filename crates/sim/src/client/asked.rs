@@ -2,7 +2,7 @@
 
 use super::Learnt;
 use crate::chance::{Chance, mix};
-use crate::provider::{DECLINED, MOODY, VISA};
+use crate::provider::{DECLINED, LAPSING, MOODY, VISA};
 use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::idempotency::claim::ClaimId;
@@ -14,7 +14,10 @@ use counterfoil_core::ledger::convert::{Rate, Rounding};
 use counterfoil_core::payments::books::{
     Act, Convert, End, HoldTerms, Item, Metadata, Named, Open, Post, PostLeg, Transfer,
 };
+use counterfoil_core::payments::charge::Wallet;
 use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
+use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::digest::Digest;
@@ -30,6 +33,8 @@ use std::collections::BTreeMap;
 pub enum Asked {
     /// A charge.
     Charge(Box<CreateCharge>),
+    /// A capture, a void or a refund.
+    Operate(Box<Operate>),
     /// An act.
     Keep(Request, Box<Act>),
     /// Many transactions.
@@ -75,9 +80,59 @@ pub fn charge_amount(tenant: u64, key: u64, body: u64) -> i64 {
     i64::try_from(tenant * 100_000 + key * 100 + body * 7 + 11).unwrap_or(1)
 }
 
+/// Keys from here on are of charges that are captured, voided, refunded or paid in part by a wallet.
+pub const LIVES: u64 = 100;
+
+/// Operations that are tried on one charge.
+pub const OPERATIONS: u64 = 16;
+
+/// What an operation's key stands for, and how much of it is asked for; nothing means all there is.
+pub fn operation(key: u64, body: u64) -> (Kind, Option<i64>) {
+    let key = key % OPERATIONS;
+    let amount = |base: u64| i64::try_from(base + key + body * 13).ok();
+    match key % 8 {
+        0 => (Kind::Capture, if body == 0 { None } else { amount(90_000) }),
+        1 => (Kind::Capture, amount(60_000)),
+        2 => (Kind::Void, None),
+        3 => (Kind::Refund, if body == 0 { None } else { amount(40_000) }),
+        4 => (Kind::Refund, amount(30_000)),
+        5 => (Kind::Refund, amount(45_000)),
+        6 => (Kind::Refund, amount(70_000)),
+        _ => (Kind::Refund, amount(1_000)),
+    }
+}
+
+/// Whether a wallet pays a part of the charge under a key, and how much.
+pub fn wallet_part(tenant: u64, key: u64) -> Option<i64> {
+    let split = tenant == KEEPER && key >= LIVES && key % 4 == 2;
+    if split { i64::try_from(200 + key).ok() } else { None }
+}
+
+/// Whether the charge under a key is captured at once, where no wallet pays a part of it.
+const fn captures(key: u64) -> bool {
+    if key >= LIVES { matches!(key % 4, 1 | 2) } else { key % 5 != 2 }
+}
+
+fn method(key: u64, body: u64) -> &'static str {
+    let life = key >= LIVES;
+    match (life, key % 8) {
+        _ if body > 0 => VISA,
+        // A split or a hold that may fail at each of its steps, or at the last one.
+        (true, 6 | 7) => MOODY,
+        (true, 3) => LAPSING,
+        (true, _) => VISA,
+        (false, _) => match key % 4 {
+            1 => MOODY,
+            3 => DECLINED,
+            _ => VISA,
+        },
+    }
+}
+
 /// The currency of a charge.
 pub fn charge_asset(key: u64) -> Option<Asset> {
     Asset::currency(match key % 3 {
+        _ if key >= LIVES && key % 4 == 2 => "USD",
         0 => "USD",
         1 => "EUR",
         _ => "JPY",
@@ -142,22 +197,34 @@ impl Ask {
         match self {
             Ask::Charge { tenant, key, body } => {
                 let request = request(tenant, "charge", key, body, id)?;
-                let method = match key % 4 {
-                    _ if body > 0 => VISA,
-                    1 => MOODY,
-                    3 => DECLINED,
-                    _ => VISA,
+                let named = match key {
+                    _ if tenant != KEEPER => None,
+                    // A guarded account from which refunds are taken while others spend it.
+                    LIVES.. if key % 12 == 9 => learnt.accounts.get("grace"),
+                    LIVES.. => None,
+                    _ if key % 6 == 0 => learnt.accounts.get("bob"),
+                    _ => None,
                 };
-                let named = if tenant == KEEPER && key % 6 == 0 { learnt.accounts.get("bob") } else { None };
+                let wallet = match wallet_part(tenant, key) {
+                    Some(amount) => Some(Wallet { account: *learnt.accounts.get("alice")?, amount }),
+                    None => None,
+                };
                 let wanted = Wanted {
                     amount: Money::new(charge_amount(tenant, key, body), charge_asset(key)?).ok()?,
-                    payment_method: Masked::new(method.to_owned()),
-                    capture: key % 5 != 2,
+                    payment_method: Masked::new(method(key, body).to_owned()),
+                    capture: wallet.is_some() || captures(key),
                     destination: named.copied(),
+                    wallet,
                     description: None,
                     metadata: BTreeMap::new(),
                 };
                 Some(Asked::Charge(Box::new(CreateCharge { request, wanted })))
+            }
+            Ask::Operate { tenant, key, body } => {
+                let request = request(tenant, "operate", key, body, id)?;
+                let charge = *learnt.charges.get(&(tenant, key / OPERATIONS))?;
+                let (kind, amount) = operation(key, body);
+                Some(Asked::Operate(Box::new(Operate { request, charge, kind, amount })))
             }
             Ask::Keep { key, body } => keep(key, body, learnt, id),
             Ask::Look { .. } => None,

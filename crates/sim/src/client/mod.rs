@@ -3,11 +3,14 @@
 mod asked;
 mod present;
 
-pub use asked::{ACCOUNTS, Asked, BULK_LARGE, charge_amount, charge_asset, fingerprint, opening, request};
+pub use asked::{
+    ACCOUNTS, Asked, BULK_LARGE, LIVES, OPERATIONS, charge_amount, charge_asset, fingerprint, opening,
+    operation, request, wallet_part,
+};
 pub use present::Plain;
 
 use crate::script::Ask;
-use counterfoil_core::types::id::{AccountId, HoldId, TransactionId};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, TransactionId};
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::{BalanceView, KeyView, Submitted};
@@ -64,6 +67,8 @@ pub struct Learnt {
     pub accounts: BTreeMap<String, AccountId>,
     /// Holds by the key that made them.
     pub holds: BTreeMap<u64, HoldId>,
+    /// Charges by tenant and the key that made them; the first under each.
+    pub charges: BTreeMap<(u64, u64), ChargeId>,
     /// Transactions by the key that made them.
     pub transactions: BTreeMap<u64, TransactionId>,
 }

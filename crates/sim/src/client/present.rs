@@ -2,30 +2,60 @@
 
 use bytes::Bytes;
 use counterfoil_core::idempotency::reply::{Media, Reply};
-use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::{Charge, Failure};
+use counterfoil_core::payments::operation::launch::Impossible;
+use counterfoil_core::payments::operation::{Kind as Operated, Operation};
 use counterfoil_core::types::reference::{Kind, References};
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_engine::present::{ItemResult, Present, Shown};
+use counterfoil_engine::present::{ItemResult, Made, Present, Shown};
+use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
 
 /// Plain answers.
 pub struct Plain(pub References);
 
+impl Plain {
+    fn name(&self, charge: &Charge) -> String {
+        self.0.seal(Kind::Charge, charge.id.to_i64()).to_string()
+    }
+}
+
 impl Present for Plain {
-    fn charge(&self, charge: &Charge) -> Reply {
-        let id = self.0.seal(Kind::Charge, charge.id.to_i64());
+    fn charge(&self, charge: &Charge, made: Made) -> Reply {
         let body = format!(
-            r#"{{"id":"{id}","amount":{},"currency":"{}","status":"{}"}}"#,
+            r#"{{"id":"{}","amount":{},"currency":"{}","status":"{}","captured":{}}}"#,
+            self.name(charge),
             charge.order.amount.minor(),
             charge.order.amount.asset(),
-            charge.status.name()
+            charge.status.name(),
+            charge.sums.captured
+        );
+        reply(if made == Made::Created { 201 } else { 200 }, body)
+    }
+
+    fn refund(&self, refund: &Operation, charge: &Charge) -> Reply {
+        let id = self.0.seal(Kind::Refund, refund.id.to_i64());
+        let body = format!(
+            r#"{{"id":"{id}","charge":"{}","amount":{},"status":"{}"}}"#,
+            self.name(charge),
+            refund.amount.minor(),
+            refund.status.name()
         );
         reply(201, body)
     }
 
-    fn failure(&self, charge: &Charge, request: Ulid) -> Reply {
-        let id = self.0.seal(Kind::Charge, charge.id.to_i64());
-        let code = charge.failure.as_ref().map_or("unknown", |failure| failure.code.name());
+    fn failure(&self, charge: &Charge, failure: &Failure, request: Ulid) -> Reply {
+        let (code, id) = (failure.code.name(), self.name(charge));
         reply(402, format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#))
+    }
+
+    fn impossible(&self, charge: &Charge, kind: Operated, _: Impossible, _: Ulid) -> Reply {
+        let (id, status) = (self.name(charge), charge.status.name());
+        reply(409, format!(r#"{{"error":"{}","charge":"{id}","status":"{status}"}}"#, kind.name()))
+    }
+
+    fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, _: Ulid) -> Reply {
+        let id = self.0.seal(Kind::DeadLetter, letter.outbox.id.to_i64());
+        reply(if how.is_ok() { 200 } else { 409 }, format!(r#"{{"id":"{id}"}}"#))
     }
 
     fn books(&self, shown: Shown<'_>, _: Ulid) -> Reply {

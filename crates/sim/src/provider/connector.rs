@@ -8,8 +8,10 @@ use crate::faults::{Fault, Faults, Site};
 use crate::store::Machine;
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules, Step};
+use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
@@ -27,6 +29,8 @@ pub struct Connector {
     endpoint: String,
     group: Group,
     bug: Option<Bug>,
+    /// Keys of holds by payment, for a connector that uses them again.
+    holds: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl Connector {
@@ -40,7 +44,17 @@ impl Connector {
         endpoint: String,
         (group, bug): (Group, Option<Bug>),
     ) -> Connector {
-        Connector { provider, machine, faults, executor, latency, endpoint, group, bug }
+        Connector {
+            provider,
+            machine,
+            faults,
+            executor,
+            latency,
+            endpoint,
+            group,
+            bug,
+            holds: Arc::default(),
+        }
     }
 
     /// The request arrives, is worked on, and the answer goes back.
@@ -77,7 +91,12 @@ impl Connector {
         let (fault, mut chance) = lock(&self.faults).at(Site::Call);
         let begun = self.executor.now();
         let commits = lock(&self.machine).shelf.history().len();
-        lock(&self.provider).sent.push(super::Sent { payment: call.payment.clone(), at: begun, commits });
+        lock(&self.provider).sent.push(super::Sent {
+            payment: call.payment.clone(),
+            step: call.step,
+            at: begun,
+            commits,
+        });
         match fault {
             Some(Fault::ConnectSlow) => self.executor.sleep(chance.between(1_000, TIMEOUT / 2)).await,
             Some(Fault::Asleep) => {
@@ -116,6 +135,28 @@ impl Connector {
         match self.bug {
             Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.word()),
             Some(Bug::KeyConstant) => call.key = "cf".into(),
+            Some(Bug::CaptureKeyFresh) if call.step == Step::Capture => {
+                call.key = format!("{}{}", call.key, chance.word());
+            }
+            Some(Bug::RefundKeyFresh) if call.step == Step::Refund => {
+                call.key = format!("{}{}", call.key, chance.word());
+            }
+            Some(Bug::RefundKeyShared) if call.step == Step::Refund => {
+                call.key = format!("re{}", call.payment);
+            }
+            Some(Bug::VoidUnderChargeKey) => match call.step {
+                Step::Authorize => drop(lock(&self.holds).insert(call.payment.clone(), call.key.clone())),
+                Step::Void => {
+                    let key = lock(&self.holds).get(&call.payment).cloned();
+                    call.key = key.unwrap_or(call.key);
+                }
+                Step::Charge | Step::Capture | Step::Refund => {}
+            },
+            Some(Bug::CaptureInFull) if call.step == Step::Capture => {
+                let held = lock(&self.provider).held(call.reference.as_ref());
+                let whole = held.and_then(|held| Money::new(held, call.amount.asset()).ok());
+                call.amount = whole.unwrap_or(call.amount);
+            }
             Some(Bug::EndpointNotPinned) => call.pinned.endpoint.clone_from(&self.endpoint),
             _ => {}
         }
@@ -124,15 +165,7 @@ impl Connector {
 
     /// What a broken connector makes of an answer.
     fn misread(&self, outcome: Outcome, call: &Call) -> Outcome {
-        let approval = || {
-            Outcome::Approved(Approval {
-                reference: "pi_believed".into(),
-                captured: call.step == Step::Charge,
-                amount_minor: call.amount.minor(),
-                asset: Some(call.amount.asset()),
-                payment: Some(call.payment.clone()),
-            })
-        };
+        let approval = || believed(call);
         let decline = || {
             Outcome::Declined(Decline { code: "card_declined".into(), decline_code: None, reference: None })
         };
@@ -151,8 +184,18 @@ impl Connector {
                 payment: Some(call.payment.clone()),
                 ..said
             }),
+            (Some(Bug::CaptureInFull), Outcome::Approved(said)) => {
+                Outcome::Approved(Approval { amount_minor: call.amount.minor(), ..said })
+            }
+            (Some(Bug::VoidUnknownIsDone), Outcome::Unknown(_)) if call.step == Step::Void => approval(),
+            (Some(Bug::CaptureUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Capture => {
+                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
+            (Some(Bug::RefundUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Refund => {
+                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
             (Some(Bug::CaptureEchoed), Outcome::Approved(said)) => {
-                Outcome::Approved(Approval { captured: call.step == Step::Charge, ..said })
+                Outcome::Approved(Approval { stands: call.step.leads_to(), ..said })
             }
             (_, outcome) => outcome,
         }
@@ -181,7 +224,20 @@ impl Gateway for Connector {
 
     async fn call(&self, call: Call) -> Outcome {
         let (seed, count) = (self.executor.now(), self.executor.polls());
+        let asked = call.clone();
         let call = self.twisted(call, &mut Chance::at(&[seed, count]));
+        match self.bug {
+            Some(Bug::VoidBelieved) if call.step == Step::Void => return believed(&call),
+            Some(Bug::VoidLater) if call.step == Step::Void => {
+                let (later, answer) = (self.clone(), believed(&call));
+                self.executor.spawn(OUTSIDE, async move {
+                    later.executor.sleep(20_000).await;
+                    later.exchange(call).await;
+                });
+                return answer;
+            }
+            _ => {}
+        }
         if self.bug == Some(Bug::CallHedged) {
             let second = Call { key: format!("{}2", call.key), ..call.clone() };
             tokio::select! {
@@ -192,7 +248,7 @@ impl Gateway for Connector {
             return self.exchange(second).await;
         }
         let outcome = self.exchange(call.clone()).await;
-        let outcome = self.misread(outcome, &call);
+        let outcome = self.misread(outcome, &asked);
         *lock(&self.provider).told.entry(outcome.name()).or_default() += 1;
         outcome
     }
@@ -218,12 +274,29 @@ impl Gateway for Connector {
             };
         }
         let stale = fault == Some(Fault::LookupStale);
-        let found = lock(&self.provider).find(&lookup.payment, self.executor.now(), stale);
+        let found = lock(&self.provider).find(&lookup, self.executor.now(), stale);
         let back = match fault {
             Some(Fault::LookupSlow) => chance.between(1_000, TIMEOUT.saturating_sub(2_000)),
             _ => chance.between(0, self.latency),
         };
         self.executor.sleep(back).await;
-        found
+        match (self.bug, found) {
+            (Some(Bug::HeldIsDeclined), Found::Nothing) if lookup.step == Step::Capture => {
+                Found::Payment(super::declined(None))
+            }
+            (_, found) => found,
+        }
     }
+}
+
+/// What a connector says that believes in what it asked for.
+fn believed(call: &Call) -> Outcome {
+    let known = call.reference.clone().filter(|_| matches!(call.step, Step::Capture | Step::Void));
+    Outcome::Approved(Approval {
+        reference: known.unwrap_or_else(|| "pi_believed".into()),
+        stands: call.step.leads_to(),
+        amount_minor: call.amount.minor(),
+        asset: Some(call.amount.asset()),
+        payment: Some(call.payment.clone()),
+    })
 }

@@ -1,42 +1,53 @@
 //! The simulated provider: what it really executed, and how it answers, by the letter of each profile and no better.
 
 mod connector;
+mod execute;
+mod intent;
 
 pub use connector::{Connector, TIMEOUT};
 
 use crate::chance::{Chance, mix};
 use crate::faults::Fault;
 use counterfoil_core::payments::provider::{
-    Approval, Cause, Decline, Fault as Blame, Found, Outcome, Rejection, Rules, Step,
+    Cause, Decline, Fault as Blame, Found, Outcome, Rejection, Rules, Step,
 };
 use counterfoil_core::types::asset::Asset;
-use counterfoil_gateway::{Call, Profile};
+use counterfoil_gateway::{Call, Lookup, Profile};
+use intent::Intent;
 use std::collections::BTreeMap;
 
 /// Always approved.
 pub const VISA: &str = "pm_card_visa";
 /// Always declined.
 pub const DECLINED: &str = "pm_card_chargeDeclined";
-/// Approved or declined, anew with every execution.
+/// Approved or declined, anew with every execution, a capture too.
 pub const MOODY: &str = "pm_moody";
+/// Held, and never captured.
+pub const LAPSING: &str = "pm_lapsing";
 
 /// Something the provider really did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
+    /// What was done.
+    pub step: Step,
     /// The payment it was told.
     pub payment: String,
     /// The key it was told.
     pub key: String,
-    /// Captured, or held.
+    /// Money was taken; else held, given up or given back.
     pub captured: bool,
     /// Minor units.
     pub amount: i64,
+    /// Minor units that were asked for.
+    pub asked: i64,
     /// The currency.
     pub asset: Asset,
     /// When, in virtual milliseconds.
     pub at: u64,
-    /// Its own reference.
+    /// Its own reference; that of the payment unless it is a refund.
     pub reference: String,
+    /// The reference of the payment it was done to.
+    pub on: String,
     /// The provider did the same work twice on its own account.
     pub own_duplicate: bool,
 }
@@ -46,6 +57,8 @@ pub struct Effect {
 pub struct Sent {
     /// For which payment.
     pub payment: String,
+    /// For which step.
+    pub step: Step,
     /// When the call began.
     pub at: u64,
     /// How many commits the store had taken by then.
@@ -56,9 +69,12 @@ pub struct Sent {
 #[derive(Clone, Debug)]
 struct Kept {
     first_at: u64,
-    print: (String, i64, bool),
+    print: Print,
     answer: Answered,
 }
+
+/// What a key was used for: step, payment, its reference and the amount.
+type Print = (&'static str, String, Option<String>, i64);
 
 #[derive(Clone, Debug)]
 enum Answered {
@@ -66,7 +82,7 @@ enum Answered {
     Busy,
     /// This is said again.
     Said(Outcome),
-    /// A server error, and the approval behind it if there is one.
+    /// A server error, and what is behind it if anything is.
     Failed(Option<Outcome>),
 }
 
@@ -77,9 +93,12 @@ pub struct Provider {
     keys: BTreeMap<(String, String), Kept>,
     /// What it executed.
     pub effects: Vec<Effect>,
+    intents: BTreeMap<String, Intent>,
     declined: BTreeMap<String, u64>,
     /// Calls that were begun.
     pub sent: Vec<Sent>,
+    /// Keys that came with something else than before, and steps that came again under another key.
+    pub misuses: Vec<String>,
     /// It can not be reached before this instant.
     pub down_until: u64,
     /// How often each outcome was given.
@@ -94,8 +113,10 @@ impl Provider {
             seed,
             keys: BTreeMap::new(),
             effects: Vec::new(),
+            intents: BTreeMap::new(),
             declined: BTreeMap::new(),
             sent: Vec::new(),
+            misuses: Vec::new(),
             down_until: 0,
             told: BTreeMap::new(),
         }
@@ -117,6 +138,27 @@ impl Provider {
         (endpoint, call.key.clone())
     }
 
+    /// Notes a capture or void that comes again under a new key though it was done: nobody who knows what happened sends
+    /// that. What comes late under a key that has its answer gets that answer.
+    fn note_again(&mut self, call: &Call) {
+        if self.keys.contains_key(&self.scope(call)) {
+            return;
+        }
+        let again = |effect: &Effect| {
+            effect.step == call.step && effect.payment == call.payment && effect.key != call.key
+        };
+        if matches!(call.step, Step::Capture | Step::Void) && self.effects.iter().any(again) {
+            let what =
+                format!("{} of {} was done and came under another key", call.step.name(), call.payment);
+            self.misuses.push(what);
+        }
+    }
+
+    /// How much is held under a reference.
+    fn held(&self, reference: Option<&String>) -> Option<i64> {
+        self.intents.get(reference?).map(|intent| intent.amount)
+    }
+
     /// A request arrives. Either it is answered at once, or it is worked on and [`Provider::execute`] ends it.
     fn arrive(
         &mut self,
@@ -125,6 +167,13 @@ impl Provider {
         now: u64,
         chance: &mut Chance,
     ) -> Option<Outcome> {
+        self.note_again(call);
+        let print = (call.step.name(), call.payment.clone(), call.reference.clone(), call.amount.minor());
+        let scope = self.scope(call);
+        let differs = self.keys.get(&scope).is_some_and(|kept| kept.print != print);
+        if differs {
+            self.misuses.push(format!("the key of {} came with a {}", call.payment, call.step.name()));
+        }
         match fault {
             Some(Fault::Busy) => return Some(Outcome::Busy { retry_after: None }),
             Some(Fault::InProgress) => return Some(Outcome::Unknown(Cause::InProgress)),
@@ -132,8 +181,6 @@ impl Provider {
             Some(Fault::Unauthorized) => return Some(rejected(Blame::Credentials)),
             _ => {}
         }
-        let print = (call.payment.clone(), call.amount.minor(), call.step == Step::Charge);
-        let scope = self.scope(call);
         let window = match self.rules().dedup_window {
             Some(window) => window.ms(),
             // A heuristic that works now and then.
@@ -145,18 +192,18 @@ impl Provider {
             self.keys.remove(&scope);
         }
         if let Some(kept) = self.keys.get(&scope) {
-            if kept.print != print && self.profile.name != "qonto" {
+            if differs && self.profile.name != "qonto" {
                 return Some(rejected(Blame::Request));
             }
             match &kept.answer {
                 Answered::Busy => return Some(Outcome::Unknown(Cause::InProgress)),
-                Answered::Said(Outcome::Declined(_)) if reexecutes => {}
+                Answered::Said(Outcome::Declined(_) | Outcome::Rejected(_)) if reexecutes => {}
                 Answered::Said(outcome) if fault != Some(Fault::ErrorBefore) => return Some(outcome.clone()),
                 Answered::Said(_) => return Some(Outcome::Unknown(Cause::ServerError)),
                 Answered::Failed(_) if self.rules().stores_errors => {
                     return Some(Outcome::Unknown(Cause::ServerError));
                 }
-                Answered::Failed(Some(approval)) if !reexecutes => return Some(approval.clone()),
+                Answered::Failed(Some(behind)) if !reexecutes => return Some(behind.clone()),
                 Answered::Failed(_) => {}
             }
         }
@@ -169,112 +216,41 @@ impl Provider {
         None
     }
 
-    /// The work is done, and this is the answer.
-    fn execute(&mut self, call: &Call, fault: Option<Fault>, now: u64, chance: &mut Chance) -> Outcome {
-        let approves = match call.payment_method.reveal().as_str() {
-            DECLINED => false,
-            MOODY => chance.percent(50),
-            _ => true,
-        };
-        let scope = self.scope(call);
-        let (outcome, answer) = if approves {
-            let truth = self.effect(call, fault, now, false);
-            if fault == Some(Fault::Duplicate) {
-                self.effect(call, fault, now, true);
-            }
-            let told = match fault {
-                Some(Fault::WrongPayment) => Approval { payment: Some("ch_somebody_else".into()), ..truth },
-                _ => truth,
-            };
-            let told = Outcome::Approved(told);
-            match fault {
-                Some(Fault::ErrorAfter) => {
-                    (Outcome::Unknown(Cause::ServerError), Answered::Failed(Some(told)))
-                }
-                Some(Fault::Unreadable) => (Outcome::Unknown(Cause::Unreadable), Answered::Said(told)),
-                _ => (told.clone(), Answered::Said(told)),
-            }
-        } else {
-            self.declined.insert(call.payment.clone(), now);
-            let decline = Outcome::Declined(Decline {
-                code: "card_declined".into(),
-                decline_code: Some("insufficient_funds".into()),
-                reference: None,
-            });
-            match fault {
-                Some(Fault::ErrorAfter) => {
-                    (Outcome::Unknown(Cause::ServerError), Answered::Failed(Some(decline)))
-                }
-                _ => (decline.clone(), Answered::Said(decline)),
-            }
-        };
-        if let Some(kept) = self.keys.get_mut(&scope) {
-            kept.answer = answer;
-        }
-        outcome
-    }
-
-    /// Executes: what was asked, or something else if the fault says so.
-    fn effect(&mut self, call: &Call, fault: Option<Fault>, now: u64, own_duplicate: bool) -> Approval {
-        let captured = (call.step == Step::Charge) != (fault == Some(Fault::WrongCapture));
-        let amount = call.amount.minor().saturating_add(i64::from(fault == Some(Fault::WrongAmount)));
-        let asset = match fault {
-            Some(Fault::WrongCurrency) => Asset::currency("ISK").unwrap_or(call.amount.asset()),
-            _ => call.amount.asset(),
-        };
-        let reference = format!("pi_{}", self.effects.len());
-        self.effects.push(Effect {
-            payment: call.payment.clone(),
-            key: call.key.clone(),
-            captured,
-            amount,
-            asset,
-            at: now,
-            reference: reference.clone(),
-            own_duplicate,
-        });
-        Approval {
-            reference,
-            captured,
-            amount_minor: amount,
-            asset: Some(asset),
-            payment: Some(call.payment.clone()),
-        }
-    }
-
     /// What a question finds. `stale`: as little as the promise allows.
-    fn find(&self, payment: &str, now: u64, stale: bool) -> Found {
+    fn find(&self, lookup: &Lookup, now: u64, stale: bool) -> Found {
         let lag = self.rules().query_lag.ms();
-        let visible = |number: u64, at: u64| {
-            let own = mix(&[self.seed, 5, number]).checked_rem(lag.saturating_add(1)).unwrap_or(0);
+        let is_seen = |at: u64| {
+            let own = mix(&[self.seed, 5, at]).checked_rem(lag.saturating_add(1)).unwrap_or(0);
             now.saturating_sub(at) >= if stale { lag } else { own }
         };
-        let seen: Vec<&Effect> = (0_u64..)
-            .zip(&self.effects)
-            .filter(|(number, effect)| effect.payment == payment && visible(*number, effect.at))
-            .map(|(_, effect)| effect)
-            .collect();
-        match seen.as_slice() {
-            [] => match self.declined.get(payment) {
-                Some(at) if visible(*at, *at) => Found::Payment(Outcome::Declined(Decline {
-                    code: "card_declined".into(),
-                    decline_code: None,
-                    reference: None,
-                })),
+        if matches!(lookup.step, Step::Capture | Step::Void | Step::Refund) {
+            let intent = lookup.reference.as_ref().and_then(|reference| self.intents.get(reference));
+            return match intent {
+                Some(intent) => intent.after(lookup.step, lookup.amount, is_seen),
+                None => Found::Unclear(Cause::Unreadable),
+            };
+        }
+        let own = self.intents.values().filter(|intent| intent.payment == lookup.payment);
+        let mut seen: Vec<Outcome> = own.filter_map(|intent| intent.made(is_seen)).collect();
+        match (seen.pop(), seen.is_empty()) {
+            (Some(one), true) => Found::Payment(one),
+            (Some(_), false) => Found::Several,
+            (None, _) => match self.declined.get(&lookup.payment) {
+                Some(at) if is_seen(*at) => Found::Payment(declined(None)),
                 _ => Found::Nothing,
             },
-            [one] => Found::Payment(Outcome::Approved(Approval {
-                reference: one.reference.clone(),
-                captured: one.captured,
-                amount_minor: one.amount,
-                asset: Some(one.asset),
-                payment: Some(one.payment.clone()),
-            })),
-            _ => Found::Several,
         }
     }
 }
 
 fn rejected(fault: Blame) -> Outcome {
     Outcome::Rejected(Rejection { fault, code: "simulated".into() })
+}
+
+fn declined(decline_code: Option<&str>) -> Outcome {
+    Outcome::Declined(Decline {
+        code: "card_declined".into(),
+        decline_code: decline_code.map(str::to_owned),
+        reference: None,
+    })
 }

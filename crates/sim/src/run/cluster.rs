@@ -15,7 +15,7 @@ use counterfoil_core::idempotency::window;
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{ChargeId, HoldId, TransactionId};
-use counterfoil_core::types::reference::References;
+use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::Policy;
 use counterfoil_engine::service::Submitted;
@@ -70,10 +70,11 @@ impl Cluster {
             Source::Drawn(odds) => Faults::drawn(setup.seed, odds.clone()),
             Source::Listed(listed) => Faults::listed(setup.seed, listed.clone()),
         };
+        let provider = Provider::new(setup.profile, setup.seed);
         Cluster {
             executor,
             machine: Arc::new(Mutex::new(Machine::new(bug))),
-            provider: Arc::new(Mutex::new(Provider::new(setup.profile, setup.seed))),
+            provider: Arc::new(Mutex::new(provider)),
             faults: Arc::new(Mutex::new(faults)),
             heard: Arc::default(),
             learnt: Arc::default(),
@@ -293,6 +294,7 @@ impl Cluster {
             self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
         let (log, learnt, executor, bug) =
             (Arc::clone(&self.heard), Arc::clone(&self.learnt), self.executor.clone(), self.bug);
+        let machine = Arc::clone(&self.machine);
         let look = if let Ask::Look { number } = ask { self.look(number) } else { None };
         let task = self.executor.spawn(group, async move {
             let response = match (asked, look) {
@@ -302,6 +304,7 @@ impl Cluster {
             };
             if let Some(response) = &response {
                 learn(&mut lock(&learnt), ask, response);
+                learn_charge(&mut lock(&learnt), &lock(&machine), ask, response);
                 executor.note(&[4, u64::try_from(place).unwrap_or(0), digest(response)]);
             }
             if let Some(heard) = lock(&log).get_mut(place) {
@@ -352,6 +355,23 @@ fn learn(learnt: &mut Learnt, ask: Ask, response: &Response) {
         2 => drop(learnt.holds.insert(key, HoldId::from_i64(number))),
         0 | 5 => drop(learnt.transactions.insert(key, TransactionId::from_i64(number))),
         _ => {}
+    }
+}
+
+/// Which charge a key made: a client that was told `pending` looks whether it is there.
+fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Response) {
+    let (Ask::Charge { tenant, key, .. }, Response::Submitted(submitted)) = (ask, response) else { return };
+    let charge = match submitted {
+        Submitted::Answer { settled, .. } => {
+            let body = String::from_utf8_lossy(&settled.reply.body).into_owned();
+            let words = body.split('"').find_map(|word| references().open(ReferenceKind::Charge, word));
+            words.map(ChargeId::from_i64)
+        }
+        Submitted::Pending { charge, .. } => Some(*charge),
+        _ => None,
+    };
+    if let Some(charge) = charge.filter(|id| machine.shelf.row(&RowKey::Charge(*id)).is_some()) {
+        learnt.charges.entry((tenant, key)).or_insert(charge);
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) async fn submit(engine: &SimEngine, asked: Asked, ask: Ask, bug: Opti
     let asked = twisted(asked, ask, bug);
     let submitted = match asked {
         Asked::Charge(command) => engine.submit(*command).await,
+        Asked::Operate(command) => engine.operate(*command).await,
         Asked::Keep(request, act) => engine.keep(request, *act).await,
         Asked::Bulk(request, items) => engine.bulk(request, items).await,
     };
@@ -80,7 +81,10 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
             Request { claim: ClaimId::from_digest(Digest::of("forgotten", &parts)), ..request }
         }
         Some(Bug::KeyWithoutTenant) => {
-            let (Ask::Charge { key, .. } | Ask::Keep { key, .. } | Ask::Look { number: key }) = ask;
+            let (Ask::Charge { key, .. }
+            | Ask::Keep { key, .. }
+            | Ask::Operate { key, .. }
+            | Ask::Look { number: key }) = ask;
             let claim = ClaimId::from_digest(Digest::of("shared", &[&key.to_be_bytes()]));
             Request { claim, ..request }
         }
@@ -90,6 +94,10 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
         Asked::Charge(mut command) => {
             command.request = turn(command.request);
             Asked::Charge(command)
+        }
+        Asked::Operate(mut command) => {
+            command.request = turn(command.request);
+            Asked::Operate(command)
         }
         Asked::Keep(request, act) => Asked::Keep(turn(request), act),
         Asked::Bulk(request, items) => Asked::Bulk(turn(request), items),

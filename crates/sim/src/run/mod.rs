@@ -9,7 +9,7 @@ pub use cluster::{Cluster, SimEngine, references};
 
 use crate::bank::Bug;
 use crate::check::{self, Evidence, Violation};
-use crate::client::{ACCOUNTS, opening};
+use crate::client::{ACCOUNTS, LIVES, opening};
 use crate::executor::lock;
 use crate::faults::{Fault, Point};
 use crate::script::{Ask, Script, What};
@@ -44,6 +44,8 @@ pub struct Seen {
     pub answers: u64,
     /// Charges made.
     pub charges: u64,
+    /// Captures, voids and refunds begun.
+    pub operations: u64,
     /// Effects at the provider.
     pub effects: u64,
     /// Charges that ended with a human.
@@ -91,8 +93,8 @@ pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
 /// Whether anybody asks for something that needs the accounts.
 fn needs_books(script: &Script) -> bool {
     script.events.iter().any(|event| match event.what {
-        What::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0,
-        What::Ask { ask: Ask::Keep { .. } | Ask::Look { .. }, .. } => true,
+        What::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0 || key >= LIVES,
+        What::Ask { ask: Ask::Keep { .. } | Ask::Operate { .. } | Ask::Look { .. }, .. } => true,
         _ => false,
     })
 }
@@ -189,6 +191,7 @@ fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
         asks: size(heard.len()),
         answers: size(heard.iter().filter(answered).count()),
         charges: count(|row| matches!(row, Row::Charge(_))),
+        operations: count(|row| matches!(row, Row::Operation(_))),
         effects: size(lock(&cluster.provider).effects.len()),
         parked: count(|row| matches!(row, Row::Outbox(outbox) if outbox.parked.is_some())),
         transactions: count(|row| matches!(row, Row::Transaction(_))),

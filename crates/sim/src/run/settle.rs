@@ -2,11 +2,11 @@
 
 use super::cluster::Cluster;
 use crate::check::Violation;
-use crate::client::{Response, fingerprint, request};
+use crate::client::{OPERATIONS, Response, fingerprint, request};
 use crate::executor::lock;
 use crate::script::Ask;
 use crate::store::START;
-use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
@@ -16,13 +16,14 @@ use std::collections::BTreeSet;
 /// Rounds in which due work must come to its end. A provider that stores its errors is asked every half minute for an
 /// hour or more before `not found` is proof.
 const ROUNDS_MAX: u32 = 30_000;
-/// Rounds in which nothing at all happens to work that is due.
-const IDLE_MAX: u32 = 24;
+/// Rounds in which nothing at all happens to work that is due: commits that were slow when faults stopped may take a
+/// minute each.
+const IDLE_MAX: u32 = 60;
 /// Rounds of asking for what is still open.
 const ASKS_MAX: u32 = 40;
 
-/// A key that was used: `charge` or `keep`, its tenant and its number.
-type Used = (bool, u64, u64);
+/// A key that was used: what for, its tenant and its number.
+type Used = (&'static str, u64, u64);
 
 /// Runs to the end; says what did not get there.
 pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
@@ -53,8 +54,7 @@ pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
             sleep_until_leases_end(cluster);
         }
     }
-    for (charge, tenant, key) in open {
-        let kind = if charge { "charge" } else { "keep" };
+    for (kind, tenant, key) in open {
         let what = format!("{kind} {key} of tenant {tenant} has no final answer and is not parked");
         violations.push(Violation::new("liveness", "I9", what));
     }
@@ -120,7 +120,7 @@ struct Next {
 /// The work that is due next, if there is any.
 fn next_work(cluster: &Cluster) -> Option<Next> {
     let machine = lock(&cluster.machine);
-    let range = RowKey::Outbox(ChargeId::from_i64(i64::MIN))..=RowKey::Outbox(ChargeId::from_i64(i64::MAX));
+    let range = RowKey::Outbox(SubjectId::from_i64(i64::MIN))..=RowKey::Outbox(SubjectId::from_i64(i64::MAX));
     let open = machine.shelf.rows().range(range).filter_map(|(_, row)| match row {
         Row::Outbox(outbox) if outbox.parked.is_none() => Some(outbox),
         _ => None,
@@ -159,8 +159,9 @@ fn sleep_until_leases_end(cluster: &mut Cluster) {
 fn used(cluster: &Cluster) -> BTreeSet<Used> {
     let heard = lock(&cluster.heard);
     let keys = heard.iter().filter_map(|heard| match heard.ask {
-        Ask::Charge { tenant, key, .. } => Some((true, tenant, key)),
-        Ask::Keep { key, .. } => Some((false, 1, key)),
+        Ask::Charge { tenant, key, .. } => Some(("charge", tenant, key)),
+        Ask::Operate { tenant, key, .. } => Some(("operate", tenant, key)),
+        Ask::Keep { key, .. } => Some(("keep", 1, key)),
         Ask::Look { .. } => None,
     });
     keys.collect()
@@ -171,9 +172,13 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
     let processes = cluster.setup.processes.clamp(1, 3);
     let mut asked = Vec::new();
     for (turn, used) in (round..).zip(open.iter().copied()) {
-        let (charge, tenant, key) = used;
+        let (kind, tenant, key) = used;
         let body = body(cluster, used);
-        let ask = if charge { Ask::Charge { tenant, key, body } } else { Ask::Keep { key, body } };
+        let ask = match kind {
+            "charge" => Ask::Charge { tenant, key, body },
+            "operate" => Ask::Operate { tenant, key, body },
+            _ => Ask::Keep { key, body },
+        };
         asked.push((used, body, cluster.ask(turn % processes, ask, None)));
     }
     let crashes = cluster.crashes;
@@ -198,7 +203,9 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
                 | Submitted::Expired { .. }
                 | Submitted::Invalid(_)
                 | Submitted::NotFound => true,
-                Submitted::Pending { charge, .. } => is_parked(cluster, charge),
+                Submitted::Pending { .. } => is_parked(cluster, used),
+                // What is parked stands in the way until a human decides.
+                Submitted::InProgress => is_in_the_way(cluster, used),
                 // A claim that was still under way came first; the next round asks for what it stands for.
                 Submitted::Mismatch if body(cluster, used) != said => false,
                 Submitted::Mismatch => {
@@ -217,14 +224,26 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
     }
 }
 
-fn is_parked(cluster: &Cluster, charge: ChargeId) -> bool {
+/// Whether the work under the key needs a human.
+fn is_parked(cluster: &Cluster, (kind, tenant, key): Used) -> bool {
+    let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return false };
     let machine = lock(&cluster.machine);
-    matches!(machine.shelf.row(&RowKey::Outbox(charge)), Some(Row::Outbox(outbox)) if outbox.parked.is_some())
+    let Some(Row::Claim(claim)) = machine.shelf.row(&RowKey::Claim(request.claim)) else { return false };
+    let work = machine.shelf.row(&RowKey::Outbox(claim.subject));
+    matches!(work, Some(Row::Outbox(outbox)) if outbox.parked.is_some())
+}
+
+/// Whether some work for the charge an operation is about needs a human.
+fn is_in_the_way(cluster: &Cluster, (_, tenant, key): Used) -> bool {
+    let learnt = lock(&cluster.learnt);
+    let Some(charge) = learnt.charges.get(&(tenant, key / OPERATIONS)) else { return false };
+    let machine = lock(&cluster.machine);
+    let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.charge == *charge && it.parked.is_some());
+    machine.shelf.rows().values().any(parked)
 }
 
 /// The body the key was claimed with, or the first.
-fn body(cluster: &Cluster, (charge, tenant, key): Used) -> u64 {
-    let kind = if charge { "charge" } else { "keep" };
+fn body(cluster: &Cluster, (kind, tenant, key): Used) -> u64 {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return 0 };
     let machine = lock(&cluster.machine);
     let claimed = match machine.shelf.row(&RowKey::Claim(request.claim)) {

@@ -4,6 +4,9 @@ use super::shelf::Shelf;
 use crate::bank::Bug;
 use counterfoil_core::idempotency::claim::State;
 use counterfoil_core::ledger::balance::{Balance, Delta};
+use counterfoil_core::ledger::hold::State as HoldState;
+use counterfoil_core::ledger::transaction::Kind;
+use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
@@ -39,6 +42,7 @@ fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
         (Bug::ClaimOverwritten, RowKey::Claim(_))
         | (Bug::CodeTwice, RowKey::Name(..))
         | (Bug::ReversedTwice, RowKey::Reversal(_)) => refusal.reason == Reason::Present,
+        (Bug::RefundNotReserved, RowKey::Charge(_)) => refusal.reason == Reason::IllegalMove,
         (Bug::FloorIgnored, RowKey::Balance(..)) => refusal.reason == Reason::Insufficient,
         (Bug::CapIgnored, RowKey::Balance(..)) => refusal.reason == Reason::CapExceeded,
         (Bug::HoldsNotCounted, RowKey::Balance(..)) => {
@@ -77,11 +81,36 @@ pub(super) fn tear(
     after: Vec<Option<Row>>,
 ) -> Vec<Option<Row>> {
     let strikes = number.is_multiple_of(3);
+    // The end of what a payment reserved stands in one set with the payment's.
+    let mut keys = set.changes().iter().map(Change::key);
+    let (refunds, charges) = (
+        keys.clone().any(|key| matches!(key, RowKey::Operation(_))),
+        keys.any(|key| matches!(key, RowKey::Charge(_))),
+    );
+    if strikes && (bug == Bug::RefundUnposted && refunds || bug == Bug::WalletKept && charges && !refunds) {
+        let rows = set.changes().iter().zip(before).zip(after);
+        return rows.map(|((_, before), after)| unreleased(bug, before.as_ref(), after)).collect();
+    }
     let rows = set.changes().iter().zip(before).zip(after);
     rows.map(
         |((change, before), after)| if strikes { torn(bug, change, before.as_ref(), after) } else { after },
     )
     .collect()
+}
+
+/// A set without the end of what a payment reserved.
+fn unreleased(bug: Bug, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
+    match (bug, after) {
+        (Bug::RefundUnposted, Some(Row::Transaction(it))) if matches!(it.kind, Kind::HoldPosted(_)) => None,
+        (Bug::WalletKept, Some(Row::Transaction(it))) if matches!(it.kind, Kind::HoldVoided(_)) => None,
+        (Bug::RefundUnposted, Some(Row::Hold(it))) if matches!(it.state, HoldState::Posted { .. }) => {
+            before.cloned()
+        }
+        (Bug::WalletKept, Some(Row::Hold(it))) if matches!(it.state, HoldState::Voided { .. }) => {
+            before.cloned()
+        }
+        (_, after) => after,
+    }
 }
 
 fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
@@ -92,8 +121,15 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
         | (Bug::TornPosting, Change::Insert(_), Some(Row::Transaction(_)))
         | (Bug::TornHold, _, Some(Row::Hold(_)))
         | (Bug::TornCharge, Change::Replace { .. }, Some(Row::Charge(_)))
+        | (Bug::TornOperation, Change::Replace { .. }, Some(Row::Operation(_)))
         | (Bug::TornMoves, Change::Move(_), _)
         | (Bug::TornWorkRemoval, Change::Remove { key: RowKey::Outbox(_), .. }, None) => before.cloned(),
+        (Bug::ParkedForgotten, Change::Replace { .. }, Some(Row::Outbox(it))) if it.parked.is_some() => None,
+        (
+            Bug::RefundNotReserved | Bug::RefundNotCounted | Bug::WorkingStays,
+            Change::Replace { .. },
+            Some(Row::Charge(charge)),
+        ) => Some(Row::Charge(forgetful(bug, before, charge))),
         (Bug::TornClaim, _, Some(Row::Claim(_))) if settled => before.cloned(),
         (Bug::MovedTwice, Change::Move(motion), Some(row)) => Some(Row::Balance(forced(motion, Some(&row)))),
         (Bug::LegsReversed, Change::Insert(_), Some(Row::Transaction(mut transaction))) => {
@@ -117,6 +153,17 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
         }
         (_, _, after) => after,
     }
+}
+
+/// A charge that does not say what its operations did.
+fn forgetful(bug: Bug, before: Option<&Row>, mut charge: Charge) -> Charge {
+    let Some(Row::Charge(before)) = before else { return charge };
+    match bug {
+        Bug::RefundNotReserved => charge.sums.refunding = before.sums.refunding.min(charge.sums.refunding),
+        Bug::RefundNotCounted => charge.sums.refunded = before.sums.refunded,
+        _ => charge.working = before.working.or(charge.working),
+    }
+    charge
 }
 
 /// A commit by a broken store.

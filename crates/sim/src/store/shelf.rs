@@ -5,7 +5,10 @@ use crate::bank::Bug;
 use crate::store::damage;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SetId, SubjectId, TransactionId};
+use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, OperationId, SetId, SubjectId, TransactionId,
+};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
@@ -243,7 +246,7 @@ impl Shelf {
     /// Counts of the work at hand.
     pub fn tally(&self, now: Time) -> Tally {
         let mut tally = Tally::default();
-        for row in self.between(RowKey::Outbox(ChargeId::from_i64(i64::MIN)), RowKey::Outbox(LAST)) {
+        for row in self.between(RowKey::Outbox(FIRST_WORK), RowKey::Outbox(LAST_WORK)) {
             let Row::Outbox(outbox) = row else { continue };
             if outbox.parked.is_some() {
                 tally.parked = tally.parked.saturating_add(1);
@@ -272,6 +275,12 @@ impl Shelf {
         self.rows.range(range).map(|(_, row)| row)
     }
 
+    fn operations(&self, after: Option<OperationId>) -> impl DoubleEndedIterator<Item = &Row> {
+        let low = RowKey::Operation(OperationId::from_i64(i64::MIN));
+        let high = RowKey::Operation(OperationId::from_i64(i64::MAX));
+        self.after(after.map(RowKey::Operation), low, high)
+    }
+
     /// A range of rows.
     pub fn scan(&self, scan: &Scan) -> Vec<Row> {
         match *scan {
@@ -297,7 +306,29 @@ impl Shelf {
                 few(self.after(after.map(RowKey::Charge), RowKey::Charge(FIRST), RowKey::Charge(LAST)), limit)
             }
             Scan::Outbox { after, limit } => {
-                few(self.after(after.map(RowKey::Outbox), RowKey::Outbox(FIRST), RowKey::Outbox(LAST)), limit)
+                let (low, high) = (RowKey::Outbox(FIRST_WORK), RowKey::Outbox(LAST_WORK));
+                few(self.after(after.map(RowKey::Outbox), low, high), limit)
+            }
+            Scan::ParkedOf { tenant, before, limit } => {
+                let high = before.map_or(RowKey::Outbox(LAST_WORK), RowKey::Outbox);
+                let own = self.between(RowKey::Outbox(FIRST_WORK), high).rev();
+                let own = own.filter(|row| {
+                    matches!(row, Row::Outbox(it) if it.tenant == tenant && it.parked.is_some() && Some(it.id) != before)
+                });
+                few(own, limit)
+            }
+            Scan::OperationsOn { charge, after, limit } => {
+                let own = self.operations(after);
+                few(own.filter(|row| matches!(row, Row::Operation(it) if it.charge == charge)), limit)
+            }
+            Scan::Operations { after, limit } => few(self.operations(after), limit),
+            Scan::RefundsOf { tenant, before, limit } => {
+                let own = self.operations(None).rev().filter(|row| {
+                    matches!(row, Row::Operation(it) if it.tenant == tenant
+                        && it.kind == Kind::Refund
+                        && before.is_none_or(|before| it.id < before))
+                });
+                few(own, limit)
             }
             Scan::AccountsOf { tenant, before, limit } => {
                 let high = before.map_or(RowKey::Account(AccountId::from_i64(i64::MAX)), RowKey::Account);
@@ -360,6 +391,8 @@ impl Shelf {
 
 const FIRST: ChargeId = ChargeId::from_i64(i64::MIN);
 const LAST: ChargeId = ChargeId::from_i64(i64::MAX);
+const FIRST_WORK: SubjectId = SubjectId::from_i64(i64::MIN);
+const LAST_WORK: SubjectId = SubjectId::from_i64(i64::MAX);
 
 fn few<'a>(rows: impl Iterator<Item = &'a Row>, limit: usize) -> Vec<Row> {
     rows.take(limit.min(SCAN_MAX)).cloned().collect()

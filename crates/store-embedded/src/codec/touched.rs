@@ -6,7 +6,9 @@ use counterfoil_core::ledger::snapshot::Reader;
 use counterfoil_core::tenancy::TenantName;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, OperationId, SubjectId, TenantId, TransactionId,
+};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::{Position, RowKey};
 
@@ -26,6 +28,7 @@ const REVERSAL: u8 = 13;
 const HOLD: u8 = 14;
 const SNAPSHOT: u8 = 15;
 const CURSOR: u8 = 16;
+const OPERATION: u8 = 17;
 
 /// To store.
 pub(crate) fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
@@ -54,6 +57,7 @@ pub(crate) fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
                 put(&mut out, SNAPSHOT, &[&number(account.to_i64()), &position.0.to_be_bytes()]);
             }
             RowKey::Cursor(reader) => put_named(&mut out, CURSOR, &[], reader.name()),
+            RowKey::Operation(id) => put(&mut out, OPERATION, &[&number(id.to_i64())]),
         }
     }
     out
@@ -68,7 +72,7 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
         keys.push(match *kind {
             CLAIM => RowKey::Claim(ClaimId::from_digest(Digest::from_bytes(take(rest)?))),
             CHARGE => RowKey::Charge(ChargeId::from_i64(take_number(rest)?)),
-            OUTBOX => RowKey::Outbox(ChargeId::from_i64(take_number(rest)?)),
+            OUTBOX => RowKey::Outbox(SubjectId::from_i64(take_number(rest)?)),
             AUDIT => RowKey::Audit(SubjectId::from_i64(take_number(rest)?), Ulid::from_bytes(take(rest)?)),
             TENANT => RowKey::Tenant(TenantName::parse(take_name(rest)?).ok()?),
             API_KEY => RowKey::ApiKey(Digest::from_bytes(take(rest)?)),
@@ -95,6 +99,7 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
                 RowKey::Snapshot(account, Position(u64::from_be_bytes(take(rest)?)))
             }
             CURSOR => RowKey::Cursor(Reader::parse(take_name(rest)?)?),
+            OPERATION => RowKey::Operation(OperationId::from_i64(take_number(rest)?)),
             _ => return None,
         });
     }
@@ -143,7 +148,7 @@ mod tests {
         vec![
             RowKey::Claim(ClaimId::from_digest(Digest::from_bytes([0xaa; 32]))),
             RowKey::Charge(ChargeId::from_i64(0x0102_0304_0506_0708)),
-            RowKey::Outbox(ChargeId::from_i64(-1)),
+            RowKey::Outbox(SubjectId::from_i64(-1)),
             RowKey::Audit(SubjectId::from_i64(2), Ulid::from_bytes([0xbb; 16])),
             RowKey::Tenant(TenantName::parse("acme").unwrap()),
             RowKey::ApiKey(Digest::from_bytes([0xcc; 32])),
@@ -157,6 +162,7 @@ mod tests {
             RowKey::Hold(HoldId::from_i64(9)),
             RowKey::Snapshot(AccountId::from_i64(10), Position(0x0102)),
             RowKey::Cursor(Reader::Projection),
+            RowKey::Operation(OperationId::from_i64(11)),
         ]
     }
 
@@ -180,6 +186,7 @@ mod tests {
         bytes.extend([14, 0, 0, 0, 0, 0, 0, 0, 9]);
         bytes.extend([15, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 1, 2]);
         bytes.extend(b"\x10\x0aprojection");
+        bytes.extend([17, 0, 0, 0, 0, 0, 0, 0, 11]);
         bytes
     }
 
@@ -193,8 +200,8 @@ mod tests {
     fn cut_or_unknown_bytes_are_refused() {
         let whole = golden();
         let ends: Vec<usize> = (0..whole.len()).filter(|end| decode(&whole[..*end]).is_some()).collect();
-        let between = [0, 33, 42, 51, 76, 82, 115, 118, 127, 151, 170, 180, 189, 198, 207, 224];
+        let between = [0, 33, 42, 51, 76, 82, 115, 118, 127, 151, 170, 180, 189, 198, 207, 224, 236];
         assert_eq!(ends, between, "only between two keys");
-        assert_eq!(decode(&[17]), None);
+        assert_eq!(decode(&[18]), None);
     }
 }

@@ -2,7 +2,9 @@
 
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, OperationId, SubjectId, TenantId, TransactionId,
+};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
@@ -15,6 +17,10 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Time> {
 
 pub(super) fn charge(row: &Row<'_>, column: usize) -> Result<ChargeId> {
     row.get(column).map(ChargeId::from_i64)
+}
+
+pub(super) fn operation(row: &Row<'_>, column: usize) -> Result<OperationId> {
+    row.get(column).map(OperationId::from_i64)
 }
 
 pub(super) fn tenant(row: &Row<'_>, column: usize) -> Result<TenantId> {

@@ -1,8 +1,9 @@
 //! Charges, by their sequential id, with an index by tenant for lists.
 
 use super::{cell, one_row};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
-use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
+use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_store::codec::metadata;
@@ -12,7 +13,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 macro_rules! columns {
     () => {
         "id, tenant, amount_minor, asset, payment_method, capture, destination, description, metadata, status, \
-         provider, provider_reference, failure, decline_code, created_at, revision"
+         provider, provider_reference, failure, decline_code, created_at, revision, captured, refunded, refunding, \
+         working, endpoint, wallet_account, wallet_amount"
     };
 }
 
@@ -25,11 +27,12 @@ const OF_TENANT_BEFORE: &str =
 const INSERT: &str = concat!(
     "INSERT INTO charges (",
     columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
 );
-/// The order is fixed at creation and stays out.
-const UPDATE: &str = "UPDATE charges SET status = ?2, provider = ?3, provider_reference = ?4, failure = ?5, \
-    decline_code = ?6, created_at = ?7, revision = ?8 WHERE id = ?1";
+/// The order and the provider are fixed at creation and stay out.
+const UPDATE: &str = "UPDATE OR FAIL charges SET status = ?2, provider_reference = ?3, failure = ?4, \
+    decline_code = ?5, created_at = ?6, revision = ?7, captured = ?8, refunded = ?9, refunding = ?10, working = ?11 \
+    WHERE id = ?1";
 
 pub(super) fn load(db: &Connection, id: ChargeId) -> Result<Option<Charge>> {
     db.prepare_cached(BY_ID)?.query_row([id.to_i64()], read).optional()
@@ -69,12 +72,19 @@ pub(super) fn insert(db: &Connection, charge: &Charge) -> Result<()> {
         order.description.as_ref().map(Masked::reveal),
         metadata::encode(&order.metadata),
         charge.status.name(),
-        charge.provider,
+        charge.provider.profile,
         charge.provider_reference,
         charge.failure.as_ref().map(|failure| failure.code.name()),
         charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
         charge.created_at.ms(),
         charge.revision,
+        charge.sums.captured,
+        charge.sums.refunded,
+        charge.sums.refunding,
+        charge.working.map(OperationId::to_i64),
+        charge.provider.endpoint,
+        order.wallet.map(|wallet| wallet.account.to_i64()),
+        order.wallet.map(|wallet| wallet.amount),
     ])?)
 }
 
@@ -82,12 +92,15 @@ pub(super) fn replace(db: &Connection, charge: &Charge) -> Result<()> {
     one_row(db.prepare_cached(UPDATE)?.execute(params![
         charge.id.to_i64(),
         charge.status.name(),
-        charge.provider,
         charge.provider_reference,
         charge.failure.as_ref().map(|failure| failure.code.name()),
         charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
         charge.created_at.ms(),
         charge.revision,
+        charge.sums.captured,
+        charge.sums.refunded,
+        charge.sums.refunding,
+        charge.working.map(OperationId::to_i64),
     ])?)
 }
 
@@ -102,11 +115,14 @@ fn read(row: &Row<'_>) -> Result<Charge> {
             payment_method: Masked::new(row.get(4)?),
             capture: row.get(5)?,
             destination: cell::account(row, 6)?,
+            wallet: read_wallet(row)?,
             description: row.get::<_, Option<String>>(7)?.map(Masked::new),
             metadata: cell::word(row, 8, metadata::decode)?,
         },
         status: cell::word(row, 9, Status::parse)?,
-        provider: row.get(10)?,
+        sums: Sums { captured: row.get(16)?, refunded: row.get(17)?, refunding: row.get(18)? },
+        working: row.get::<_, Option<i64>>(19)?.map(OperationId::from_i64),
+        provider: Pinned { profile: row.get(10)?, endpoint: row.get(20)? },
         provider_reference: row.get(11)?,
         failure: match failure {
             None => None,
@@ -114,5 +130,12 @@ fn read(row: &Row<'_>) -> Result<Charge> {
         },
         created_at: cell::time(row, 14)?,
         revision: row.get(15)?,
+    })
+}
+
+fn read_wallet(row: &Row<'_>) -> Result<Option<Wallet>> {
+    Ok(match row.get(21)? {
+        None => None,
+        Some(account) => Some(Wallet { account: AccountId::from_i64(account), amount: row.get(22)? }),
     })
 }

@@ -152,7 +152,7 @@ impl Cells<'_> {
                 replay_until: Some(settled.windows.replay_until.ms()),
                 tombstone_until: Some(settled.windows.tombstone_until.ms()),
                 status: Some(settled.reply.status),
-                media: Some(media_word(settled.reply.media)),
+                media: Some(settled.reply.media.name()),
                 location: settled.reply.location.as_deref(),
                 body: Some(&settled.reply.body),
                 ..Cells::default()
@@ -208,21 +208,10 @@ fn read_settled(row: &Row<'_>) -> Result<Settled> {
     Ok(Settled {
         reply: Reply {
             status: row.get(16)?,
-            media: cell::word(row, 17, media)?,
+            media: cell::word(row, 17, Media::parse)?,
             location: row.get(18)?,
             body: row.get::<_, Vec<u8>>(19)?.into(),
         },
         windows: Windows { replay_until: cell::time(row, 14)?, tombstone_until: cell::time(row, 15)? },
     })
-}
-
-const fn media_word(media: Media) -> &'static str {
-    match media {
-        Media::Json => "json",
-        Media::Problem => "problem",
-    }
-}
-
-fn media(word: &str) -> Option<Media> {
-    [Media::Json, Media::Problem].into_iter().find(|media| media_word(*media) == word)
 }

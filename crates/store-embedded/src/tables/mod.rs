@@ -18,6 +18,7 @@ pub(crate) mod entries;
 mod holds;
 mod journal;
 pub(crate) mod meta;
+mod operations;
 pub(crate) mod outbox;
 mod reversals;
 mod slots;
@@ -34,7 +35,8 @@ pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
     Ok(match key {
         RowKey::Claim(id) => claims::load(db, *id)?.map(Row::Claim),
         RowKey::Charge(id) => charges::load(db, *id)?.map(Row::Charge),
-        RowKey::Outbox(charge) => outbox::load(db, *charge)?.map(Row::Outbox),
+        RowKey::Operation(id) => operations::load(db, *id)?.map(Row::Operation),
+        RowKey::Outbox(id) => outbox::load(db, *id)?.map(Row::Outbox),
         RowKey::Audit(subject, id) => audit_log::load(db, *subject, *id)?.map(Row::Audit),
         RowKey::Tenant(name) => tenants::load(db, name)?.map(Row::Tenant),
         RowKey::ApiKey(digest) => api_keys::load(db, digest)?.map(Row::ApiKey),
@@ -66,6 +68,7 @@ fn insert(db: &Connection, row: &Row, receipt: Receipt) -> Result<()> {
     match row {
         Row::Claim(claim) => claims::insert(db, claim),
         Row::Charge(charge) => charges::insert(db, charge),
+        Row::Operation(operation) => operations::insert(db, operation),
         Row::Outbox(outbox) => outbox::insert(db, outbox),
         Row::Audit(record) => audit_log::insert(db, record),
         Row::Tenant(tenant) => tenants::insert(db, tenant),
@@ -87,6 +90,7 @@ fn replace(db: &Connection, row: &Row) -> Result<()> {
     match row {
         Row::Claim(claim) => claims::replace(db, claim),
         Row::Charge(charge) => charges::replace(db, charge),
+        Row::Operation(operation) => operations::replace(db, operation),
         Row::Outbox(outbox) => outbox::replace(db, outbox),
         Row::Tenant(tenant) => tenants::replace(db, tenant),
         Row::ApiKey(key) => api_keys::replace(db, key),
@@ -108,10 +112,11 @@ fn replace(db: &Connection, row: &Row) -> Result<()> {
 fn remove(db: &Connection, key: &RowKey) -> Result<()> {
     match key {
         RowKey::Claim(id) => claims::remove(db, *id),
-        RowKey::Outbox(charge) => outbox::remove(db, *charge),
+        RowKey::Outbox(id) => outbox::remove(db, *id),
         RowKey::Snapshot(account, position) => snapshots::remove(db, *account, *position),
         // The judge lets nothing else be removed.
         RowKey::Charge(_)
+        | RowKey::Operation(_)
         | RowKey::Audit(..)
         | RowKey::Tenant(_)
         | RowKey::ApiKey(_)
@@ -138,7 +143,17 @@ pub(crate) fn scan(db: &Connection, scan: &Scan) -> Result<Vec<Row>> {
         }
         Scan::Claims { after, limit } => rows(claims::after(db, *after, bound(*limit))?),
         Scan::Charges { after, limit } => rows(charges::after(db, *after, bound(*limit))?),
+        Scan::OperationsOn { charge, after, limit } => {
+            rows(operations::on_charge(db, *charge, *after, bound(*limit))?)
+        }
+        Scan::RefundsOf { tenant, before, limit } => {
+            rows(operations::refunds_of(db, *tenant, *before, bound(*limit))?)
+        }
+        Scan::Operations { after, limit } => rows(operations::after(db, *after, bound(*limit))?),
         Scan::Outbox { after, limit } => rows(outbox::after(db, *after, bound(*limit))?),
+        Scan::ParkedOf { tenant, before, limit } => {
+            rows(outbox::parked_of(db, *tenant, *before, bound(*limit))?)
+        }
         Scan::AccountsOf { tenant, before, limit } => {
             rows(accounts::of_tenant(db, *tenant, *before, bound(*limit))?)
         }

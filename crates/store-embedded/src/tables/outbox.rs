@@ -1,57 +1,84 @@
-//! Work to be done, by charge, with an index of what is due and one of what is parked.
+//! Work to be done, by what its claim makes, with an index of what is due and one of what is parked.
 
 use super::{cell, one_row};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{History, Outbox, Park, Pinned};
-use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::types::id::{HoldId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::Tally;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 macro_rules! columns {
     () => {
-        "charge, claim, tenant, profile, endpoint, due_at, created_at, generation, idle_calls, unknown, \
-         server_errors, first_sent_at, last_sent_at, parked, revision"
+        "id, charge, flow, version, profile, endpoint, step, way, hold, claim, tenant, due_at, created_at, \
+         generation, idle_calls, unknown, server_errors, first_sent_at, last_sent_at, parked, revision"
     };
 }
 
 /// How late work must be to count as stuck.
 const STUCK_AFTER: Span = Span::from_ms(60_000);
 
-const BY_CHARGE: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE charge = ?1");
-const AFTER: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE charge > ?1 ORDER BY charge LIMIT ?2");
+const BY_ID: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE id = ?1");
+const AFTER: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE id > ?1 ORDER BY id LIMIT ?2");
 const DUE: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM outbox WHERE parked IS NULL AND due_at <= ?1 ORDER BY due_at, charge LIMIT ?2"
+    " FROM outbox WHERE parked IS NULL AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2"
+);
+const PARKED_OF: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM outbox WHERE tenant = ?1 AND parked IS NOT NULL ORDER BY id DESC LIMIT ?2"
+);
+const PARKED_OF_BEFORE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM outbox WHERE tenant = ?1 AND parked IS NOT NULL AND id < ?3 ORDER BY id DESC LIMIT ?2"
 );
 const INSERT: &str = concat!(
     "INSERT INTO outbox (",
     columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
 );
-const UPDATE: &str = "UPDATE outbox SET claim = ?2, tenant = ?3, profile = ?4, endpoint = ?5, due_at = ?6, \
-    created_at = ?7, generation = ?8, idle_calls = ?9, unknown = ?10, server_errors = ?11, first_sent_at = ?12, \
-    last_sent_at = ?13, parked = ?14, revision = ?15 WHERE charge = ?1";
+/// The charge, the saga and the provider are fixed at creation and stay out.
+const UPDATE: &str = "UPDATE OR FAIL outbox SET step = ?2, way = ?3, hold = ?4, claim = ?5, tenant = ?6, \
+    due_at = ?7, created_at = ?8, generation = ?9, idle_calls = ?10, unknown = ?11, server_errors = ?12, \
+    first_sent_at = ?13, last_sent_at = ?14, parked = ?15, revision = ?16 WHERE id = ?1";
 /// Answered from the two indexes alone.
 const TALLY: &str = "SELECT (SELECT count(*) FROM outbox WHERE parked IS NULL), \
     (SELECT count(*) FROM outbox WHERE parked IS NOT NULL), \
     (SELECT count(*) FROM outbox WHERE parked IS NULL AND due_at < ?1), \
     (SELECT min(due_at) FROM outbox WHERE parked IS NULL)";
 
-pub(super) fn load(db: &Connection, charge: ChargeId) -> Result<Option<Outbox>> {
-    db.prepare_cached(BY_CHARGE)?.query_row([charge.to_i64()], read).optional()
+pub(super) fn load(db: &Connection, id: SubjectId) -> Result<Option<Outbox>> {
+    db.prepare_cached(BY_ID)?.query_row([id.to_i64()], read).optional()
 }
 
-pub(super) fn after(db: &Connection, after: Option<ChargeId>, limit: i64) -> Result<Vec<Outbox>> {
+pub(super) fn after(db: &Connection, after: Option<SubjectId>, limit: i64) -> Result<Vec<Outbox>> {
     let mut statement = db.prepare_cached(AFTER)?;
-    let after = after.map_or(i64::MIN, ChargeId::to_i64);
+    let after = after.map_or(i64::MIN, SubjectId::to_i64);
     statement.query_map(params![after, limit], read)?.collect()
 }
 
 pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Outbox>> {
     let mut statement = db.prepare_cached(DUE)?;
     statement.query_map(params![now.ms(), limit], read)?.collect()
+}
+
+pub(super) fn parked_of(
+    db: &Connection,
+    tenant: TenantId,
+    before: Option<SubjectId>,
+    limit: i64,
+) -> Result<Vec<Outbox>> {
+    match before {
+        None => db.prepare_cached(PARKED_OF)?.query_map([tenant.to_i64(), limit], read)?.collect(),
+        Some(before) => db
+            .prepare_cached(PARKED_OF_BEFORE)?
+            .query_map([tenant.to_i64(), limit, before.to_i64()], read)?
+            .collect(),
+    }
 }
 
 pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
@@ -67,25 +94,19 @@ pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
 }
 
 pub(super) fn insert(db: &Connection, outbox: &Outbox) -> Result<()> {
-    write_whole(db, INSERT, outbox)
-}
-
-pub(super) fn replace(db: &Connection, outbox: &Outbox) -> Result<()> {
-    write_whole(db, UPDATE, outbox)
-}
-
-pub(super) fn remove(db: &Connection, charge: ChargeId) -> Result<()> {
-    one_row(db.prepare_cached("DELETE FROM outbox WHERE charge = ?1")?.execute([charge.to_i64()])?)
-}
-
-fn write_whole(db: &Connection, sql: &str, outbox: &Outbox) -> Result<()> {
-    let history = &outbox.history;
-    one_row(db.prepare_cached(sql)?.execute(params![
+    let Outbox { saga, history, .. } = outbox;
+    one_row(db.prepare_cached(INSERT)?.execute(params![
+        outbox.id.to_i64(),
         outbox.charge.to_i64(),
-        outbox.claim.digest().as_bytes(),
-        outbox.tenant.to_i64(),
+        saga.flow.name(),
+        saga.version,
         outbox.provider.profile,
         outbox.provider.endpoint,
+        saga.progress.step,
+        saga.progress.way.name(),
+        outbox.hold.map(HoldId::to_i64),
+        outbox.claim.digest().as_bytes(),
+        outbox.tenant.to_i64(),
         outbox.due_at.ms(),
         outbox.created_at.ms(),
         history.generation,
@@ -99,23 +120,56 @@ fn write_whole(db: &Connection, sql: &str, outbox: &Outbox) -> Result<()> {
     ])?)
 }
 
+pub(super) fn replace(db: &Connection, outbox: &Outbox) -> Result<()> {
+    let Outbox { saga, history, .. } = outbox;
+    one_row(db.prepare_cached(UPDATE)?.execute(params![
+        outbox.id.to_i64(),
+        saga.progress.step,
+        saga.progress.way.name(),
+        outbox.hold.map(HoldId::to_i64),
+        outbox.claim.digest().as_bytes(),
+        outbox.tenant.to_i64(),
+        outbox.due_at.ms(),
+        outbox.created_at.ms(),
+        history.generation,
+        history.idle_calls,
+        history.unknown,
+        history.server_errors,
+        history.first_sent_at.ms(),
+        history.last_sent_at.ms(),
+        outbox.parked.map(Park::name),
+        outbox.revision,
+    ])?)
+}
+
+pub(super) fn remove(db: &Connection, id: SubjectId) -> Result<()> {
+    one_row(db.prepare_cached("DELETE FROM outbox WHERE id = ?1")?.execute([id.to_i64()])?)
+}
+
 fn read(row: &Row<'_>) -> Result<Outbox> {
     Ok(Outbox {
-        charge: cell::charge(row, 0)?,
-        claim: ClaimId::from_digest(cell::digest(row, 1)?),
-        tenant: cell::tenant(row, 2)?,
-        provider: Pinned { profile: row.get(3)?, endpoint: row.get(4)? },
-        due_at: cell::time(row, 5)?,
-        created_at: cell::time(row, 6)?,
-        history: History {
-            generation: row.get(7)?,
-            idle_calls: row.get(8)?,
-            unknown: row.get(9)?,
-            server_errors: row.get(10)?,
-            first_sent_at: cell::time(row, 11)?,
-            last_sent_at: cell::time(row, 12)?,
+        id: cell::subject(row, 0)?,
+        charge: cell::charge(row, 1)?,
+        saga: Saga {
+            flow: cell::word(row, 2, Flow::parse)?,
+            version: row.get(3)?,
+            progress: Progress { step: row.get(6)?, way: cell::word(row, 7, Way::parse)? },
         },
-        parked: cell::optional_word(row, 13, Park::parse)?,
-        revision: row.get(14)?,
+        hold: row.get::<_, Option<i64>>(8)?.map(HoldId::from_i64),
+        claim: ClaimId::from_digest(cell::digest(row, 9)?),
+        tenant: cell::tenant(row, 10)?,
+        provider: Pinned { profile: row.get(4)?, endpoint: row.get(5)? },
+        due_at: cell::time(row, 11)?,
+        created_at: cell::time(row, 12)?,
+        history: History {
+            generation: row.get(13)?,
+            idle_calls: row.get(14)?,
+            unknown: row.get(15)?,
+            server_errors: row.get(16)?,
+            first_sent_at: cell::time(row, 17)?,
+            last_sent_at: cell::time(row, 18)?,
+        },
+        parked: cell::optional_word(row, 19, Park::parse)?,
+        revision: row.get(20)?,
     })
 }

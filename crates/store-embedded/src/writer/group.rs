@@ -258,6 +258,7 @@ fn is_new_by_construction(change: &Change) -> bool {
     match change {
         Change::Insert(row) => match &**row {
             Row::Charge(_)
+            | Row::Operation(_)
             | Row::Outbox(_)
             | Row::Audit(_)
             | Row::Account(_)

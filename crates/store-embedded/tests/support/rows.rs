@@ -5,8 +5,9 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Sett
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::{Policy, Reuse};
-use counterfoil_core::outbox::{History, Outbox, Pinned};
-use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::outbox::{Flow, History, Outbox, Pinned, Saga};
+use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
+use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, ChargeId, Holder, SetId, TenantId};
@@ -35,6 +36,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
     let seed = Digest::of("test", &[&number.to_be_bytes()]);
     let id = ClaimId::from_digest(seed);
     let until = now.plus(Span::from_ms(30_000));
+    let provider = Pinned { profile: "simulator".to_owned(), endpoint: "http://127.0.0.1:4242".to_owned() };
     let holder = Holder { slot: 1, epoch: 1 };
     let chance = u128::from_be_bytes(std::array::from_fn(|at| seed.as_bytes()[at]));
     Work {
@@ -59,34 +61,30 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
                 payment_method: Masked::new("pm_card_visa".to_owned()),
                 capture: true,
                 destination: AccountId::from_i64(7),
+                wallet: None,
                 description: Some(Masked::new("Order 1001".to_owned())),
                 metadata: BTreeMap::from([("order".to_owned(), Masked::new("1001".to_owned()))]),
             },
             status: Status::Processing,
-            provider: "simulator".to_owned(),
+            sums: Sums::default(),
+            working: None,
+            provider: provider.clone(),
             provider_reference: None,
             failure: None,
             created_at: now,
             revision: 1,
         },
         outbox: Outbox {
+            id: charge.into(),
             charge,
+            saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+            hold: None,
             claim: id,
             tenant,
-            provider: Pinned {
-                profile: "simulator".to_owned(),
-                endpoint: "http://127.0.0.1:4242".to_owned(),
-            },
+            provider,
             due_at: until,
             created_at: now,
-            history: History {
-                generation: 1,
-                idle_calls: 0,
-                unknown: false,
-                server_errors: 0,
-                first_sent_at: now,
-                last_sent_at: now,
-            },
+            history: History::begun(now),
             parked: None,
             revision: 1,
         },
@@ -135,6 +133,7 @@ impl Work {
     pub(crate) fn settling(&self, set: i64, now: Time, body: bytes::Bytes) -> ChangeSet {
         let charge = Charge {
             status: Status::Succeeded,
+            sums: Sums { captured: self.charge.order.card(), ..Sums::default() },
             provider_reference: Some("pi_3PabcDEFghiJKLmn0000000".to_owned()),
             revision: self.charge.revision + 1,
             ..self.charge.clone()
@@ -149,7 +148,7 @@ impl Work {
         ChangeSet::new(SetId::from_i64(set))
             .replace(self.answered(now, body), self.claim.revision)
             .replace(charge, self.charge.revision)
-            .remove(RowKey::Outbox(self.charge.id), self.outbox.revision)
+            .remove(RowKey::Outbox(self.outbox.id), self.outbox.revision)
             .insert(record(1, Kind::ProviderAnswered))
             .insert(record(2, Kind::Settled))
     }

@@ -6,6 +6,7 @@
 
 use crate::clock::monotonic;
 use counterfoil_core::payments::charge::Status;
+use counterfoil_core::payments::operation;
 use counterfoil_store::{Row, RowKey};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -105,7 +106,10 @@ impl Memory {
 fn is_on_its_way(row: &Row) -> bool {
     match row {
         Row::Claim(claim) => claim.sweep_at().is_none(),
-        Row::Charge(charge) => charge.status == Status::Processing,
+        Row::Charge(charge) => {
+            charge.status == Status::Processing || charge.working.is_some() || charge.sums.refunding > 0
+        }
+        Row::Operation(operation) => operation.status == operation::Status::Processing,
         Row::Outbox(_) => true,
         Row::Audit(_)
         | Row::Tenant(_)

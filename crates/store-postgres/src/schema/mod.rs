@@ -11,7 +11,7 @@ use counterfoil_core::types::digest::Digest;
 use std::time::Duration;
 
 /// The version this build needs.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 5;
 
 /// A step: its name, the oldest version a server must know to work with its result, and its SQL.
 struct Step {
@@ -21,10 +21,12 @@ struct Step {
 }
 
 /// Step `n` (counted from 1) leads from version `n - 1` to version `n`.
-const STEPS: [Step; 3] = [
+const STEPS: [Step; 5] = [
     Step { name: "tables", serves: 3, sql: include_str!("1_tables.sql") },
     Step { name: "rules", serves: 3, sql: include_str!("2_rules.sql") },
     Step { name: "walls", serves: 3, sql: include_str!("3_walls.sql") },
+    Step { name: "operations", serves: 3, sql: include_str!("4_operations.sql") },
+    Step { name: "captured", serves: 3, sql: include_str!("5_captured.sql") },
 ];
 const _: () = assert!(STEPS.len() == VERSION as usize, "a new step makes a new version");
 
@@ -108,7 +110,8 @@ async fn apply(session: &Session, version: u32, step: &Step) -> Result<(), OpenE
         };
         // An error inside leaves the transaction open and failed.
         session.command("ROLLBACK").await?;
-        if error.code().is_none_or(|code| code.code() != "55P03") {
+        // A table in use, or a server that holds one of them and waits for another.
+        if error.code().is_none_or(|code| !matches!(code.code(), "55P03" | "40P01")) {
             let why = format!("step {version} ({}) failed: {}", step.name, reason(&error));
             return Err(OpenError::Failed(why));
         }

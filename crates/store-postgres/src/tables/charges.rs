@@ -2,8 +2,9 @@
 
 use super::Kind::{Bool, Int, Json, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
-use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
+use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 
@@ -19,10 +20,18 @@ impl Stored for Charge {
             fixed("payment_method", Text),
             fixed("capture", Bool),
             fixed("destination", Int),
+            fixed("wallet_account", Int),
+            fixed("wallet_amount", Int),
             fixed("description", Text),
             fixed("metadata", Json),
             moves("status", Text),
-            moves("provider", Text),
+            moves("captured", Int),
+            moves("refunded", Int),
+            moves("refunding", Int),
+            moves("working", Int),
+            // Never written again: that is how the tables tell servers of schema 3, which do, from later ones.
+            fixed("provider", Text),
+            fixed("endpoint", Text),
             moves("provider_reference", Text),
             moves("failure", Text),
             moves("decline_code", Text),
@@ -33,7 +42,7 @@ impl Stored for Charge {
     };
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
-        let (order, failure) = (&self.order, self.failure.as_ref());
+        let (order, sums, failure) = (&self.order, &self.sums, self.failure.as_ref());
         batch.int(self.id.to_i64());
         batch.int(self.tenant.to_i64());
         batch.int(order.amount.minor());
@@ -41,10 +50,17 @@ impl Stored for Charge {
         batch.text(order.payment_method.reveal());
         batch.bool(order.capture);
         batch.int(order.destination.to_i64());
+        batch.int(order.wallet.map(|wallet| wallet.account.to_i64()));
+        batch.int(order.wallet.map(|wallet| wallet.amount));
         batch.text_if(order.description.as_ref().map(Masked::reveal));
         metadata::put(&order.metadata, batch);
         batch.text(self.status.name());
-        batch.text(&self.provider);
+        batch.int(sums.captured);
+        batch.int(sums.refunded);
+        batch.int(sums.refunding);
+        batch.int(self.working.map(OperationId::to_i64));
+        batch.text(&self.provider.profile);
+        batch.text(&self.provider.endpoint);
         batch.text_if(self.provider_reference.as_deref());
         batch.text_if(failure.map(|failure| failure.code.name()));
         batch.text_if(failure.and_then(|failure| failure.decline_code.as_deref()));
@@ -61,23 +77,42 @@ impl Stored for Charge {
             payment_method: Masked::new(line.raw()?),
             capture: line.raw()?,
             destination: AccountId::from_i64(line.int()?),
+            wallet: take_wallet(line)?,
             description: line.raw::<Option<String>>()?.map(Masked::new),
             metadata: metadata::take(line)?,
         };
         let status = line.word(Status::parse)?;
-        let (provider, provider_reference) = (line.raw()?, line.raw()?);
-        let code = line.word_if(FailureCode::parse)?;
-        let decline_code = line.raw()?;
+        let sums = Sums { captured: line.int()?, refunded: line.int()?, refunding: line.int()? };
+        let working = line.raw::<Option<i64>>()?.map(OperationId::from_i64);
+        let provider = Pinned { profile: line.raw()?, endpoint: line.raw()? };
+        let provider_reference = line.raw()?;
         Ok(Charge {
             id,
             tenant,
             order,
             status,
+            sums,
+            working,
             provider,
             provider_reference,
-            failure: code.map(|code| Failure { code, decline_code }),
+            failure: take_failure(line)?,
             created_at: line.time()?,
             revision: line.number()?,
         })
     }
+}
+
+fn take_wallet(line: &mut Line<'_>) -> Result<Option<Wallet>, Damage> {
+    match (line.raw::<Option<i64>>()?, line.raw::<Option<i64>>()?) {
+        (None, None) => Ok(None),
+        (Some(account), Some(amount)) => Ok(Some(Wallet { account: AccountId::from_i64(account), amount })),
+        (Some(_), None) | (None, Some(_)) => Err(line.damage("a wallet has an account and an amount")),
+    }
+}
+
+/// A failure's code and the issuer's reason.
+pub(super) fn take_failure(line: &mut Line<'_>) -> Result<Option<Failure>, Damage> {
+    let code = line.word_if(FailureCode::parse)?;
+    let decline_code = line.raw()?;
+    Ok(code.map(|code| Failure { code, decline_code }))
 }

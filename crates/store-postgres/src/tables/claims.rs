@@ -62,7 +62,7 @@ impl Stored for Claim {
         batch.int(cells.tombstone_until.map(Time::ms));
         batch.int(self.sweep_at().map(Time::ms));
         batch.int(cells.settled.map(|settled| i64::from(settled.reply.status)));
-        batch.text_if(cells.settled.map(|settled| media_word(settled.reply.media)));
+        batch.text_if(cells.settled.map(|settled| settled.reply.media.name()));
         batch.text_if(cells.settled.and_then(|settled| settled.reply.location.as_deref()));
         batch.bytes_if(cells.settled.map(|settled| &*settled.reply.body));
     }
@@ -127,7 +127,7 @@ fn take_state(line: &mut Line<'_>) -> Result<State, Damage> {
     let not_before = line.time_if()?;
     let (replay_until, tombstone_until, _sweep_at) = (line.time_if()?, line.time_if()?, line.time_if()?);
     let status: Option<i64> = line.raw()?;
-    let media = line.word_if(media)?;
+    let media = line.word_if(Media::parse)?;
     let location: Option<String> = line.raw()?;
     let body: Option<&[u8]> = line.raw()?;
     let settled = || -> Option<Settled> {
@@ -152,17 +152,6 @@ fn take_state(line: &mut Line<'_>) -> Result<State, Damage> {
         _ => None,
     };
     state.ok_or_else(|| line.damage("the state and its columns do not fit"))
-}
-
-const fn media_word(media: Media) -> &'static str {
-    match media {
-        Media::Json => "json",
-        Media::Problem => "problem",
-    }
-}
-
-fn media(word: &str) -> Option<Media> {
-    [Media::Json, Media::Problem].into_iter().find(|media| media_word(*media) == word)
 }
 
 impl Stored for Record {

@@ -13,6 +13,7 @@ mod holds;
 pub(crate) mod journal;
 mod line;
 mod metadata;
+mod operations;
 pub(crate) mod outbox;
 mod people;
 pub(crate) mod ranges;
@@ -33,6 +34,7 @@ use counterfoil_core::ledger::snapshot::{Cursor, Snapshot};
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::id::Slot;
 use counterfoil_store::{Row, RowKey};
@@ -90,6 +92,7 @@ trait Stored: Sized {
 pub(crate) enum Place {
     Claim,
     Charge,
+    Operation,
     Outbox,
     Audit,
     Tenant,
@@ -107,9 +110,10 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(crate) const ALL: [Place; 16] = [
+    pub(crate) const ALL: [Place; 17] = [
         Place::Claim,
         Place::Charge,
+        Place::Operation,
         Place::Outbox,
         Place::Audit,
         Place::Tenant,
@@ -131,6 +135,7 @@ impl Place {
         match key {
             RowKey::Claim(_) => Place::Claim,
             RowKey::Charge(_) => Place::Charge,
+            RowKey::Operation(_) => Place::Operation,
             RowKey::Outbox(_) => Place::Outbox,
             RowKey::Audit(..) => Place::Audit,
             RowKey::Tenant(_) => Place::Tenant,
@@ -152,6 +157,7 @@ impl Place {
         match self {
             Place::Claim => Claim::TABLE,
             Place::Charge => Charge::TABLE,
+            Place::Operation => Operation::TABLE,
             Place::Outbox => Outbox::TABLE,
             Place::Audit => Record::TABLE,
             Place::Tenant => Tenant::TABLE,
@@ -175,6 +181,7 @@ impl Place {
             Place::Audit | Place::Name | Place::Asset | Place::Transaction | Place::Reversal => true,
             Place::Claim
             | Place::Charge
+            | Place::Operation
             | Place::Outbox
             | Place::Tenant
             | Place::ApiKey
@@ -193,6 +200,7 @@ impl Place {
         Ok(match self {
             Place::Claim => Claim::take(line)?.into(),
             Place::Charge => Charge::take(line)?.into(),
+            Place::Operation => Operation::take(line)?.into(),
             Place::Outbox => Outbox::take(line)?.into(),
             Place::Audit => Record::take(line)?.into(),
             Place::Tenant => Tenant::take(line)?.into(),
@@ -216,6 +224,7 @@ pub(crate) fn put<'a>(row: &'a Row, batch: &mut Batch<'a>) {
     match row {
         Row::Claim(claim) => claim.put(batch),
         Row::Charge(charge) => charge.put(batch),
+        Row::Operation(operation) => operation.put(batch),
         Row::Outbox(outbox) => outbox.put(batch),
         Row::Audit(record) => record.put(batch),
         Row::Tenant(tenant) => tenant.put(batch),
@@ -237,7 +246,9 @@ pub(crate) fn put<'a>(row: &'a Row, batch: &mut Batch<'a>) {
 pub(crate) fn put_key<'a>(key: &'a RowKey, batch: &mut Batch<'a>) {
     match key {
         RowKey::Claim(id) => batch.bytes(id.digest().as_bytes().as_slice()),
-        RowKey::Charge(id) | RowKey::Outbox(id) => batch.int(id.to_i64()),
+        RowKey::Charge(id) => batch.int(id.to_i64()),
+        RowKey::Operation(id) => batch.int(id.to_i64()),
+        RowKey::Outbox(id) => batch.int(id.to_i64()),
         RowKey::Audit(subject, id) => {
             batch.int(subject.to_i64());
             batch.bytes(id.to_bytes().to_vec());

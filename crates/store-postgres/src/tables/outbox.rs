@@ -3,8 +3,9 @@
 use super::Kind::{Bool, Bytes, Int, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{History, Outbox, Park, Pinned};
-use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::types::id::{ChargeId, HoldId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::Tally;
 use tokio_postgres::Row;
@@ -14,11 +15,18 @@ impl Stored for Outbox {
         name: "outbox",
         key: 1,
         columns: &[
+            fixed("id", Int),
             fixed("charge", Int),
+            fixed("flow", Text),
+            fixed("version", Int),
+            moves("step", Int),
+            moves("way", Text),
+            moves("hold", Int),
             moves("claim", Bytes),
             moves("tenant", Int),
-            moves("profile", Text),
-            moves("endpoint", Text),
+            // Never written again, as the charge's.
+            fixed("profile", Text),
+            fixed("endpoint", Text),
             moves("due_at", Int),
             moves("created_at", Int),
             moves("generation", Int),
@@ -34,8 +42,14 @@ impl Stored for Outbox {
     };
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
-        let history = &self.history;
+        let (saga, history) = (&self.saga, &self.history);
+        batch.int(self.id.to_i64());
         batch.int(self.charge.to_i64());
+        batch.text(saga.flow.name());
+        batch.int(i64::from(saga.version));
+        batch.int(i64::from(saga.progress.step));
+        batch.text(saga.progress.way.name());
+        batch.int(self.hold.map(HoldId::to_i64));
         batch.bytes(self.claim.digest().as_bytes().as_slice());
         batch.int(self.tenant.to_i64());
         batch.text(&self.provider.profile);
@@ -54,7 +68,14 @@ impl Stored for Outbox {
 
     fn take(line: &mut Line<'_>) -> Result<Outbox, Damage> {
         Ok(Outbox {
+            id: SubjectId::from_i64(line.int()?),
             charge: ChargeId::from_i64(line.int()?),
+            saga: Saga {
+                flow: line.word(Flow::parse)?,
+                version: line.number()?,
+                progress: Progress { step: line.number()?, way: line.word(Way::parse)? },
+            },
+            hold: line.raw::<Option<i64>>()?.map(HoldId::from_i64),
             claim: ClaimId::from_digest(line.digest()?),
             tenant: TenantId::from_i64(line.int()?),
             provider: Pinned { profile: line.raw()?, endpoint: line.raw()? },

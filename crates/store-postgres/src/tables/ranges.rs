@@ -4,6 +4,7 @@
 //! statement with the same plan.
 
 use super::{Place, sql::range};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, SubjectId, TransactionId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
@@ -19,7 +20,7 @@ pub(crate) struct Range {
 }
 
 macro_rules! ranges {
-    ($($name:ident = $place:ident $rest:literal;)*) => {
+    ($($name:ident = $place:ident $rest:expr;)*) => {
         $(static $name: LazyLock<String> = LazyLock::new(|| range(Place::$place, $rest));)*
 
         /// Every range, for a look at its plan.
@@ -29,15 +30,31 @@ macro_rules! ranges {
     };
 }
 
+/// A tenant's rows of that kind, newest first. They are asked for as a range of (tenant, id), not by `tenant = $1`: where
+/// there are few tenants, the planner would walk the ids of all of them in search of one's.
+macro_rules! newest {
+    ($only:literal) => {
+        concat!(
+            "WHERE ",
+            $only,
+            "t.tenant >= $1 AND (t.tenant, t.id) <= ($1, $2) ORDER BY t.tenant DESC, t.id DESC LIMIT $3"
+        )
+    };
+}
+
 ranges! {
-    CHARGES_OF = Charge "WHERE t.tenant = $1 AND t.id <= $2 ORDER BY t.id DESC LIMIT $3";
+    CHARGES_OF = Charge newest!("");
     TIMELINE = Audit "WHERE t.subject = $1 AND t.id > $2 ORDER BY t.id LIMIT $3";
     CLAIMS = Claim "WHERE t.subject >= $1 ORDER BY t.subject, t.id LIMIT $2";
     CHARGES = Charge "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
-    OUTBOX = Outbox "WHERE t.charge >= $1 ORDER BY t.charge LIMIT $2";
-    ACCOUNTS_OF = Account "WHERE t.tenant = $1 AND t.id <= $2 ORDER BY t.id DESC LIMIT $3";
+    OPERATIONS_ON = Operation "WHERE t.charge = $1 AND t.id >= $2 ORDER BY t.id LIMIT $3";
+    REFUNDS_OF = Operation newest!("t.kind = 'refund' AND ");
+    OPERATIONS = Operation "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    OUTBOX = Outbox "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    PARKED_OF = Outbox newest!("t.parked IS NOT NULL AND ");
+    ACCOUNTS_OF = Account newest!("");
     ASSETS_OF = Asset "WHERE t.tenant = $1 ORDER BY t.asset";
-    TRANSACTIONS_OF = Transaction "WHERE t.tenant = $1 AND t.id <= $2 ORDER BY t.id DESC LIMIT $3";
+    TRANSACTIONS_OF = Transaction newest!("");
     SNAPSHOTS = Snapshot
         "WHERE t.account = $1 AND t.position <= $2 AND t.at <= $3 ORDER BY t.position DESC LIMIT $4";
     ACCOUNTS = Account "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
@@ -47,7 +64,7 @@ ranges! {
     TENANTS = Tenant "ORDER BY t.name";
     API_KEYS = ApiKey "ORDER BY t.digest";
     SLOTS = Slot "ORDER BY t.number";
-    DUE_OUTBOX = Outbox "WHERE t.parked IS NULL AND t.due_at <= $1 ORDER BY t.due_at, t.charge LIMIT $2";
+    DUE_OUTBOX = Outbox "WHERE t.parked IS NULL AND t.due_at <= $1 ORDER BY t.due_at, t.id LIMIT $2";
     DUE_CLAIMS = Claim "WHERE t.sweep_at IS NOT NULL AND t.sweep_at <= $1 ORDER BY t.sweep_at LIMIT $2";
     DUE_HOLDS = Hold "WHERE t.state = 'pending' AND t.expires_at <= $1 ORDER BY t.expires_at, t.id LIMIT $2";
 }
@@ -81,13 +98,9 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
         Some(made(place, sql, vec![tenant, last_before(before)?, bound(limit)]))
     };
     match scan {
-        Scan::ChargesOf { tenant, before: mark, limit } => before(
-            Place::Charge,
-            &CHARGES_OF,
-            tenant.to_i64(),
-            mark.map(counterfoil_core::types::id::ChargeId::to_i64),
-            *limit,
-        ),
+        Scan::ChargesOf { tenant, before: mark, limit } => {
+            before(Place::Charge, &CHARGES_OF, tenant.to_i64(), mark.map(ChargeId::to_i64), *limit)
+        }
         Scan::Timeline { subject, after, limit } => {
             // No id is shorter than the empty one, so it stands for "from the beginning".
             let after = after.map_or_else(Vec::new, |after: Ulid| after.to_bytes().to_vec());
@@ -96,27 +109,38 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
             Some(range)
         }
         Scan::Claims { after: mark, limit } => {
-            after(Place::Claim, &CLAIMS, mark.map(counterfoil_core::types::id::SubjectId::to_i64), *limit)
+            after(Place::Claim, &CLAIMS, mark.map(SubjectId::to_i64), *limit)
         }
         Scan::Charges { after: mark, limit } => {
-            after(Place::Charge, &CHARGES, mark.map(counterfoil_core::types::id::ChargeId::to_i64), *limit)
+            after(Place::Charge, &CHARGES, mark.map(ChargeId::to_i64), *limit)
         }
         Scan::Outbox { after: mark, limit } => {
-            after(Place::Outbox, &OUTBOX, mark.map(counterfoil_core::types::id::ChargeId::to_i64), *limit)
+            after(Place::Outbox, &OUTBOX, mark.map(SubjectId::to_i64), *limit)
         }
-        Scan::AccountsOf { tenant, before: mark, limit } => before(
-            Place::Account,
-            &ACCOUNTS_OF,
-            tenant.to_i64(),
-            mark.map(counterfoil_core::types::id::AccountId::to_i64),
-            *limit,
-        ),
+        Scan::ParkedOf { tenant, before: mark, limit } => {
+            let mark = mark.map(SubjectId::to_i64);
+            before(Place::Outbox, &PARKED_OF, tenant.to_i64(), mark, *limit)
+        }
+        Scan::OperationsOn { charge, after: mark, limit } => {
+            let first = first_after(mark.map(OperationId::to_i64))?;
+            Some(made(Place::Operation, &OPERATIONS_ON, vec![charge.to_i64(), first, bound(*limit)]))
+        }
+        Scan::RefundsOf { tenant, before: mark, limit } => {
+            let mark = mark.map(OperationId::to_i64);
+            before(Place::Operation, &REFUNDS_OF, tenant.to_i64(), mark, *limit)
+        }
+        Scan::Operations { after: mark, limit } => {
+            after(Place::Operation, &OPERATIONS, mark.map(OperationId::to_i64), *limit)
+        }
+        Scan::AccountsOf { tenant, before: mark, limit } => {
+            before(Place::Account, &ACCOUNTS_OF, tenant.to_i64(), mark.map(AccountId::to_i64), *limit)
+        }
         Scan::AssetsOf { tenant } => Some(made(Place::Asset, &ASSETS_OF, vec![tenant.to_i64()])),
         Scan::TransactionsOf { tenant, before: mark, limit } => before(
             Place::Transaction,
             &TRANSACTIONS_OF,
             tenant.to_i64(),
-            mark.map(counterfoil_core::types::id::TransactionId::to_i64),
+            mark.map(TransactionId::to_i64),
             *limit,
         ),
         Scan::Snapshots { account, upto, limit } => {
@@ -124,22 +148,17 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
             Some(made(Place::Snapshot, &SNAPSHOTS, vec![account.to_i64(), position, at, bound(*limit)]))
         }
         Scan::Accounts { after: mark, limit } => {
-            after(Place::Account, &ACCOUNTS, mark.map(counterfoil_core::types::id::AccountId::to_i64), *limit)
+            after(Place::Account, &ACCOUNTS, mark.map(AccountId::to_i64), *limit)
         }
-        Scan::Transactions { after: mark, limit } => after(
-            Place::Transaction,
-            &TRANSACTIONS,
-            mark.map(counterfoil_core::types::id::TransactionId::to_i64),
-            *limit,
-        ),
+        Scan::Transactions { after: mark, limit } => {
+            after(Place::Transaction, &TRANSACTIONS, mark.map(TransactionId::to_i64), *limit)
+        }
         Scan::Balances { after, limit } => {
             let (account, shard) =
                 after.map_or((i64::MIN, -1), |(account, shard)| (account.to_i64(), i64::from(shard)));
             Some(made(Place::Balance, &BALANCES, vec![account, shard, bound(*limit)]))
         }
-        Scan::Holds { after: mark, limit } => {
-            after(Place::Hold, &HOLDS, mark.map(counterfoil_core::types::id::HoldId::to_i64), *limit)
-        }
+        Scan::Holds { after: mark, limit } => after(Place::Hold, &HOLDS, mark.map(HoldId::to_i64), *limit),
         Scan::Tenants => Some(made(Place::Tenant, &TENANTS, Vec::new())),
         Scan::ApiKeys => Some(made(Place::ApiKey, &API_KEYS, Vec::new())),
         Scan::Slots => Some(made(Place::Slot, &SLOTS, Vec::new())),

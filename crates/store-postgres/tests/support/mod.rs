@@ -13,10 +13,12 @@ use tokio_postgres::Client;
 /// A migrated database on the server at `address`. A template is of one state of the steps: while they are being
 /// written, a server that stays up has several.
 pub async fn database_at(address: &str) -> Database {
-    let steps: [&[u8]; 3] = [
+    let steps: [&[u8]; 5] = [
         include_bytes!("../../src/schema/1_tables.sql"),
         include_bytes!("../../src/schema/2_rules.sql"),
         include_bytes!("../../src/schema/3_walls.sql"),
+        include_bytes!("../../src/schema/4_operations.sql"),
+        include_bytes!("../../src/schema/5_captured.sql"),
     ];
     let state = Digest::of("test-template", &steps).hex();
     let make = async |url: String| migrate(&url).await.map(|_| ()).map_err(|error| error.to_string());

@@ -14,7 +14,7 @@ use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
 fn work(numbers: &[i64]) -> Vec<RowKey> {
-    numbers.iter().map(|number| RowKey::Outbox(charge_id(*number))).collect()
+    numbers.iter().map(|number| RowKey::Outbox(charge_id(*number).into())).collect()
 }
 
 pub async fn work_is_due_when_its_time_has_come<S: Store>(store: &Arc<S>) {
@@ -63,7 +63,7 @@ pub async fn moved_work_is_due_at_its_new_time<S: Store>(store: &Arc<S>) {
 
 pub async fn removed_work_is_not_due<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(work_due(1, 10)).insert(work_due(2, 20))).await;
-    commit(&**store, set(2).remove(RowKey::Outbox(charge_id(1)), 1)).await;
+    commit(&**store, set(2).remove(RowKey::Outbox(charge_id(1).into()), 1)).await;
     assert_eq!(due(&**store, Due::Outbox, Time::MAX, 10).await, work(&[2]));
 }
 

@@ -8,12 +8,14 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Sett
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::outbox::{History, Outbox, Pinned};
-use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::outbox::{Flow, History, Outbox, Pinned, Saga};
+use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
+use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::tenancy::{ApiKey, Scopes, Tenant, TenantName};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, Holder, SetId, Slot, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, Holder, OperationId, SetId, Slot, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
@@ -132,11 +134,36 @@ pub fn charge(number: i64) -> Charge {
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,
             destination: AccountId::from_i64(9),
+            wallet: None,
             description: None,
             metadata: BTreeMap::new(),
         },
         status: Status::Processing,
-        provider: "stripe".into(),
+        sums: Sums::default(),
+        working: None,
+        provider: pinned(),
+        provider_reference: None,
+        failure: None,
+        created_at: NOW,
+        revision: 1,
+    }
+}
+
+/// The provider everything is bound to.
+pub fn pinned() -> Pinned {
+    Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:8090".into() }
+}
+
+/// A refund of 1.00 USD of that charge, under way.
+pub fn operation(number: i64, charge: i64) -> Operation {
+    let usd = Asset::parse("USD").expect("USD is in the table");
+    Operation {
+        id: OperationId::from_i64(number),
+        tenant: TENANT,
+        charge: charge_id(charge),
+        kind: operation::Kind::Refund,
+        amount: Money::new(100, usd).expect("1.00 is an amount"),
+        status: operation::Status::Processing,
         provider_reference: None,
         failure: None,
         created_at: NOW,
@@ -147,20 +174,16 @@ pub fn charge(number: i64) -> Charge {
 /// The work of that charge, due when its claim's lease is over.
 pub fn outbox(number: i64) -> Outbox {
     Outbox {
+        id: charge_id(number).into(),
         charge: charge_id(number),
+        saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+        hold: None,
         claim: claim_id(number),
         tenant: TENANT,
-        provider: Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:8090".into() },
+        provider: pinned(),
         due_at: lease(NOW).until,
         created_at: NOW,
-        history: History {
-            generation: 1,
-            idle_calls: 0,
-            unknown: false,
-            server_errors: 0,
-            first_sent_at: NOW,
-            last_sent_at: NOW,
-        },
+        history: History::begun(NOW),
         parked: None,
         revision: 1,
     }

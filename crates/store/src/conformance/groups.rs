@@ -18,7 +18,7 @@ pub async fn a_refused_set_leaves_nothing<S: Store>(store: &Arc<S>) {
     let almost = set(2)
         .insert(charge(2))
         .replace(succeeded, 1)
-        .remove(RowKey::Outbox(charge_id(1)), 1)
+        .remove(RowKey::Outbox(charge_id(1).into()), 1)
         .insert(claim(1));
     let refusal = refusal(&**store, almost.clone()).await;
     let expected = Refusal { change: 3, reason: Reason::Present, found: Some(claim(1).into()) };
@@ -69,15 +69,17 @@ pub async fn ninety_nine_changes_commit<S: Store>(store: &Arc<S>) {
 pub async fn a_row_named_twice_is_malformed<S: Store>(store: &Arc<S>) {
     let twice = set(1).insert(outbox(1)).insert(charge(1)).insert(charge(1));
     is_malformed(store, twice, 2).await;
-    let come_and_gone = set(2).insert(outbox(1)).remove(RowKey::Outbox(charge_id(1)), 1);
+    let come_and_gone = set(2).insert(outbox(1)).remove(RowKey::Outbox(charge_id(1).into()), 1);
     is_malformed(store, come_and_gone, 1).await;
 }
 
 pub async fn inserts_replaces_and_removals_travel_together<S: Store>(store: &Arc<S>) {
     commit(&**store, opening(1)).await;
     let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
-    let settling =
-        set(2).replace(succeeded.clone(), 1).remove(RowKey::Outbox(charge_id(1)), 1).insert(audit(1, 1));
+    let settling = set(2)
+        .replace(succeeded.clone(), 1)
+        .remove(RowKey::Outbox(charge_id(1).into()), 1)
+        .insert(audit(1, 1));
     commit(&**store, settling.clone()).await;
     let after = rows(&**store, settling.changes().iter().map(Change::key).collect()).await;
     assert_eq!(after, [Some(succeeded.into()), None, Some(audit(1, 1).into())]);
@@ -128,7 +130,7 @@ pub async fn reads_never_see_half_a_set<S: Store>(store: &Arc<S>) {
         });
         writer
     };
-    let keys = vec![RowKey::Charge(charge_id(1)), RowKey::Outbox(charge_id(1))];
+    let keys = vec![RowKey::Charge(charge_id(1)), RowKey::Outbox(charge_id(1).into())];
     let mut last = 0;
     while last < 100 {
         let both = rows(&**store, keys.clone()).await;

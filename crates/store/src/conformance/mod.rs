@@ -46,6 +46,7 @@ macro_rules! conformance_suite {
                 claims_read_back_in_every_state,
                 reply_bytes_read_back_unchanged,
                 charges_read_back_in_every_variant,
+                operations_read_back_in_every_variant,
                 outbox_rows_read_back_in_every_variant,
                 audit_records_read_back_in_every_kind,
                 tenants_keys_and_slots_read_back,
@@ -83,7 +84,10 @@ macro_rules! conformance_suite {
                 a_hundred_takeovers_have_one_winner,
             }
             moves {
-                a_settled_charge_stays_settled,
+                a_settled_charge_moves_only_onward,
+                what_was_taken_and_given_back_never_falls,
+                an_operation_ends_once_and_stays_what_was_asked,
+                a_key_given_up_comes_back_only_with_another_step,
                 an_open_charge_may_become_anything,
                 an_order_is_fixed,
                 work_stays_with_its_provider,
@@ -173,6 +177,8 @@ macro_rules! conformance_suite {
                 a_timeline_is_one_charge_in_order,
                 claims_by_what_they_made,
                 charges_and_work_by_charge,
+                operations_by_charge_by_tenant_and_all_by_id,
+                parked_work_of_a_tenant_newest_first,
                 accounts_newest_first_of_a_tenant_and_all_by_id,
                 transactions_newest_first_of_a_tenant_and_all_by_id,
                 assets_of_a_tenant_by_code,

@@ -2,22 +2,32 @@
 
 use super::ask::{commit, refused, row};
 use super::fixtures::ledger::{account, account_id, asset, cursor, definition, hold, name, transaction_id};
-use super::fixtures::{api_key, at, charge, outbox, set, slot, tenant, tenant_name};
+use super::fixtures::{api_key, at, charge, charge_id, operation, outbox, set, slot, tenant, tenant_name};
 use crate::port::{Reason, Store};
 use crate::row::Row;
 use counterfoil_core::ledger::account::{Account, Guard, Name, Side};
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::snapshot::Cursor;
-use counterfoil_core::outbox::{History, Outbox, Park, Pinned};
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::id::{Slot, TenantId};
 use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
 use std::sync::Arc;
 
-const STATUSES: [Status; 5] =
-    [Status::Processing, Status::RequiresCapture, Status::Succeeded, Status::Failed, Status::Parked];
+const STATUSES: [Status; 8] = [
+    Status::Processing,
+    Status::RequiresCapture,
+    Status::Succeeded,
+    Status::Failed,
+    Status::Voided,
+    Status::Refunded,
+    Status::PartiallyRefunded,
+    Status::Parked,
+];
 
 fn charge_in(number: i64, status: Status, revision: u64) -> Charge {
     Charge { status, revision, ..charge(number) }
@@ -43,14 +53,77 @@ async fn inserted<S: Store>(store: &Arc<S>, number: i64, first: impl Into<Row>) 
     first
 }
 
-pub async fn a_settled_charge_stays_settled<S: Store>(store: &Arc<S>) {
-    for (number, settled) in (1..).zip([Status::RequiresCapture, Status::Succeeded, Status::Failed]) {
-        let there = inserted(store, number, charge_in(number, settled, 1)).await;
-        for other in STATUSES.into_iter().filter(|other| *other != settled) {
-            stays(store, &there, charge_in(number, other, 2)).await;
+/// Where a charge of each settled status may still go.
+const ONWARD: [(Status, &[Status]); 6] = [
+    (Status::RequiresCapture, &[Status::RequiresCapture, Status::Succeeded, Status::Voided, Status::Parked]),
+    (Status::Succeeded, &[Status::Succeeded, Status::PartiallyRefunded, Status::Refunded]),
+    (Status::PartiallyRefunded, &[Status::PartiallyRefunded, Status::Refunded]),
+    (Status::Failed, &[Status::Failed]),
+    (Status::Voided, &[Status::Voided]),
+    (Status::Refunded, &[Status::Refunded]),
+];
+
+pub async fn a_settled_charge_moves_only_onward<S: Store>(store: &Arc<S>) {
+    let mut number = 0;
+    for (settled, onward) in ONWARD {
+        for next in STATUSES {
+            number += 1;
+            let there = inserted(store, number, charge_in(number, settled, 1)).await;
+            if onward.contains(&next) {
+                becomes(store, number + 100, &there, charge_in(number, next, 2)).await;
+            } else {
+                stays(store, &there, charge_in(number, next, 2)).await;
+            }
         }
-        becomes(store, number + 10, &there, charge_in(number, settled, 2)).await;
     }
+}
+
+pub async fn what_was_taken_and_given_back_never_falls<S: Store>(store: &Arc<S>) {
+    let with = |captured, refunded, refunding, revision| Charge {
+        sums: Sums { captured, refunded, refunding },
+        ..charge_in(1, Status::PartiallyRefunded, revision)
+    };
+    let there = inserted(store, 1, with(100, 30, 20, 1)).await;
+    for (captured, refunded, refunding) in
+        [(99, 30, 20), (100, 29, 20), (100, 30, 71), (100, 101, 0), (100, 81, 20), (100, 30, -1)]
+    {
+        stays(store, &there, with(captured, refunded, refunding, 2)).await;
+    }
+    becomes(store, 2, &there, with(100, 50, 50, 2)).await;
+}
+
+pub async fn an_operation_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S>) {
+    use counterfoil_core::payments::operation::{Kind, Operation, Status};
+    let asked = operation(1, 1);
+    let there = inserted(store, 1, asked.clone()).await;
+    let next = Operation { revision: 2, ..asked.clone() };
+    let usd = asked.amount.asset();
+    for other in [
+        Operation { tenant: TenantId::from_i64(2), ..next.clone() },
+        Operation { charge: charge_id(2), ..next.clone() },
+        Operation { kind: Kind::Capture, ..next.clone() },
+        Operation { amount: Money::new(101, usd).expect("an amount"), ..next.clone() },
+    ] {
+        stays(store, &there, other).await;
+    }
+    let parked = Operation { status: Status::Parked, ..next };
+    becomes(store, 2, &there, parked.clone()).await;
+    let done = Operation { status: Status::Succeeded, revision: 3, ..parked.clone() };
+    becomes(store, 3, &parked.into(), done.clone()).await;
+    for status in [Status::Processing, Status::Succeeded, Status::Failed, Status::Parked] {
+        stays(store, &done.clone().into(), Operation { status, revision: 4, ..done.clone() }).await;
+    }
+}
+
+pub async fn a_key_given_up_comes_back_only_with_another_step<S: Store>(store: &Arc<S>) {
+    let second = Outbox { history: History { generation: 2, ..outbox(1).history }, ..outbox(1) };
+    let there = inserted(store, 1, second.clone()).await;
+    let back = Outbox { history: outbox(1).history, revision: 2, ..second.clone() };
+    stays(store, &there, back.clone()).await;
+    let other = Saga { flow: Flow::Split, ..back.saga };
+    stays(store, &there, Outbox { saga: other, ..back.clone() }).await;
+    let onward = Saga { progress: Progress { step: 1, way: Way::Forward }, ..back.saga };
+    becomes(store, 2, &there, Outbox { saga: onward, ..back }).await;
 }
 
 pub async fn an_open_charge_may_become_anything<S: Store>(store: &Arc<S>) {

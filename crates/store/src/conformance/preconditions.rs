@@ -16,6 +16,7 @@ fn with_revision(row: &Row, revision: u64) -> Row {
     match &mut row {
         Row::Claim(claim) => claim.revision = revision,
         Row::Charge(charge) => charge.revision = revision,
+        Row::Operation(operation) => operation.revision = revision,
         Row::Outbox(outbox) => outbox.revision = revision,
         Row::Audit(_)
         | Row::Name(_)
@@ -118,11 +119,11 @@ pub async fn a_removal_of_another_revision_finds_the_row<S: Store>(store: &Arc<S
 }
 
 pub async fn a_removed_row_is_gone_and_may_come_again<S: Store>(store: &Arc<S>) {
-    let key = RowKey::Outbox(charge_id(1));
+    let key = RowKey::Outbox(charge_id(1).into());
     commit(&**store, set(1).insert(outbox(1)).insert(outbox(2))).await;
     commit(&**store, set(2).remove(key.clone(), 1)).await;
     assert_eq!(row(&**store, key.clone()).await, None);
-    assert_eq!(row(&**store, RowKey::Outbox(charge_id(2))).await, Some(outbox(2).into()));
+    assert_eq!(row(&**store, RowKey::Outbox(charge_id(2).into())).await, Some(outbox(2).into()));
     assert_eq!(refused(&**store, set(3).remove(key.clone(), 1), Reason::Absent).await, None);
     commit(&**store, set(4).insert(outbox(1))).await;
     assert_eq!(row(&**store, key).await, Some(outbox(1).into()));

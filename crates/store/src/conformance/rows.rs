@@ -8,6 +8,7 @@ use crate::port::Store;
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::State;
 use counterfoil_core::ledger::hold::{self, Hold};
+use counterfoil_core::payments::operation::{Operation, Status};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_core::types::ulid::Ulid;
 use std::sync::Arc;
@@ -41,6 +42,10 @@ pub async fn reply_bytes_read_back_unchanged<S: Store>(store: &Arc<S>) {
 
 pub async fn charges_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
     survive(store, variants::charges().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn operations_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
+    survive(store, variants::operations().into_iter().map(Row::from).collect()).await;
 }
 
 pub async fn outbox_rows_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
@@ -124,6 +129,15 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
         assert_eq!(row(&**store, RowKey::Charge(next.id)).await, Some(next.into()));
     }
+    for last in variants::operations() {
+        number += 1;
+        let first =
+            Operation { status: Status::Processing, provider_reference: None, failure: None, ..last.clone() };
+        let next = Operation { revision: 2, ..last };
+        commit(&**store, set(number * 2).insert(first)).await;
+        commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
+        assert_eq!(row(&**store, RowKey::Operation(next.id)).await, Some(next.into()));
+    }
     for last in ledger::holds().into_iter().filter(|hold| hold.state != hold::State::Pending) {
         number += 1;
         let first = Hold { state: hold::State::Pending, ..last.clone() };
@@ -139,8 +153,8 @@ pub async fn rows_come_in_the_order_asked<S: Store>(store: &Arc<S>) {
     let keys = vec![
         RowKey::Charge(charge_id(2)),
         RowKey::Charge(charge_id(3)),
-        RowKey::Outbox(charge_id(2)),
-        RowKey::Outbox(charge_id(1)),
+        RowKey::Outbox(charge_id(2).into()),
+        RowKey::Outbox(charge_id(1).into()),
         RowKey::Charge(charge_id(1)),
         RowKey::Charge(charge_id(2)),
     ];

@@ -4,7 +4,7 @@ use super::ask::{commit, scan};
 use super::fixtures::ledger::{
     account, account_id, definition, hold, hold_id, opened, transaction_id, transfer,
 };
-use super::fixtures::{TENANT, api_key, audit, charge, charge_id, claim, outbox, set, slot, tenant};
+use super::fixtures::{self, TENANT, api_key, audit, charge, charge_id, claim, outbox, set, slot, tenant};
 use super::variants::ledger::most_legs;
 use crate::change::ChangeSet;
 use crate::port::{Scan, Store};
@@ -14,8 +14,10 @@ use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::ledger::hold::State;
 use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::outbox::{Outbox, Park};
 use counterfoil_core::payments::charge::{Charge, Status};
-use counterfoil_core::types::id::{SubjectId, TenantId};
+use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::types::id::{OperationId, SubjectId, TenantId};
 use std::sync::Arc;
 
 const OTHER: TenantId = TenantId::from_i64(2);
@@ -33,7 +35,8 @@ async fn numbers<S: Store>(store: &Arc<S>, what: Scan) -> Vec<i64> {
     let number = |row: Row| match row {
         Row::Claim(claim) => claim.subject,
         Row::Charge(charge) => charge.id.into(),
-        Row::Outbox(outbox) => outbox.charge.into(),
+        Row::Operation(operation) => operation.id.into(),
+        Row::Outbox(outbox) => outbox.id,
         Row::Audit(record) => record.subject,
         Row::Account(account) => account.id.into(),
         Row::Transaction(transaction) => transaction.id.into(),
@@ -116,13 +119,62 @@ pub async fn charges_and_work_by_charge<S: Store>(store: &Arc<S>) {
     let all = [4, 1, 3].into_iter().map(outbox);
     commit(&**store, all.fold(set(2), ChangeSet::insert)).await;
     let charges = |after: Option<i64>, limit| Scan::Charges { after: after.map(charge_id), limit };
-    let work = |after: Option<i64>, limit| Scan::Outbox { after: after.map(charge_id), limit };
+    let work = |after: Option<i64>, limit| Scan::Outbox {
+        after: after.map(|number| charge_id(number).into()),
+        limit,
+    };
     assert_eq!(numbers(store, charges(None, 99)).await, (1..=14).collect::<Vec<_>>());
     assert_eq!(numbers(store, charges(Some(3), 3)).await, [4, 5, 6]);
     assert_eq!(numbers(store, charges(Some(14), 3)).await, Vec::<i64>::new());
     assert_eq!(numbers(store, work(None, 99)).await, [1, 3, 4]);
     assert_eq!(numbers(store, work(Some(1), 1)).await, [3]);
     assert_eq!(numbers(store, work(Some(4), 1)).await, Vec::<i64>::new());
+}
+
+/// Even numbers are another tenant's; every third is a capture; all are done to charge 1 or 2.
+fn operation_of(number: i64) -> Operation {
+    let kind = if number % 3 == 0 { operation::Kind::Capture } else { operation::Kind::Refund };
+    Operation { tenant: owner(number), kind, ..fixtures::operation(number, 1 + number % 2) }
+}
+
+pub async fn operations_by_charge_by_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
+    let all = ORDER.into_iter().map(operation_of);
+    commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
+    let id = OperationId::from_i64;
+    let on = |charge, after: Option<i64>, limit| Scan::OperationsOn {
+        charge: charge_id(charge),
+        after: after.map(id),
+        limit,
+    };
+    assert_eq!(numbers(store, on(1, None, 99)).await, [2, 4, 6, 8, 10, 12, 14], "captures too");
+    assert_eq!(numbers(store, on(2, Some(3), 2)).await, [5, 7]);
+    assert_eq!(numbers(store, on(3, None, 2)).await, Vec::<i64>::new());
+    let refunds =
+        |tenant, before: Option<i64>, limit| Scan::RefundsOf { tenant, before: before.map(id), limit };
+    assert_eq!(numbers(store, refunds(TENANT, None, 99)).await, [13, 11, 7, 5, 1]);
+    assert_eq!(numbers(store, refunds(OTHER, Some(14), 2)).await, [10, 8]);
+    assert_eq!(numbers(store, refunds(TENANT, Some(1), 2)).await, Vec::<i64>::new());
+    let all = |after: Option<i64>, limit| Scan::Operations { after: after.map(id), limit };
+    assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
+    assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14]);
+}
+
+pub async fn parked_work_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {
+    let work = ORDER.into_iter().map(|number| Outbox {
+        tenant: owner(number),
+        parked: (number % 3 == 0).then_some(Park::NoEvidence),
+        ..outbox(number)
+    });
+    commit(&**store, work.fold(set(1), ChangeSet::insert)).await;
+    let parked = |tenant, before: Option<i64>, limit| Scan::ParkedOf {
+        tenant,
+        before: before.map(SubjectId::from_i64),
+        limit,
+    };
+    assert_eq!(numbers(store, parked(TENANT, None, 99)).await, [9, 3]);
+    assert_eq!(numbers(store, parked(OTHER, None, 1)).await, [12]);
+    assert_eq!(numbers(store, parked(OTHER, Some(12), 1)).await, [6]);
+    assert_eq!(numbers(store, parked(TENANT, Some(3), 1)).await, Vec::<i64>::new());
 }
 
 pub async fn accounts_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
@@ -236,7 +288,7 @@ pub async fn tenants_keys_and_slots_in_order<S: Store>(store: &Arc<S>) {
 pub async fn a_scan_tells_the_last_state<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(outbox(1))).await;
     let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
-    let settling = set(2).replace(succeeded.clone(), 1).remove(RowKey::Outbox(charge_id(1)), 1);
+    let settling = set(2).replace(succeeded.clone(), 1).remove(RowKey::Outbox(charge_id(1).into()), 1);
     commit(&**store, settling).await;
     assert_eq!(scan(&**store, of(TENANT, None, 9)).await, [succeeded.into()]);
     let work = Scan::Outbox { after: None, limit: 9 };

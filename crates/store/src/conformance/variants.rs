@@ -6,7 +6,7 @@ use super::fixtures::ledger::{
     account, cursor, definition, hold, name, opened, reversal, snapshot, transfer,
 };
 use super::fixtures::{
-    api_key, at, audit, charge, charge_id, claim_in, lease, outbox, settled, slot, tenant,
+    api_key, at, audit, charge, charge_id, claim_in, lease, operation, outbox, settled, slot, tenant,
 };
 use crate::row::Row;
 use counterfoil_core::audit::{Kind, Record};
@@ -14,11 +14,13 @@ use counterfoil_core::idempotency::claim::{Claim, Hold, Resource, Settled, State
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::ledger::balance::Balance;
-use counterfoil_core::outbox::{History, Outbox, Park};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
+use counterfoil_core::outbox::{FLOWS, History, Outbox, Park, Saga};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
+use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, ChargeId, Holder, Slot, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, Holder, OperationId, Slot, TenantId};
 use counterfoil_core::types::limits::{
     AMOUNT_MAX, DESCRIPTION_BYTES_MAX, METADATA_NAME_BYTES_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_BYTES_MAX,
     WORKER_SLOTS,
@@ -102,6 +104,11 @@ pub fn claims() -> Vec<Claim> {
         Resource::Transfer,
         Resource::Transaction,
         Resource::Bulk,
+        Resource::Shards,
+        Resource::Capture,
+        Resource::Void,
+        Resource::Refund,
+        Resource::Resolution,
     ];
     let settled = |n| claim_in(n, State::Completed(settled(b"{}", at(4))));
     claims.extend((200..).zip(makes).map(|(n, makes)| Claim { makes, ..settled(n) }));
@@ -116,6 +123,7 @@ pub fn charges() -> Vec<Charge> {
         payment_method: Masked::new(HARD_TEXT.into()),
         capture: false,
         destination: AccountId::from_i64(i64::MAX),
+        wallet: Some(Wallet { account: AccountId::from_i64(i64::MAX), amount: AMOUNT_MAX - 1 }),
         description: Some(Masked::new("é".repeat(DESCRIPTION_BYTES_MAX / 2))),
         metadata: metadata_full(),
     };
@@ -137,8 +145,13 @@ pub fn charges() -> Vec<Charge> {
         (Status::Failed, None, failure(FailureCode::GatewayRejected, None)),
         (Status::Failed, None, failure(FailureCode::GatewayUnauthorized, None)),
         (Status::Failed, None, failure(FailureCode::GatewayUnavailable, Some(HARD_TEXT))),
-        (Status::Parked, Some("pi_2"), None),
+        (Status::Failed, None, failure(FailureCode::MarkedFailed, None)),
+        (Status::Voided, Some("pi_2"), None),
+        (Status::Refunded, Some("pi_3"), None),
+        (Status::PartiallyRefunded, Some("pi_4"), None),
+        (Status::Parked, Some("pi_5"), None),
     ];
+    let large = Sums { captured: AMOUNT_MAX, refunded: 2, refunding: AMOUNT_MAX - 2 };
     let orders = [plain.order.clone(), rich, odd];
     let all = orders.iter().flat_map(|order| variants.iter().map(move |variant| (order, variant)));
     (1..)
@@ -149,7 +162,36 @@ pub fn charges() -> Vec<Charge> {
             status: *status,
             provider_reference: reference.map(str::to_owned),
             failure: failure.clone(),
+            sums: if status.is_captured() { large } else { Sums::default() },
+            working: matches!(status, Status::Parked).then_some(OperationId::from_i64(i64::MAX)),
             ..plain.clone()
+        })
+        .collect()
+}
+
+/// Operations of every kind and status, with and without every optional part.
+pub fn operations() -> Vec<Operation> {
+    let kinds = [operation::Kind::Capture, operation::Kind::Void, operation::Kind::Refund];
+    let failure = |code, decline_code: Option<&str>| {
+        Some(Failure { code, decline_code: decline_code.map(str::to_owned) })
+    };
+    let variants = [
+        (operation::Status::Processing, None, None),
+        (operation::Status::Succeeded, Some(HARD_TEXT), None),
+        (operation::Status::Failed, None, failure(FailureCode::GatewayRejected, Some(HARD_TEXT))),
+        (operation::Status::Failed, Some("re_1"), failure(FailureCode::CardDeclined, None)),
+        (operation::Status::Parked, Some(""), None),
+    ];
+    let all = kinds.into_iter().flat_map(|kind| variants.iter().map(move |variant| (kind, variant)));
+    (1..)
+        .zip(all)
+        .map(|(number, (kind, (status, reference, failure)))| Operation {
+            kind,
+            amount: money(AMOUNT_MAX, "JPY"),
+            status: *status,
+            provider_reference: reference.map(str::to_owned),
+            failure: failure.clone(),
+            ..operation(number, 1)
         })
         .collect()
 }
@@ -169,10 +211,16 @@ pub fn work() -> Vec<Outbox> {
         first_sent_at: at(1),
         last_sent_at: at(2),
     };
-    let parks = [None, Some(Park::AnswerDiffers), Some(Park::NoEvidence), Some(Park::Contradiction)];
+    let parks = [
+        None,
+        Some(Park::AnswerDiffers),
+        Some(Park::NoEvidence),
+        Some(Park::Contradiction),
+        Some(Park::CannotUndo),
+    ];
     let all =
         parks.into_iter().flat_map(|parked| [outbox(0).history, tried].map(|history| (parked, history)));
-    (1..)
+    let mut work: Vec<Outbox> = (1..)
         .zip(all)
         .map(|(number, (parked, history))| Outbox {
             due_at: if parked.is_some() { Time::MAX } else { at(3) },
@@ -180,7 +228,15 @@ pub fn work() -> Vec<Outbox> {
             history,
             ..outbox(number)
         })
-        .collect()
+        .collect();
+    // Every flow, on its way back from its last step, for an operation of a charge with something reserved.
+    work.extend((100..).zip(FLOWS).map(|(number, flow)| Outbox {
+        charge: charge_id(1),
+        saga: Saga { flow, version: u16::MAX, progress: Progress { step: u8::MAX, way: Way::Back } },
+        hold: Some(HoldId::from_i64(i64::MAX)),
+        ..outbox(number)
+    }));
+    work
 }
 
 /// Records of every kind.
@@ -196,6 +252,7 @@ pub fn records() -> Vec<Record> {
         Kind::Opened,
         Kind::Posted,
         Kind::Refused,
+        Kind::Resolved,
     ];
     let mut records: Vec<Record> =
         (0..).zip(kinds).map(|(step, kind)| Record { kind, ..audit(1, step) }).collect();
@@ -232,10 +289,11 @@ pub fn slots() -> Vec<Slot> {
 }
 
 /// One row of each kind.
-pub fn one_of_each() -> [Row; 16] {
+pub fn one_of_each() -> [Row; 17] {
     [
         claim_in(1, State::InFlight(lease(at(0)))).into(),
         charge(1).into(),
+        operation(1, 1).into(),
         outbox(1).into(),
         audit(1, 0).into(),
         tenant("acme", 1).into(),

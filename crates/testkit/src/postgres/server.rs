@@ -2,22 +2,16 @@
 
 use super::binaries::{Binaries, find};
 use crate::failure::{Failure, Result};
+use crate::keeper::{Keeper, free_port, is_alive, log, pid_in, until};
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::hash_map::RandomState;
-use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher};
-use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener};
+use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Below what Linux hands out by default: a client that looks for a dead server must not be given its port.
-const PORTS: std::ops::Range<u16> = 15_000..30_000;
 const READY_WITHIN: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -36,11 +30,6 @@ const SETTINGS: [(&str, &str); 7] = [
     ("log_min_messages", "fatal"),
 ];
 
-/// Keeps the server while its own stdin is open, that is, while the process that started it lives: however that one
-/// ends, the server ends too, and its directory goes unless a line says that it is still needed.
-const KEEPER: &str = r#"dir=$1; shift; "$@" & pid=$!
-if read -r word; then kill -QUIT $pid; wait $pid; else kill -QUIT $pid; wait $pid; rm -rf "$dir"; fi"#;
-
 /// A server of this process.
 #[derive(Debug)]
 pub struct Server {
@@ -48,7 +37,7 @@ pub struct Server {
     dir: TempDir,
     port: u16,
     settings: Vec<(String, String)>,
-    keeper: Option<Child>,
+    keeper: Option<Keeper>,
 }
 
 impl Server {
@@ -131,7 +120,7 @@ impl Server {
             }
             // Processes of a killed server hold its memory for a moment; the next server must not start over them.
             if begun.elapsed() > READY_WITHIN {
-                return Err(Failure::new(format!("PostgreSQL does not start: {}", self.log())));
+                return Err(Failure::new(format!("PostgreSQL does not start: {}", log(self.dir.path()))));
             }
             sleep(PAUSE);
         }
@@ -139,38 +128,26 @@ impl Server {
 
     /// `kill -9`, and waits until it is gone.
     pub fn kill(&mut self) -> Result<()> {
-        let pid = self.pid().ok_or_else(|| Failure::new("PostgreSQL does not run"))?;
+        let pid = self.running().ok_or_else(|| Failure::new("PostgreSQL does not run"))?;
         kill_process(pid, Signal::KILL).map_err(Failure::while_("killing PostgreSQL"))?;
-        let begun = Instant::now();
-        while alive(pid) {
-            if begun.elapsed() > READY_WITHIN {
-                return Err(Failure::new("PostgreSQL does not die"));
-            }
-            sleep(PAUSE);
+        if until(READY_WITHIN, || !is_alive(pid)) {
+            return Ok(());
         }
-        Ok(())
+        Err(Failure::new("PostgreSQL does not die"))
     }
 
-    fn spawn(&self) -> Result<Child> {
-        let log =
-            File::create(self.dir.path().join("log")).map_err(Failure::while_("making PostgreSQL's log"))?;
-        let errors = log.try_clone().map_err(Failure::while_("making PostgreSQL's log"))?;
-        let server = self.program("postgres");
-        let mut keeper = Command::new("sh");
-        keeper.args(["-c", KEEPER, "keeper"]).arg(self.dir.path());
-        keeper.arg(server.get_program()).args(server.get_args());
-        keeper.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
-        keeper.arg("-c").arg("listen_addresses=127.0.0.1");
-        keeper.arg("-c").arg(format!("unix_socket_directories={}", self.own().display()));
+    fn spawn(&self) -> Result<Keeper> {
+        let mut server = self.program("postgres");
+        server.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
+        server.arg("-c").arg("listen_addresses=127.0.0.1");
+        server.arg("-c").arg(format!("unix_socket_directories={}", self.own().display()));
         for (name, value) in SETTINGS {
-            keeper.arg("-c").arg(format!("{name}={value}"));
+            server.arg("-c").arg(format!("{name}={value}"));
         }
         for (name, value) in &self.settings {
-            keeper.arg("-c").arg(format!("{name}={value}"));
+            server.arg("-c").arg(format!("{name}={value}"));
         }
-        // A group of its own: what is typed at the tests must not reach the server past its keeper.
-        keeper.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
-        keeper.spawn().map_err(Failure::while_("starting PostgreSQL"))
+        Keeper::start(&server, "QUIT", self.dir.path())
     }
 
     /// Whether the server answers; if it ended instead, it did not.
@@ -185,7 +162,7 @@ impl Server {
             // Who asks too early is told so in the log, too.
             let early = |line: &str| line.contains("the database system");
             let fatal = |line: &str| line.contains("FATAL") || line.contains("PANIC");
-            if self.log().lines().any(|line| fatal(line) && !early(line)) {
+            if log(self.dir.path()).lines().any(|line| fatal(line) && !early(line)) {
                 return Ok(false);
             }
             sleep(PAUSE);
@@ -193,23 +170,20 @@ impl Server {
         Ok(false)
     }
 
-    fn pid(&self) -> Option<Pid> {
-        let text = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
-        Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
+    /// The process that is the parent of all others.
+    pub fn pid(&self) -> Result<u32> {
+        let pid = self.running().and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok());
+        pid.ok_or_else(|| Failure::new("PostgreSQL does not run"))
     }
 
-    fn log(&self) -> String {
-        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    fn running(&self) -> Option<Pid> {
+        pid_in(&self.data().join("postmaster.pid"))
     }
 
     /// Ends the keeper, and with it the server, but leaves the directory.
     fn let_go(&mut self) {
-        if let Some(mut keeper) = self.keeper.take() {
-            if let Some(mut word) = keeper.stdin.take() {
-                // It may be gone already, and the server with it.
-                let _ = word.write_all(b"keep\n");
-            }
-            let _ = keeper.wait();
+        if let Some(keeper) = self.keeper.take() {
+            keeper.let_go();
         }
     }
 
@@ -236,12 +210,6 @@ impl Drop for Server {
     }
 }
 
-fn alive(pid: Pid) -> bool {
-    // A zombie is dead: it holds nothing, it only waits for its parent to notice.
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
-}
-
 /// Whom to run the server as, if we are root: the package's own user, or nobody.
 fn unprivileged() -> Result<Option<(u32, u32)>> {
     if !rustix::process::geteuid().is_root() {
@@ -257,19 +225,6 @@ fn unprivileged() -> Result<Option<(u32, u32)>> {
     found
         .map(Some)
         .ok_or_else(|| Failure::new("there is neither a user `postgres` nor `nobody` to run PostgreSQL as"))
-}
-
-fn free_port() -> Result<u16> {
-    let mut seed = RandomState::new().build_hasher().finish();
-    for _ in 0..200 {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let span = u64::from(PORTS.end - PORTS.start);
-        let port = PORTS.start + u16::try_from((seed >> 33) % span).unwrap_or(0);
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    Err(Failure::new("no free port was found for PostgreSQL"))
 }
 
 fn run(command: &mut Command, name: &str) -> Result<()> {

@@ -8,11 +8,12 @@ use utoipa::ToSchema;
 #[schema(example = json!({"code": "customer:42", "asset": "USD", "floor": 0}))]
 pub struct CreateAccount {
     /// Your own name for it, unique within your tenant: letters, digits and any of `_ - . : /`, the first a letter
-    /// or digit. Names that begin with `chart:` belong to the accounts the server keeps itself.
-    #[schema(min_length = 1, max_length = 64)]
+    /// or digit. Names that begin with `chart:` belong to the accounts the server keeps itself, and none has the form
+    /// of an id, `ac_…`.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub code: String,
     /// What it counts, in any case: an ISO 4217 code, or the code of an asset of your own.
-    #[schema(min_length = 1, max_length = 16)]
+    #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub asset: String,
     /// What is available never falls below this; null or absent means no such bound.
     #[schema(required = false, nullable)]
@@ -24,7 +25,7 @@ pub struct CreateAccount {
     #[schema(required = false, nullable, minimum = 1, maximum = 256, default = 1)]
     pub shards: Option<u16>,
     /// The side that raises its balance: `credit` (the default) or `debit`.
-    #[schema(required = false, nullable, default = "credit")]
+    #[schema(required = false, nullable, default = "credit", pattern = "^(debit|credit)$")]
     pub normal_side: Option<String>,
     /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
     #[schema(required = false, nullable)]

@@ -23,9 +23,10 @@ fn golden_account() {
 #[test]
 fn what_is_no_account() {
     let own = format!(r#"{{"code":"{}","asset":"USD"}}"#, sealed(Kind::Account, 7));
+    let absent = format!(r#"{{"code":"ac_{}","asset":"USD"}}"#, "0".repeat(26));
     let long = format!(r#"{{"code":"{}","asset":"{}"}}"#, "c".repeat(65), "A".repeat(17));
     refusals(
-        |body| read(body, &references()),
+        read,
         &[
             ("[]", &[("", "the body must be an object, not an array")]),
             ("{}", &[("/code", "missing"), ("/asset", "missing")]),
@@ -57,7 +58,8 @@ fn what_is_no_account() {
             (r#"{"code":"a b","asset":"USD","shards":257}"#, &[("/code", "1 to 64"), ("/shards", "between")]),
             (r#"{"code":"","asset":""}"#, &[("/code", "1 to 64"), ("/asset", "at most 16")]),
             (&long, &[("/code", "1 to 64"), ("/asset", "at most 16")]),
-            (&own, &[("/code", "is an account's id")]),
+            (&own, &[("/code", "form of an account's id")]),
+            (&absent, &[("/code", "form of an account's id")]),
             (
                 r#"{"code":"a","asset":"USD","normal_side":"Debit"}"#,
                 &[("/normal_side", "`debit` or `credit`")],
@@ -81,16 +83,16 @@ fn what_is_no_account() {
 
 #[test]
 fn a_small_and_a_full_account() {
-    let small = read(&json(r#"{"code":"a/b:c","asset":"usd"}"#), &references()).unwrap();
+    let small = read(&json(r#"{"code":"a/b:c","asset":"usd"}"#)).unwrap();
     assert_eq!((small.code.as_str(), small.asset.code()), ("a/b:c", "USD"));
     assert_eq!((small.normal, small.guard, small.shards), (Side::Credit, Guard::default(), 1));
     let full = r#"{"code":"c","asset":"points","floor":-9223372036854775808,"cap":9223372036854775807,"shards":256,"normal_side":"debit","metadata":{"order":"42"}}"#;
     let full = json(full);
-    let read_full = read(&full, &references()).unwrap();
+    let read_full = read(&full).unwrap();
     assert_eq!(read_full.guard, Guard { floor: Some(i64::MIN), cap: Some(i64::MAX) });
     assert_eq!((read_full.shards, read_full.normal, read_full.asset.code()), (256, Side::Debit, "POINTS"));
     let nulls = r#"{"code":"a/b:c","asset":"usd","floor":null,"cap":null,"shards":null,"normal_side":null,"metadata":null}"#;
-    assert_eq!(read(&json(nulls), &references()).unwrap(), small);
+    assert_eq!(read(&json(nulls)).unwrap(), small);
     let form = b"code=c&asset=points&floor=-9223372036854775808&cap=9223372036854775807&shards=256&normal_side=debit&metadata[order]=42";
     assert_eq!(form::parse(form, &LAYOUT).unwrap(), full);
     assert_eq!(read_shards(&json(r#"{"shards":256}"#)).unwrap(), 256);

@@ -1,9 +1,10 @@
-//! Reading a request to charge. Every problem is named at once, each with its place; after this, invalid input
-//! cannot exist.
+//! Reading requests to charge, to capture and to void. Every problem is named at once, each with its place; after
+//! this, invalid input cannot exist.
 
 use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata::{self, unfit};
+use counterfoil_core::payments::charge::Wallet;
 use counterfoil_core::payments::charge::create::Wanted;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::flaw::Flaw;
@@ -24,11 +25,28 @@ pub const LAYOUT: Layout = Layout {
         ("payment_method", Shape::Text),
         ("capture", Shape::Truth),
         ("destination", Shape::Text),
-        ("wallet", Shape::Text),
+        ("wallet", Shape::Object(&WALLET_LAYOUT)),
         ("description", Shape::Text),
         ("metadata", Shape::Text),
     ],
 };
+
+/// What the part that a balance pays holds.
+const WALLET_LAYOUT: Layout = Layout {
+    of: "a wallet",
+    like: "{\"account\":…,\"amount\":…}",
+    fields: &[("account", Shape::Text), ("amount", Shape::Number)],
+};
+
+/// What a request to capture holds.
+pub const CAPTURE_LAYOUT: Layout =
+    Layout { of: "this request", like: "{} or {\"amount\":…}", fields: &[("amount", Shape::Number)] };
+
+/// What a request to void holds.
+pub const VOID_LAYOUT: Layout = Layout { of: "this request", like: "{}", fields: &[] };
+
+/// An account that cannot be: ids are never negative.
+const NOBODY: AccountId = AccountId::from_i64(-1);
 
 /// Reads the body of a request to charge.
 pub fn read(body: &Json, references: &References) -> Result<Wanted, Vec<Flaw>> {
@@ -40,17 +58,28 @@ pub fn read(body: &Json, references: &References) -> Result<Wanted, Vec<Flaw>> {
         let description = description(fields);
         let metadata = metadata::read(fields);
         let destination = destination(fields, references);
-        wallet(fields);
+        let wallet = wallet(fields, amount, capture, references);
         Some(Wanted {
             // The bounds of an amount were checked when it was read.
             amount: Money::new(amount?, asset?).ok()?,
             payment_method: payment_method?,
             capture,
             destination,
+            wallet,
             description,
             metadata,
         })
     })
+}
+
+/// Reads the body of a request to capture: how much, if not everything.
+pub fn read_capture(body: &Json) -> Result<Option<i64>, Vec<Flaw>> {
+    fields::read(body, &CAPTURE_LAYOUT, |fields| Some(fields.amount_if_any("amount")))
+}
+
+/// Reads the body of a request to void, which has nothing in it.
+pub fn read_void(body: &Json) -> Result<(), Vec<Flaw>> {
+    fields::read(body, &VOID_LAYOUT, |_| Some(()))
 }
 
 fn currency(fields: &mut Fields<'_, '_>) -> Option<Asset> {
@@ -97,7 +126,7 @@ fn description(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
 fn destination(fields: &mut Fields<'_, '_>, references: &References) -> Option<AccountId> {
     match fields.optional("destination")? {
         Json::String(text) => {
-            let id = references.open(Kind::Account, text).map(AccountId::from_i64);
+            let id = account_id(text, references);
             if id.is_none() {
                 fields.refuse(
                     "destination",
@@ -113,13 +142,47 @@ fn destination(fields: &mut Fields<'_, '_>, references: &References) -> Option<A
     }
 }
 
-fn wallet(fields: &mut Fields<'_, '_>) {
-    if fields.has("wallet") {
+/// What has the form of an id and is none is left to the engine: it says the same of another tenant's account.
+fn account_id(text: &str, references: &References) -> Option<AccountId> {
+    let nobody = Kind::Account.is_form_of(text).then_some(NOBODY);
+    references.open(Kind::Account, text).map(AccountId::from_i64).or(nobody)
+}
+
+/// What a wallet pays of `whole`. Something is left for the card, and nothing waits for a capture.
+fn wallet(
+    fields: &mut Fields<'_, '_>,
+    whole: Option<i64>,
+    capture: bool,
+    references: &References,
+) -> Option<Wallet> {
+    if fields.has("wallet") && !capture {
         fields.refuse(
-            "wallet",
-            "split tender is not available in this version; leave `wallet` out and charge the whole amount",
+            "capture",
+            "a charge with `wallet` is captured at once; leave `capture` out, or leave `wallet` out to hold the whole amount on the card",
         );
     }
+    fields.object_if_any("wallet", &WALLET_LAYOUT, |wallet| {
+        let account = wallet_account(wallet, references);
+        let amount = wallet.amount("amount");
+        if let (Some(part), Some(whole)) = (amount, whole)
+            && part >= whole
+        {
+            wallet.refuse(
+                "amount",
+                format!("the wallet's `amount` must be less than the charge's {whole}; the card pays the rest. To move the whole amount from an account, make a transfer"),
+            );
+        }
+        Some(Wallet { account: account?, amount: amount? })
+    })
+}
+
+fn wallet_account(wallet: &mut Fields<'_, '_>, references: &References) -> Option<AccountId> {
+    let text = wallet.text("account", "the id of the account that pays, like ac_…")?;
+    let id = account_id(text, references);
+    if id.is_none() {
+        wallet.refuse("account", "no such account; send the id of one of your accounts, like ac_…");
+    }
+    id
 }
 
 /// 13 to 19 digits, however grouped by hyphens, that pass the check of card numbers (Luhn).

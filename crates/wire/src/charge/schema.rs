@@ -12,10 +12,10 @@ pub struct CreateCharge {
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
     /// ISO 4217 code, in any case.
-    #[schema(min_length = 3, max_length = 3)]
+    #[schema(min_length = 3, max_length = 3, pattern = "^[A-Za-z]*$")]
     pub currency: String,
     /// The provider's token of the means of payment; never a card number.
-    #[schema(min_length = 1, max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[!-~]*$")]
     pub payment_method: String,
     /// Capture at once (the default), or only hold.
     #[schema(required = false, nullable, default = true)]
@@ -23,6 +23,10 @@ pub struct CreateCharge {
     /// The ledger account credited; your main one if absent.
     #[schema(required = false, nullable)]
     pub destination: Option<String>,
+    /// The part that a balance of yours pays; the card pays the rest, or neither pays anything. Not with `capture`:
+    /// false.
+    #[schema(required = false, nullable)]
+    pub wallet: Option<Wallet>,
     /// Your own words.
     #[schema(required = false, nullable, max_length = 1000)]
     pub description: Option<String>,
@@ -49,6 +53,10 @@ pub struct Charge {
     pub captured: bool,
     /// How much of it was given back.
     pub amount_refunded: i64,
+    /// How much was taken, from card and wallet together.
+    pub amount_captured: i64,
+    /// The part that a balance pays, if one does.
+    pub wallet: Option<Wallet>,
     /// The provider's token.
     pub payment_method: String,
     /// The ledger account credited, `ac_…`.
@@ -66,6 +74,25 @@ pub struct Charge {
     pub created_at: String,
 }
 
+/// The part of a charge that a balance pays.
+#[derive(Debug, ToSchema)]
+pub struct Wallet {
+    /// The account debited, `ac_…`. It counts the charge's currency.
+    pub account: String,
+    /// How much of the charge, less than the whole.
+    #[schema(minimum = 1, maximum = 999_999_999_999_998_i64)]
+    pub amount: i64,
+}
+
+/// A request to capture. It may be left out.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"amount": 1000}))]
+pub struct CaptureCharge {
+    /// How much of what is held; all if absent. The rest is free again.
+    #[schema(required = false, nullable, minimum = 1, maximum = 999_999_999_999_999_i64)]
+    pub amount: Option<i64>,
+}
+
 /// Who executed a charge.
 #[derive(Debug, ToSchema)]
 pub struct Gateway {
@@ -78,7 +105,8 @@ pub struct Gateway {
 /// Why a charge failed.
 #[derive(Debug, ToSchema)]
 pub struct Failure {
-    /// `card_declined`, `gateway_rejected`, `gateway_unauthorized` or `gateway_unavailable`.
+    /// `card_declined`, `gateway_rejected`, `gateway_unauthorized`, `gateway_unavailable` or
+    /// `marked_failed`.
     pub code: String,
     /// The issuer's reason, where given.
     pub decline_code: Option<String>,

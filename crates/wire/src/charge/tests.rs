@@ -1,23 +1,20 @@
 use super::schema;
 use super::write::write;
-use super::{LAYOUT, read};
+use super::{LAYOUT, read, read_capture, read_void};
 use crate::form;
-use crate::given::{fields_of, members, references};
+use crate::given::{charge, fields_of, members, references, refusals, sealed};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::Media;
 use counterfoil_core::payments::charge::create::Wanted;
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::json::Json;
-use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::reference::Kind;
-use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_engine::present::Present;
+use counterfoil_engine::present::{Made, Present};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use utoipa::PartialSchema;
 
 const MAIN: AccountId = AccountId::from_i64(7);
@@ -58,6 +55,9 @@ fn a_small_and_a_full_request() {
     .unwrap();
     assert!(!full.capture);
     assert_eq!(full.destination, Some(MAIN));
+    // The engine says of it what it says of another tenant's account.
+    let forged = order(&with(&format!(r#""destination":"ac_{}""#, "0".repeat(26)))).unwrap();
+    assert_eq!(forged.destination, Some(AccountId::from_i64(-1)));
     assert_eq!(full.description.unwrap().reveal(), "two\nlines");
     assert_eq!(full.metadata["a"].reveal(), "1");
 
@@ -106,7 +106,8 @@ fn all_problems_at_once() {
             ("/description", "must be a text"),
             ("/metadata", "object of texts"),
             ("/destination", "no such account"),
-            ("/wallet", "split tender is not available"),
+            ("/wallet/account", "missing"),
+            ("/wallet/amount", "missing"),
         ],
     );
 }
@@ -172,30 +173,9 @@ fn a_form_means_the_same_request() {
     assert_eq!(read(&form, &references()), read(&json, &references()));
 }
 
-fn charge() -> Charge {
-    Charge {
-        id: ChargeId::from_i64(1),
-        tenant: TenantId::from_i64(2),
-        order: Order {
-            amount: Money::new(1_250, Asset::parse("usd").unwrap()).unwrap(),
-            payment_method: Masked::new("pm_card_visa".to_owned()),
-            capture: true,
-            destination: MAIN,
-            description: None,
-            metadata: BTreeMap::new(),
-        },
-        status: Status::Succeeded,
-        provider: "stripe".to_owned(),
-        provider_reference: Some("pi_1".to_owned()),
-        failure: None,
-        created_at: Time::EPOCH,
-        revision: 2,
-    }
-}
-
 #[test]
 fn golden_charge() {
-    let reply = Presenter::new(references()).charge(&charge());
+    let reply = Presenter::new(references()).charge(&charge(), Made::Created);
     let id = references().seal(Kind::Charge, 1);
     let account = references().seal(Kind::Account, 7);
     assert_eq!((reply.status, reply.media), (201, Media::Json));
@@ -203,9 +183,104 @@ fn golden_charge() {
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
         format!(
-            r#"{{"id":"{id}","object":"charge","amount":1250,"currency":"USD","status":"succeeded","captured":true,"amount_refunded":0,"payment_method":"pm_card_visa","destination":"{account}","gateway":{{"name":"stripe","reference":"pi_1"}},"failure":null,"description":null,"metadata":{{}},"created_at":"1970-01-01T00:00:00.000Z"}}"#
+            r#"{{"id":"{id}","object":"charge","amount":1250,"currency":"USD","status":"succeeded","captured":true,"amount_refunded":0,"amount_captured":1250,"wallet":null,"payment_method":"pm_card_visa","destination":"{account}","gateway":{{"name":"stripe","reference":"pi_1"}},"failure":null,"description":null,"metadata":{{}},"created_at":"1970-01-01T00:00:00.000Z"}}"#
         )
     );
+    let changed = Presenter::new(references()).charge(&charge(), Made::Changed);
+    assert_eq!((changed.status, changed.location, changed.body), (200, reply.location, reply.body));
+}
+
+#[test]
+fn golden_split_and_refunded_charge() {
+    let (account, wallet) = (sealed(Kind::Account, 7), sealed(Kind::Account, 9));
+    let paid =
+        Order { wallet: Some(Wallet { account: AccountId::from_i64(9), amount: 250 }), ..charge().order };
+    let split = Charge {
+        order: paid,
+        status: Status::PartiallyRefunded,
+        sums: Sums { captured: 1_000, refunded: 300, refunding: 50 },
+        ..charge()
+    };
+    let mut text = Vec::new();
+    write(&mut text, &split, &references());
+    assert_eq!(
+        String::from_utf8(text).unwrap(),
+        format!(
+            r#"{{"id":"{}","object":"charge","amount":1250,"currency":"USD","status":"partially_refunded","captured":true,"amount_refunded":300,"amount_captured":1250,"wallet":{{"account":"{wallet}","amount":250}},"payment_method":"pm_card_visa","destination":"{account}","gateway":{{"name":"stripe","reference":"pi_1"}},"failure":null,"description":null,"metadata":{{}},"created_at":"1970-01-01T00:00:00.000Z"}}"#,
+            sealed(Kind::Charge, 1)
+        )
+    );
+    let failed = Charge { status: Status::Failed, sums: Sums::default(), ..split };
+    let mut text = Vec::new();
+    write(&mut text, &failed, &references());
+    let failed: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!((&failed["captured"], &failed["amount_captured"]), (&json!(false), &json!(0)));
+}
+
+#[test]
+fn what_is_no_wallet() {
+    let account = sealed(Kind::Account, 9);
+    let whole = with(&format!(r#""wallet":{{"account":"{account}","amount":1250}}"#));
+    let more = with(&format!(r#""wallet":{{"account":"{account}","amount":5000}}"#));
+    let held = with(&format!(r#""capture":false,"wallet":{{"account":"{account}","amount":1}}"#));
+    for (body, place, words) in [
+        (with(r#""wallet":"ac_1""#), "/wallet", "a wallet must be an object, not a text; send {\"account\""),
+        (with(r#""wallet":[]"#), "/wallet", "not an array"),
+        (with(r#""wallet":{"account":"ac_1","amount":5}"#), "/wallet/account", "no such account"),
+        (with(r#""wallet":{"account":7,"amount":5}"#), "/wallet/account", "not a number"),
+        (whole, "/wallet/amount", "less than the charge's 1250"),
+        (more, "/wallet/amount", "make a transfer"),
+        (held, "/capture", "captured at once"),
+    ] {
+        refused(&body, &[(place, words)]);
+    }
+    refused(&with(r#""wallet":{}"#), &[("/wallet/account", "missing"), ("/wallet/amount", "missing")]);
+    refused(
+        &with(r#""wallet":{"acount":"x","account":"x","amount":0}"#),
+        &[
+            ("/wallet/acount", "`acount` is not a field of a wallet; did you mean `account`?"),
+            ("/wallet/account", "no such account"),
+            ("/wallet/amount", "between 1 and"),
+        ],
+    );
+}
+
+#[test]
+fn a_wallet_in_both_forms() {
+    let account = sealed(Kind::Account, 9);
+    let json = with(&format!(r#""wallet":{{"account":"{account}","amount":1249}}"#));
+    let wanted = order(&json).unwrap();
+    assert_eq!(wanted.wallet, Some(Wallet { account: AccountId::from_i64(9), amount: 1_249 }));
+    let form = format!(
+        "amount=1250&currency=usd&payment_method=pm_card_visa&wallet[account]={account}&wallet[amount]=1249"
+    );
+    assert_eq!(form::parse(form.as_bytes(), &LAYOUT).unwrap(), Json::parse(json.as_bytes()).unwrap());
+}
+
+#[test]
+fn captures_and_voids() {
+    refusals(
+        read_capture,
+        &[
+            ("[]", &[("", "must be an object")]),
+            (r#"{"amount":0}"#, &[("/amount", "between")]),
+            (r#"{"amount":1.5}"#, &[("/amount", "fraction")]),
+            (r#"{"amount":"5"}"#, &[("/amount", "not a text")]),
+            (r#"{"amuont":1}"#, &[("/amuont", "did you mean `amount`?")]),
+        ],
+    );
+    refusals(
+        read_void,
+        &[
+            ("null", &[("", "must be an object, not null")]),
+            (r#"{"amount":1}"#, &[("/amount", "is not a field of this request; leave it out")]),
+        ],
+    );
+    let body = |text: &str| Json::parse(text.as_bytes()).unwrap();
+    assert_eq!(read_capture(&body("{}")), Ok(None));
+    assert_eq!(read_capture(&body(r#"{"amount":null}"#)), Ok(None));
+    assert_eq!(read_capture(&body(r#"{"amount":5}"#)), Ok(Some(5)));
+    assert_eq!(read_void(&body("{}")), Ok(()));
 }
 
 fn failed(code: FailureCode, decline_code: Option<&str>) -> Charge {
@@ -222,8 +297,10 @@ fn stored_failures() {
         (FailureCode::GatewayRejected, 400, json!({"safe_new_key": true})),
         (FailureCode::GatewayUnauthorized, 502, json!({"safe_new_key": true})),
         (FailureCode::GatewayUnavailable, 503, json!({"safe_new_key": true})),
+        (FailureCode::MarkedFailed, 502, json!({"safe_new_key": true})),
     ] {
-        let reply = Presenter::new(references()).failure(&failed(code, Some("lost_card")), request);
+        let charge = failed(code, Some("lost_card"));
+        let reply = Presenter::new(references()).failure(&charge, charge.failure.as_ref().unwrap(), request);
         assert_eq!((reply.status, reply.media, reply.location), (status, Media::Problem, None));
         let body: Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!((&body["error"], &body["charge"]), (&json!(code.name()), &json!(id)));
@@ -231,6 +308,12 @@ fn stored_failures() {
         for (name, value) in more.as_object().unwrap() {
             assert_eq!(&body[name], value, "{code:?}");
         }
+        let held = Charge { status: Status::RequiresCapture, failure: None, ..charge.clone() };
+        let reply = Presenter::new(references()).failure(&held, charge.failure.as_ref().unwrap(), request);
+        assert_eq!(reply.status, status);
+        let body: Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!((&body["error"], &body["charge"]), (&json!(code.name()), &json!(id)));
+        assert!(body["detail"].as_str().unwrap().contains("as it was"), "{body}");
     }
 }
 
@@ -243,4 +326,7 @@ fn what_is_written_is_what_openapi_says() {
     assert_eq!(members(&charge["gateway"]), fields_of(schema::Gateway::schema()));
     assert_eq!(members(&charge["failure"]), fields_of(schema::Failure::schema()));
     assert_eq!(charge["failure"]["decline_code"], Value::Null);
+    assert_eq!(charge["wallet"], Value::Null);
+    let request = fields_of(schema::CreateCharge::schema());
+    assert_eq!(request, LAYOUT.names().into_iter().map(str::to_owned).collect());
 }

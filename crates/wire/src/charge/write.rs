@@ -3,7 +3,7 @@
 use crate::json;
 use crate::metadata;
 use crate::time::Stamp;
-use counterfoil_core::payments::charge::{Charge, FailureCode, Status};
+use counterfoil_core::payments::charge::{Charge, FailureCode};
 use counterfoil_core::types::reference::{Kind, References};
 
 /// Appends a charge.
@@ -21,13 +21,21 @@ pub(crate) fn write_as(out: &mut Vec<u8>, charge: &Charge, id: &str, references:
             .integer("amount", order.amount.minor())
             .string("currency", order.amount.asset().code())
             .string("status", charge.status.name())
-            .boolean("captured", charge.status == Status::Succeeded)
-            .integer("amount_refunded", 0)
-            .string("payment_method", order.payment_method.reveal())
+            .boolean("captured", charge.status.is_captured())
+            .integer("amount_refunded", charge.sums.refunded)
+            .integer("amount_captured", amount_captured(charge));
+        match order.wallet {
+            None => all.null("wallet"),
+            Some(wallet) => all.object("wallet", |object| {
+                let account = references.seal(Kind::Account, wallet.account.to_i64());
+                object.string("account", account.as_str()).integer("amount", wallet.amount);
+            }),
+        };
+        all.string("payment_method", order.payment_method.reveal())
             .string("destination", destination.as_str())
             .object("gateway", |gateway| {
                 gateway
-                    .string("name", &charge.provider)
+                    .string("name", &charge.provider.profile)
                     .string_or_null("reference", charge.provider_reference.as_deref());
             });
         match &charge.failure {
@@ -45,11 +53,18 @@ pub(crate) fn write_as(out: &mut Vec<u8>, charge: &Charge, id: &str, references:
     });
 }
 
+/// What was taken, from card and wallet together.
+fn amount_captured(charge: &Charge) -> i64 {
+    let wallet = charge.order.wallet.filter(|_| charge.status.is_captured());
+    charge.sums.captured.saturating_add(wallet.map_or(0, |wallet| wallet.amount))
+}
+
 const fn message(code: FailureCode) -> &'static str {
     match code {
         FailureCode::CardDeclined => "The card was declined.",
         FailureCode::GatewayRejected => "The payment provider did not accept the request.",
         FailureCode::GatewayUnauthorized => "The payment provider did not accept the server's credentials.",
         FailureCode::GatewayUnavailable => "The payment provider could not be reached; nothing was charged.",
+        FailureCode::MarkedFailed => "The outcome was unknown; an operator found that nothing was charged.",
     }
 }

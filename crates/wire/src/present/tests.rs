@@ -1,8 +1,9 @@
 use super::*;
-use crate::given::{account, hold, references, sealed, transaction};
+use crate::given::{account, charge, hold, letter, references, sealed, transaction};
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::State;
 use counterfoil_core::ledger::transaction::Kind as Why;
+use counterfoil_core::outbox::Park;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::time::Time;
@@ -85,5 +86,83 @@ fn every_answer_has_its_status_and_place() {
             assert!(location.ends_with(body["id"].as_str().unwrap()), "{location}");
         }
         assert_eq!(reply.location, location);
+    }
+}
+
+/// The problem an operation on a charge of that status gets.
+fn conflict(status: Status, kind: Asked, why: Impossible) -> (Reply, Value) {
+    let charge = Charge { status, ..charge() };
+    let reply = Presenter::new(references()).impossible(&charge, kind, why, REQUEST);
+    let body = serde_json::from_slice(&reply.body).unwrap();
+    (reply, body)
+}
+
+#[test]
+fn what_a_charge_does_not_allow_says_where_it_stands_and_what_can_be_done() {
+    for (kind, status, words) in [
+        (
+            Asked::Capture,
+            Status::Succeeded,
+            "is captured and cannot be captured; nothing was done. A charge is captured once",
+        ),
+        (Asked::Capture, Status::Refunded, "make a new charge"),
+        (Asked::Capture, Status::Voided, "make a new charge"),
+        (Asked::Capture, Status::Failed, "Nothing was taken"),
+        (Asked::Capture, Status::Parked, "/v1/dead-letters/{id}/resolve"),
+        (Asked::Void, Status::Succeeded, "POST /v1/refunds instead"),
+        (Asked::Void, Status::PartiallyRefunded, "POST /v1/refunds instead"),
+        (Asked::Void, Status::Voided, "nothing left to do"),
+        (Asked::Refund, Status::RequiresCapture, "POST /v1/charges/{id}/void instead"),
+        (Asked::Refund, Status::Refunded, "All of it was given back"),
+        (Asked::Refund, Status::Failed, "has failed and cannot be refunded"),
+    ] {
+        let (reply, body) = conflict(status, kind, Impossible::Status);
+        assert_eq!((reply.status, reply.media, reply.location), (409, Media::Problem, None));
+        assert_eq!(body["error"], "charge_state_conflict");
+        assert_eq!(body["charge_status"], status.name());
+        assert_eq!((&body["charge"], &body["safe_new_key"]), (&json!(sealed(Kind::Charge, 1)), &json!(true)));
+        assert_eq!(body.get("amount_available"), None);
+        assert!(body["detail"].as_str().unwrap().contains(words), "{kind:?} {status:?}: {}", body["detail"]);
+    }
+}
+
+#[test]
+fn golden_conflict_of_amounts() {
+    let (reply, _) = conflict(Status::Succeeded, Asked::Refund, Impossible::Exceeds { available: 250 });
+    assert_eq!(
+        String::from_utf8(reply.body.to_vec()).unwrap(),
+        format!(
+            r#"{{"type":"/errors/charge_state_conflict","title":"Charge does not allow it","status":409,"detail":"At most 250 USD can be refunded, in minor units; nothing was done. Ask for that much or less, or leave `amount` out for all of it, and use a new key.","error":"charge_state_conflict","request_id":"req_00000000000000000000000000","amount_available":250,"charge":"{}","charge_status":"succeeded","safe_new_key":true}}"#,
+            sealed(Kind::Charge, 1)
+        )
+    );
+}
+
+#[test]
+fn what_is_under_way_is_told_to_come_back_with_the_same_key() {
+    let (reply, body) = conflict(Status::RequiresCapture, Asked::Void, Impossible::Busy);
+    assert_eq!((reply.status, &body["error"]), (409, &json!("payment_in_progress")));
+    assert_eq!((&body["retry_after_ms"], &body["safe_new_key"]), (&json!(1_000), &json!(true)));
+    assert!(body["detail"].as_str().unwrap().contains("same key"), "{body}");
+}
+
+#[test]
+fn a_dead_letter_that_stays_says_why_and_what_to_do() {
+    let letter = letter(Park::NoEvidence, Some(Asked::Refund));
+    for (why, word, words) in [
+        (Unresolved::NoEvidence, "no_evidence", "provider's own records"),
+        (Unresolved::Several, "several", "all but one"),
+        (Unresolved::Executed, "executed", "`adopt` it"),
+        (Unresolved::NothingToUndo, "nothing_to_undo", "`fail` it"),
+        (Unresolved::Busy, "busy", "at this moment"),
+    ] {
+        let reply = Presenter::new(references()).resolved(&letter, Err(why), REQUEST);
+        assert_eq!((reply.status, reply.media, reply.location), (409, Media::Problem, None));
+        let body: Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!((&body["error"], &body["reason"]), (&json!("dead_letter_unresolved"), &json!(word)));
+        assert_eq!(body["dead_letter"], sealed(Kind::DeadLetter, 5));
+        assert_eq!((&body["charge"], &body["safe_new_key"]), (&json!(sealed(Kind::Charge, 1)), &json!(true)));
+        let detail = body["detail"].as_str().unwrap();
+        assert!(detail.contains(words) && detail.contains("new key"), "{detail}");
     }
 }

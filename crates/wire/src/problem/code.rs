@@ -75,12 +75,16 @@ codes! {
         "A transaction of this kind is not undone. Post or void a hold, refund a charge, and post a new transaction to correct a reversal.";
     HoldEnded = "hold_ended", 409, "Hold has ended",
         "The transfer is not held any more: it was posted or voided before, or its deadline has passed. Read GET /v1/transfers/{id} to see what became of it.";
+    ChargeStateConflict = "charge_state_conflict", 409, "Charge does not allow it",
+        "The charge's state does not allow this, and nothing was done. Read GET /v1/charges/{id} to see where it stands.";
+    DeadLetterUnresolved = "dead_letter_unresolved", 409, "Dead letter not resolved",
+        "The dead letter could not be resolved so and stays as it was. Read GET /v1/dead-letters/{id} and choose another resolution, with a new key.";
     OutcomePending = "outcome_pending", 503, "Outcome not known yet",
         "The payment provider has not confirmed what happened. Send the same request with the same key again after the pause named in Retry-After; do not use a new key, the payment may have been made.";
     StoreUnavailable = "store_unavailable", 503, "Store unavailable",
         "The server could not reach its store, so nothing was done and the provider was not called. Send the same request with the same key again after the pause named in Retry-After.";
     PaymentInProgress = "payment_in_progress", 409, "Payment in progress",
-        "Another server is executing this payment. Send the same request with the same key again after the pause named in Retry-After.";
+        "Another operation on this payment is under way. Nothing was stored: send the same request with the same key again after the pause named in Retry-After.";
     RateLimited = "rate_limited", 429, "Too many requests",
         "Your tenant sends more requests than its limit allows. Wait as long as Retry-After says, then send the same request with the same key.";
     BodyTooLarge = "body_too_large", 413, "Body too large",
@@ -101,6 +105,8 @@ codes! {
         "The payment provider does not accept this server's credentials and nothing was charged. Tell the operator; once it is repaired, use a new key.";
     GatewayUnavailable = "gateway_unavailable", 503, "Provider unavailable",
         "The payment provider could not be reached and certainly nothing was charged. Try again later with a new key.";
+    MarkedFailed = "marked_failed", 502, "Marked as failed",
+        "The outcome was not known; an operator has found that it did not happen. If it is still wanted, ask again with a new key.";
     MalformedRequest = "malformed_request", 400, "Malformed HTTP request",
         "The bytes are not a request this server can read. Send HTTP/1.1 with well-formed headers.";
     HeadersTooLarge = "headers_too_large", 431, "Headers too large",

@@ -9,6 +9,7 @@ pub use code::Code;
 use crate::json;
 use crate::time::Stamp;
 use bytes::Bytes;
+use counterfoil_core::payments::charge::Status;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::reference::Reference;
 use counterfoil_core::types::time::Time;
@@ -33,6 +34,10 @@ enum More {
     OriginalRequestAt(Time),
     DeclineCode(Option<String>),
     Charge(Reference),
+    ChargeStatus(Status),
+    AmountAvailable(i64),
+    DeadLetter(Reference),
+    Reason(&'static str),
 }
 
 impl Problem {
@@ -93,6 +98,26 @@ impl Problem {
         self.with(More::Charge(charge))
     }
 
+    /// `charge_status`
+    pub fn charge_status(self, status: Status) -> Problem {
+        self.with(More::ChargeStatus(status))
+    }
+
+    /// `amount_available`
+    pub fn amount_available(self, minor: i64) -> Problem {
+        self.with(More::AmountAvailable(minor))
+    }
+
+    /// `dead_letter`
+    pub fn dead_letter(self, letter: Reference) -> Problem {
+        self.with(More::DeadLetter(letter))
+    }
+
+    /// `reason`
+    pub fn reason(self, reason: &'static str) -> Problem {
+        self.with(More::Reason(reason))
+    }
+
     fn with(mut self, more: More) -> Problem {
         self.more.push(more);
         self
@@ -116,6 +141,10 @@ impl Problem {
                     More::OriginalRequestAt(at) => all.string("original_request_at", Stamp::of(*at).as_str()),
                     More::DeclineCode(code) => all.string_or_null("decline_code", code.as_deref()),
                     More::Charge(charge) => all.string("charge", charge.as_str()),
+                    More::ChargeStatus(status) => all.string("charge_status", status.name()),
+                    More::AmountAvailable(minor) => all.integer("amount_available", *minor),
+                    More::DeadLetter(letter) => all.string("dead_letter", letter.as_str()),
+                    More::Reason(reason) => all.string("reason", reason),
                 };
             }
         });

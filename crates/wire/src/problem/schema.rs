@@ -35,6 +35,18 @@ pub struct Problem {
     /// The charge concerned.
     #[schema(required = false)]
     pub charge: Option<String>,
+    /// Where the charge stands.
+    #[schema(required = false)]
+    pub charge_status: Option<String>,
+    /// The most that could be asked for, in the currency's minor unit.
+    #[schema(required = false)]
+    pub amount_available: Option<i64>,
+    /// The dead letter concerned.
+    #[schema(required = false)]
+    pub dead_letter: Option<String>,
+    /// Why a dead letter could not be resolved so.
+    #[schema(required = false)]
+    pub reason: Option<String>,
 }
 
 /// What is wrong with one place of a request.

@@ -22,14 +22,16 @@ pub struct CreateTransaction {
 #[derive(Debug, ToSchema)]
 pub struct CreateEntry {
     /// The account: its id, `ac_…`, or its code.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub account: String,
     /// `debit` or `credit`.
+    #[schema(pattern = "^(debit|credit)$")]
     pub direction: String,
     /// How much, in the asset's minor unit.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
     /// The asset the account counts, in any case.
-    #[schema(min_length = 1, max_length = 16)]
+    #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub asset: String,
 }
 

@@ -52,7 +52,9 @@ pub(crate) fn unheld<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a
 fn hold(fields: &mut Fields<'_, '_>) -> Option<HoldTerms> {
     let hold = fields.truth("hold", false);
     let expires_at = fields.time_if_any("expires_at");
-    if fields.has("expires_at") && !hold {
+    // A `hold` that is no truth value is told of on its own.
+    let unheld = matches!(fields.optional("hold"), None | Some(Json::Bool(false)));
+    if fields.has("expires_at") && unheld {
         fields.refuse(
             "expires_at",
             "only a hold expires; send `hold`: true with it, or leave `expires_at` out",

@@ -8,14 +8,16 @@ use utoipa::ToSchema;
 #[schema(example = json!({"from": "customer:42", "to": "merchant:7", "amount": 1250, "currency": "USD"}))]
 pub struct CreateTransfer {
     /// The account debited: its id, `ac_…`, or its code.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub from: String,
     /// The account credited: its id, `ac_…`, or its code.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub to: String,
     /// How much, in the asset's minor unit: 1250 is 12.50 USD.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
     /// The asset both accounts count, in any case.
-    #[schema(min_length = 1, max_length = 16)]
+    #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub currency: String,
     /// Only reserve the money, to be posted or voided later.
     #[schema(required = false, nullable, default = false)]

@@ -229,15 +229,15 @@ impl Books {
     fn convert(&mut self, order: Convert, asked: Asked) -> Result<Transaction, Vec<Flaw>> {
         let find = |named, place| self.account(asked.tenant, named).ok_or(vec![Flaw::new(place, "absent")]);
         let (from, to) = (find(&order.from, "/from")?, find(&order.to, "/to")?);
-        let facts = Exchange {
-            from_exponent: from.asset.currency_exponent().unwrap_or(0),
-            to_exponent: to.asset.currency_exponent().unwrap_or(0),
+        let chart = Exchange {
             bought: self.chart(Role::Exchange, from.asset, asked),
             sold: self.chart(Role::Exchange, to.asset, asked),
             rounding: self.chart(Role::Rounding, to.asset, asked),
         };
         let frame = self.frame(asked);
-        let posted = decide::exchange(order, &from, &to, facts, frame)?;
+        let exponent = |asset: Asset| asset.currency_exponent().unwrap_or(0);
+        let converted = decide::price(&order, &from, &to, (exponent(from.asset), exponent(to.asset)))?;
+        let posted = decide::exchange(order, &from, &to, converted, chart, frame)?;
         self.transactions.push(posted.clone());
         Ok(posted)
     }

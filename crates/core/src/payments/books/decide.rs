@@ -5,10 +5,10 @@ use super::{Convert, End, HoldTerms, Metadata, Named, Open, Post, Transfer};
 use crate::ledger::account::{Account, Guard, Name, Side};
 use crate::ledger::balance::{Balance, Delta};
 use crate::ledger::chart::{PREFIX, Role};
-use crate::ledger::convert::{ConvertError, convert};
+use crate::ledger::convert::{ConvertError, Converted, convert};
 use crate::ledger::hold::{Hold, State};
 use crate::ledger::transaction::{BadLegs, Kind, Layer, Leg, Legs, Transaction};
-use crate::payments::charge::{Charge, Status};
+use crate::payments::charge::Charge;
 use crate::types::asset::Asset;
 use crate::types::flaw::Flaw;
 use crate::types::id::{AccountId, HoldId, TenantId, TransactionId};
@@ -173,21 +173,35 @@ pub fn transfer(
     let Some(expires_at) = expires_at else {
         return Ok((frame.transaction(Kind::Transfer, legs, order.metadata), None));
     };
+    let (transaction, hold) =
+        held(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, frame);
+    Ok((transaction, Some(hold)))
+}
+
+fn held(
+    from: AccountId,
+    to: AccountId,
+    (amount, asset): (i64, Asset),
+    expires_at: Time,
+    legs: Legs,
+    metadata: Metadata,
+    frame: Frame,
+) -> (Transaction, Hold) {
     let id = HoldId::from_i64(frame.id.to_i64());
     let hold = Hold {
         id,
         tenant: frame.tenant,
         from,
         to,
-        amount: order.amount,
-        asset: order.asset,
+        amount,
+        asset,
         expires_at,
         state: State::Pending,
-        metadata: order.metadata,
+        metadata,
         created_at: frame.now,
         revision: 1,
     };
-    Ok((frame.transaction(Kind::Held(id), legs, Metadata::new()), Some(hold)))
+    (frame.transaction(Kind::Held(id), legs, Metadata::new()), hold)
 }
 
 /// The end a client gives a hold. The caller has seen that it is open.
@@ -281,18 +295,34 @@ pub fn reverse(original: &Transaction, frame: Frame) -> Transaction {
     frame.transaction(Kind::Reversal(original.id), original.legs.posted().reversed(), Metadata::new())
 }
 
-/// What a conversion needs to know besides the accounts.
+/// What a conversion makes of its amount; `exponents` are the decimals of the two assets. Nothing of the books is needed
+/// for it, so an order that makes no sense is refused before the chart is opened for it.
+pub fn price(
+    order: &Convert,
+    from: &Account,
+    to: &Account,
+    exponents: (u8, u8),
+) -> Result<Converted, Vec<Flaw>> {
+    let wrong = |place: &str, message: &str| vec![Flaw::new(place, message)];
+    if from.asset == to.asset {
+        return Err(wrong("/to", "both accounts count the same asset; use a transfer"));
+    }
+    convert(order.amount, exponents.0, exponents.1, &order.rate, order.rounding).map_err(
+        |error| match error {
+            ConvertError::Zero => wrong("/amount", "nothing is left after rounding; convert more"),
+            ConvertError::TooLarge => wrong("/amount", "the converted amount is too large; convert less"),
+        },
+    )
+}
+
+/// The accounts of the chart that a conversion goes through.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
-    /// Decimals of the first asset.
-    pub from_exponent: u8,
-    /// Decimals of the second.
-    pub to_exponent: u8,
-    /// The chart's exchange account of the first asset.
+    /// The exchange account of the first asset.
     pub bought: AccountId,
-    /// The chart's exchange account of the second asset.
+    /// The exchange account of the second asset.
     pub sold: AccountId,
-    /// The chart's rounding account of the second asset.
+    /// The rounding account of the second asset.
     pub rounding: AccountId,
 }
 
@@ -301,49 +331,52 @@ pub fn exchange(
     order: Convert,
     from: &Account,
     to: &Account,
-    facts: Exchange,
+    converted: Converted,
+    chart: Exchange,
     frame: Frame,
 ) -> Result<Transaction, Vec<Flaw>> {
-    let wrong = |place: &str, message: &str| vec![Flaw::new(place, message)];
-    if from.asset == to.asset {
-        return Err(wrong("/to", "both accounts count the same asset; use a transfer"));
-    }
-    let converted =
-        convert(order.amount, facts.from_exponent, facts.to_exponent, &order.rate, order.rounding).map_err(
-            |error| match error {
-                ConvertError::Zero => wrong("/amount", "nothing is left after rounding; convert more"),
-                ConvertError::TooLarge => wrong("/amount", "the converted amount is too large; convert less"),
-            },
-        )?;
     let leg = |account, side, amount, asset| Leg { account, side, layer: Layer::Posted, amount, asset };
     let mut legs = vec![
         leg(from.id, Side::Debit, order.amount, from.asset),
-        leg(facts.bought, Side::Credit, order.amount, from.asset),
-        leg(facts.sold, Side::Debit, converted.exchange, to.asset),
+        leg(chart.bought, Side::Credit, order.amount, from.asset),
+        leg(chart.sold, Side::Debit, converted.exchange, to.asset),
         leg(to.id, Side::Credit, converted.to, to.asset),
     ];
     if converted.rounding > 0 {
-        legs.push(leg(facts.rounding, Side::Credit, converted.rounding, to.asset));
+        legs.push(leg(chart.rounding, Side::Credit, converted.rounding, to.asset));
     }
-    let legs = Legs::balanced(legs).map_err(|bad| wrong("", &sentence(bad)))?;
+    let legs = Legs::balanced(legs).map_err(|bad| vec![Flaw::new("", sentence(bad))])?;
     Ok(frame.transaction(Kind::Conversion, legs, order.metadata))
 }
 
 /// The posting of a captured charge: what the provider owes now stands against what is owed to `credited`.
-/// `None`: the charge was not captured, so there is nothing to post.
 pub fn captured(
     charge: &Charge,
     receivable: AccountId,
     credited: AccountId,
     now: Time,
-) -> Result<Option<Transaction>, BadLegs> {
-    if charge.status != Status::Succeeded {
-        return Ok(None);
-    }
-    let (amount, asset) = (charge.order.amount.minor(), charge.order.amount.asset());
-    let legs = Legs::transfer(receivable, credited, amount, asset, Layer::Posted)?;
+) -> Result<Transaction, BadLegs> {
+    let legs = Legs::transfer(
+        receivable,
+        credited,
+        charge.sums.captured,
+        charge.order.amount.asset(),
+        Layer::Posted,
+    )?;
     let frame = Frame { tenant: charge.tenant, id: TransactionId::from_i64(charge.id.to_i64()), now };
-    Ok(Some(frame.transaction(Kind::Charge(charge.id), legs, Metadata::new())))
+    Ok(frame.transaction(Kind::Charge(charge.id), legs, Metadata::new()))
+}
+
+/// Reserves money for a payment. It does not lapse: the payment ends it, one way or the other.
+pub fn reserve(
+    from: AccountId,
+    to: AccountId,
+    amount: i64,
+    asset: Asset,
+    frame: Frame,
+) -> Result<(Transaction, Hold), BadLegs> {
+    let legs = Legs::transfer(from, to, amount, asset, Layer::Pending)?;
+    Ok(held(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), frame))
 }
 
 /// An account of the chart.

@@ -1,11 +1,13 @@
 //! Creating a charge: the claim, the charge, its work and its first audit record, as one decision.
 
-use super::{Charge, Order, Status};
+use super::{Charge, Order, Status, Sums, Wallet};
 use crate::audit::{Kind, Record, record_id};
 use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
 use crate::idempotency::request::Request;
-use crate::outbox::{History, Outbox, Pinned};
-use crate::types::id::{AccountId, ChargeId, Holder};
+use crate::outbox::{Flow, History, Outbox, Pinned};
+use crate::payments::Work;
+use crate::payments::flow::{self, Deed, Onward, Turn};
+use crate::types::id::{AccountId, ChargeId, HoldId, Holder};
 use crate::types::mask::Masked;
 use crate::types::money::Money;
 use crate::types::time::Time;
@@ -31,6 +33,8 @@ pub struct Wanted {
     pub capture: bool,
     /// The account to credit; absent means the tenant's main one of the currency.
     pub destination: Option<AccountId>,
+    /// What a wallet pays of it: money is moved in the books and at the provider, or neither.
+    pub wallet: Option<Wallet>,
     /// The client's own words.
     pub description: Option<Masked<String>>,
     /// The client's own pairs.
@@ -38,6 +42,15 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// The saga it is.
+    pub const fn flow(&self) -> Flow {
+        match (self.wallet, self.capture) {
+            (Some(_), _) => Flow::Split,
+            (None, true) => Flow::Charge,
+            (None, false) => Flow::Authorize,
+        }
+    }
+
     /// The order, once its destination is known.
     pub fn order(self, destination: AccountId) -> Order {
         Order {
@@ -45,6 +58,7 @@ impl Wanted {
             payment_method: self.payment_method,
             capture: self.capture,
             destination,
+            wallet: self.wallet,
             description: self.description,
             metadata: self.metadata,
         }
@@ -56,6 +70,8 @@ impl Wanted {
 pub struct Minted {
     /// The charge's id.
     pub charge: ChargeId,
+    /// The number of what it reserves in a wallet, if it does.
+    pub hold: Option<HoldId>,
     /// The store's time.
     pub now: Time,
     /// Chance for the audit record's id.
@@ -69,43 +85,40 @@ pub struct Minted {
 /// Everything that must be committed together before the provider may be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// The record, in flight.
-    pub claim: Claim,
-    /// The charge, processing.
-    pub charge: Charge,
-    /// The work.
-    pub outbox: Outbox,
+    /// The work, with the charge processing.
+    pub work: Work,
+    /// What happens in the books.
+    pub books: Vec<Deed>,
     /// The audit record.
     pub audit: Record,
 }
 
-/// Decides a creation. `expired` is the record whose key is free again and is claimed anew.
+/// Decides a creation. `expired` is the record whose key is free again and is claimed anew. Nothing if the flow has no
+/// step to begin with, which a test of the flows excludes.
 pub fn decide(
     command: CreateCharge,
     provider: Pinned,
     lease: LeasePolicy,
     minted: &Minted,
     expired: Option<&Claim>,
-) -> Opening {
+) -> Option<Opening> {
     let (charge, now) = (minted.charge, minted.now);
     let lease = lease.grant(minted.holder, now);
     let request = command.request;
+    let Turn { books, onward } = flow::begin(command.wanted.flow())?;
+    let Onward::Call(_, saga) = onward else { return None };
     let claim = request.claim(charge.into(), Resource::Charge, State::InFlight(lease), now, expired);
     let outbox = Outbox {
+        id: charge.into(),
         charge,
+        saga,
+        hold: minted.hold,
         claim: request.claim,
         tenant: request.tenant,
         provider: provider.clone(),
         due_at: lease.until,
         created_at: now,
-        history: History {
-            generation: 1,
-            idle_calls: 0,
-            unknown: false,
-            server_errors: 0,
-            first_sent_at: now,
-            last_sent_at: now,
-        },
+        history: History::begun(now),
         parked: None,
         revision: 1,
     };
@@ -123,11 +136,13 @@ pub fn decide(
         tenant: request.tenant,
         order: command.wanted.order(minted.destination),
         status: Status::Processing,
-        provider: provider.profile,
+        sums: Sums::default(),
+        working: None,
+        provider,
         provider_reference: None,
         failure: None,
         created_at: now,
         revision: 1,
     };
-    Opening { claim, charge, outbox, audit }
+    Some(Opening { work: Work { claim, charge, operation: None, outbox }, books, audit })
 }

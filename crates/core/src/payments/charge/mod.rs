@@ -1,11 +1,9 @@
 //! A charge: the resource clients see, and the decisions that move it.
 
 pub mod create;
-pub mod next;
-pub mod resume;
-pub mod settle;
 
-use crate::types::id::{AccountId, ChargeId, TenantId};
+use crate::outbox::Pinned;
+use crate::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use crate::types::mask::Masked;
 use crate::types::money::Money;
 use crate::types::time::Time;
@@ -22,8 +20,12 @@ pub struct Charge {
     pub order: Order,
     /// Where it stands.
     pub status: Status,
-    /// The provider's profile name.
-    pub provider: String,
+    /// What was taken and given back so far.
+    pub sums: Sums,
+    /// The capture or void that is under way.
+    pub working: Option<OperationId>,
+    /// The provider and endpoint it is bound to for life; charges of old stores know only the profile.
+    pub provider: Pinned,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
     /// Why it failed, if it did.
@@ -32,6 +34,30 @@ pub struct Charge {
     pub created_at: Time,
     /// Grows with every write of the row.
     pub revision: u64,
+}
+
+/// What a charge took and gave back, in minor units of its currency. Only the provider's part of it: what a wallet paid
+/// stands in the books alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Taken.
+    pub captured: i64,
+    /// Given back.
+    pub refunded: i64,
+    /// Being given back: reserved by refunds under way.
+    pub refunding: i64,
+}
+
+impl Sums {
+    /// What may still be given back.
+    pub const fn refundable(&self) -> i64 {
+        self.captured.saturating_sub(self.refunded).saturating_sub(self.refunding)
+    }
+
+    /// Whether no more was given back than was taken.
+    pub const fn are_sound(&self) -> bool {
+        self.refunded >= 0 && self.refunding >= 0 && self.captured >= 0 && self.refundable() >= 0
+    }
 }
 
 /// What a client asked for; fixed at creation.
@@ -45,10 +71,29 @@ pub struct Order {
     pub capture: bool,
     /// The account credited.
     pub destination: AccountId,
+    /// What a wallet pays of it.
+    pub wallet: Option<Wallet>,
     /// The client's own words.
     pub description: Option<Masked<String>>,
     /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
+}
+
+/// The part of a charge that a balance in the books pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wallet {
+    /// The account debited.
+    pub account: AccountId,
+    /// Minor units of the charge's currency, less than the whole.
+    pub amount: i64,
+}
+
+impl Order {
+    /// What the provider is asked for.
+    pub fn card(&self) -> i64 {
+        let wallet = self.wallet.map_or(0, |wallet| wallet.amount);
+        self.amount.minor().saturating_sub(wallet)
+    }
 }
 
 /// Where a charge stands.
@@ -62,12 +107,26 @@ pub enum Status {
     Succeeded,
     /// Refused.
     Failed,
+    /// Given up before it was captured.
+    Voided,
+    /// Given back whole.
+    Refunded,
+    /// Given back in part.
+    PartiallyRefunded,
     /// Needs a human.
     Parked,
 }
 
-const STATUSES: [Status; 5] =
-    [Status::Processing, Status::RequiresCapture, Status::Succeeded, Status::Failed, Status::Parked];
+const STATUSES: [Status; 8] = [
+    Status::Processing,
+    Status::RequiresCapture,
+    Status::Succeeded,
+    Status::Failed,
+    Status::Voided,
+    Status::Refunded,
+    Status::PartiallyRefunded,
+    Status::Parked,
+];
 
 impl Status {
     /// The word clients see.
@@ -77,6 +136,9 @@ impl Status {
             Status::RequiresCapture => "requires_capture",
             Status::Succeeded => "succeeded",
             Status::Failed => "failed",
+            Status::Voided => "voided",
+            Status::Refunded => "refunded",
+            Status::PartiallyRefunded => "partially_refunded",
             Status::Parked => "parked",
         }
     }
@@ -91,10 +153,43 @@ impl Status {
         match self {
             // A human, or late evidence, may settle a parked charge either way.
             Status::Processing | Status::Parked => true,
-            Status::RequiresCapture => matches!(next, Status::RequiresCapture),
-            Status::Succeeded => matches!(next, Status::Succeeded),
+            Status::RequiresCapture => {
+                matches!(next, Status::RequiresCapture | Status::Succeeded | Status::Voided | Status::Parked)
+            }
+            Status::Succeeded => {
+                matches!(next, Status::Succeeded | Status::PartiallyRefunded | Status::Refunded)
+            }
+            Status::PartiallyRefunded => matches!(next, Status::PartiallyRefunded | Status::Refunded),
             Status::Failed => matches!(next, Status::Failed),
+            Status::Voided => matches!(next, Status::Voided),
+            Status::Refunded => matches!(next, Status::Refunded),
         }
+    }
+
+    /// Whether money was taken, whatever became of it since.
+    pub const fn is_captured(self) -> bool {
+        match self {
+            Status::Succeeded | Status::Refunded | Status::PartiallyRefunded => true,
+            Status::Processing
+            | Status::RequiresCapture
+            | Status::Failed
+            | Status::Voided
+            | Status::Parked => false,
+        }
+    }
+}
+
+impl Charge {
+    /// Whether `next` may stand where this charge stands: what every store holds against every writer. What was taken
+    /// or given back never becomes less, and what is given back never more than what was taken.
+    pub fn may_become(&self, next: &Charge) -> bool {
+        self.status.may_become(next.status)
+            && self.order == next.order
+            && self.tenant == next.tenant
+            && self.provider == next.provider
+            && self.sums.captured <= next.sums.captured
+            && self.sums.refunded <= next.sums.refunded
+            && next.sums.are_sound()
     }
 }
 
@@ -118,13 +213,16 @@ pub enum FailureCode {
     GatewayUnauthorized,
     /// The provider could not be reached, certainly without effect, until attempts ran out.
     GatewayUnavailable,
+    /// A human looked at it and said that it did not happen.
+    MarkedFailed,
 }
 
-const FAILURES: [FailureCode; 4] = [
+const FAILURES: [FailureCode; 5] = [
     FailureCode::CardDeclined,
     FailureCode::GatewayRejected,
     FailureCode::GatewayUnauthorized,
     FailureCode::GatewayUnavailable,
+    FailureCode::MarkedFailed,
 ];
 
 impl FailureCode {
@@ -135,6 +233,7 @@ impl FailureCode {
             FailureCode::GatewayRejected => "gateway_rejected",
             FailureCode::GatewayUnauthorized => "gateway_unauthorized",
             FailureCode::GatewayUnavailable => "gateway_unavailable",
+            FailureCode::MarkedFailed => "marked_failed",
         }
     }
 

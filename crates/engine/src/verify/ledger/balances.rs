@@ -4,8 +4,8 @@
 //! that came since are added commit by commit, and one of those moments must be the one the balance was read at.
 
 use super::super::report::Report;
+use super::super::rows::Rows;
 use super::Walk;
-use super::rows::Rows;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::ledger::totals::{Totals, View};

@@ -1,7 +1,7 @@
 //! Holds against the journal: what reserved them, what ended them, and what is still reserved.
 
 use super::super::report::Report;
-use super::rows::Rows;
+use super::super::rows::Rows;
 use super::{Seen, Walk};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::hold::{Hold, State};

@@ -10,9 +10,9 @@ mod journal;
 mod names;
 mod postings;
 mod reversals;
-mod rows;
 
 use super::report::Report;
+use super::rows::Rows;
 use counterfoil_core::ledger::account::{Guard, Side};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::ledger::transaction::Transaction;
@@ -23,7 +23,6 @@ use counterfoil_store::{Committed, Position, ReadError, RowKey, Store};
 use holds::Reserved;
 use postings::Chart;
 pub(super) use postings::{Captured, Captures};
-use rows::Rows;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What the walk has added up so far.
@@ -103,6 +102,7 @@ impl Walk {
         }
         for commit in commits.iter().filter(|commit| !commit.is_empty()) {
             self.see_commit(commit, report);
+            self.see_wallets(commit, &rows, report);
             for transaction in commit {
                 self.see_hold(transaction, &rows, report);
                 self.see_reversal(transaction, &rows, report);

@@ -1,7 +1,7 @@
 //! Codes and the accounts that bear them.
 
 use super::super::report::Report;
-use super::rows::Rows;
+use super::super::rows::Rows;
 use counterfoil_core::ledger::account::{Account, Code};
 use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::limits::SCAN_MAX;

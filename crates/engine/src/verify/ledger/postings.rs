@@ -1,13 +1,14 @@
 //! Captured charges against their transactions.
 
 use super::super::report::Report;
+use super::super::rows::Rows;
 use super::Walk;
-use super::rows::Rows;
 use counterfoil_core::ledger::chart::{PREFIX, Role};
+use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::transaction::{Kind, Layer, Legs, Transaction};
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::charge::{Charge, Wallet};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, ChargeId, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, TenantId};
 use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_store::RowKey;
 use std::collections::HashMap;
@@ -22,18 +23,34 @@ pub(in crate::verify) struct Captured {
     amount: i64,
     asset: Asset,
     destination: AccountId,
+    wallet: Option<Wallet>,
 }
 
 impl Captured {
     /// Nothing if the charge was not captured.
     pub(in crate::verify) fn of(charge: &Charge) -> Option<Captured> {
-        (charge.status == Status::Succeeded).then(|| Captured {
+        (charge.sums.captured > 0).then(|| Captured {
             tenant: charge.tenant,
-            amount: charge.order.amount.minor(),
+            amount: charge.sums.captured,
             asset: charge.order.amount.asset(),
             destination: charge.order.destination,
+            wallet: charge.order.wallet,
         })
     }
+
+    /// Whether a hold that was posted is the wallet's part.
+    fn is_paid_by(&self, hold: &Hold) -> bool {
+        self.wallet.is_some_and(|Wallet { account, amount }| {
+            (hold.tenant, hold.from, hold.to) == (self.tenant, account, self.destination)
+                && (hold.amount, hold.asset) == (amount, self.asset)
+                && matches!(hold.state, State::Posted { amount: posted, .. } if posted == amount)
+        })
+    }
+}
+
+/// The refund that has a hold's number, if one has.
+fn refund_of(hold: HoldId) -> OperationId {
+    OperationId::from_i64(hold.to_i64())
 }
 
 /// The chart's accounts that charges are posted to.
@@ -45,6 +62,9 @@ pub(super) struct Chart {
 
 impl Walk {
     pub(super) fn ask_posting(&self, transaction: &Transaction, keys: &mut Vec<RowKey>) {
+        if let Kind::HoldPosted(hold) = transaction.kind {
+            keys.push(RowKey::Operation(refund_of(hold)));
+        }
         let Kind::Charge(charge) = transaction.kind else { return };
         if !self.captured.contains_key(&charge) {
             keys.push(RowKey::Charge(charge));
@@ -70,15 +90,51 @@ impl Walk {
     pub(super) fn see_posting(&mut self, transaction: &Transaction, rows: &Rows, report: &mut Report) {
         let Kind::Charge(id) = transaction.kind else { return };
         let same_number = transaction.id.to_i64() == id.to_i64();
-        // A charge that was captured after the charges were read is not among them.
-        let late = || rows.charge(id).and_then(Captured::of);
-        let captured = if same_number { self.captured.remove(&id).or_else(late) } else { None };
+        let captured = if same_number { self.captured_by(id, rows) } else { None };
+        if same_number {
+            self.captured.remove(&id);
+        }
         let right = captured.is_some_and(|captured| self.posts(transaction, captured));
         let broken = (!right).then(|| {
             let charge = self.name(ReferenceKind::Charge, id.to_i64());
             format!("{} is not the posting of {charge}", self.transaction_name(transaction))
         });
         report.note("charges_are_posted_once", broken);
+    }
+
+    /// What a charge should have posted. One that was captured after the charges were read is not among them.
+    fn captured_by(&self, id: ChargeId, rows: &Rows) -> Option<Captured> {
+        self.captured.get(&id).copied().or_else(|| rows.charge(id).and_then(Captured::of))
+    }
+
+    /// A wallet's part and the card's are posted together, and no other money that a payment reserved is posted but
+    /// refunds, which have rows of their own.
+    pub(super) fn see_wallets(&self, commit: &[Transaction], rows: &Rows, report: &mut Report) {
+        let charges = || {
+            commit.iter().filter_map(|transaction| match transaction.kind {
+                Kind::Charge(id) => Some((transaction, self.captured_by(id, rows)?)),
+                _ => None,
+            })
+        };
+        let parts = || {
+            commit.iter().filter_map(|transaction| match transaction.kind {
+                Kind::HoldPosted(id) => Some((transaction, rows.hold(id)?)),
+                _ => None,
+            })
+        };
+        for (transaction, captured) in charges().filter(|(_, captured)| captured.wallet.is_some()) {
+            let paid = parts().filter(|(_, hold)| captured.is_paid_by(hold)).count() == 1;
+            let name = || self.transaction_name(transaction);
+            let broken = (!paid).then(|| format!("{} comes without what the wallet pays", name()));
+            report.note("wallets_pay_with_the_card", broken);
+        }
+        let of_charges = |hold: &Hold| hold.is_a_payments() && rows.operation(refund_of(hold.id)).is_none();
+        for (transaction, hold) in parts().filter(|(_, hold)| of_charges(hold)) {
+            let right = charges().any(|(_, captured)| captured.is_paid_by(hold));
+            let name = || self.transaction_name(transaction);
+            let broken = (!right).then(|| format!("{} comes without what the card pays", name()));
+            report.note("wallets_pay_with_the_card", broken);
+        }
     }
 
     fn posts(&self, transaction: &Transaction, captured: Captured) -> bool {

@@ -1,8 +1,8 @@
 //! Reversals: each mirrors one transaction, and each transaction has one at most.
 
 use super::super::report::Report;
+use super::super::rows::Rows;
 use super::Walk;
-use super::rows::Rows;
 use counterfoil_core::ledger::transaction::{Kind, Transaction};
 use counterfoil_core::payments::books::decide::is_reversible;
 use counterfoil_core::types::id::TransactionId;

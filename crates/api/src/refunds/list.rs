@@ -1,0 +1,48 @@
+//! `GET /v1/refunds`.
+
+use crate::answer::{self, Answer, store_unavailable};
+use crate::app::App;
+use crate::auth;
+use crate::describe::{PageQuery, QueryProblems};
+use crate::exchange::{self, Exchange};
+use crate::query::Page;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use counterfoil_core::tenancy::Scope;
+use counterfoil_core::types::id::OperationId;
+use counterfoil_core::types::reference::Kind;
+use counterfoil_wire::problem::Problem;
+use counterfoil_wire::refund;
+use http::Response;
+use http::request::Parts;
+use std::sync::Arc;
+
+/// The tenant's refunds, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/refunds",
+    tag = "Refunds",
+    security(("api_key" = [])),
+    params(PageQuery),
+    responses((status = 200, description = "One page.", body = refund::schema::RefundList), QueryProblems)
+)]
+pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
+    exchange::read(&app, request, run).await
+}
+
+async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer, Problem> {
+    let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
+    let page = Page::read(head.uri.query())?;
+    let references = app.service.references();
+    let before = match page.cursor(references, Kind::Refund)? {
+        None => None,
+        Some(number) => {
+            // Another tenant's refund is no more a place to start from than an absent one.
+            let own = app.service.refund(principal.tenant, OperationId::from_i64(number)).await;
+            Some(own.map_err(|_| store_unavailable())?.ok_or_else(Page::bad_cursor)?.0.id)
+        }
+    };
+    let found = app.service.refunds(principal.tenant, before, page.limit + 1).await;
+    let found = found.map_err(|_| store_unavailable())?;
+    Ok(answer::list(&page, &found, |out, (one, charge)| refund::write(out, one, charge, references)))
+}

@@ -1,0 +1,175 @@
+//! Small honest payments: what the core allows, done at once by a provider that approves of everything.
+
+use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::idempotency::reply::Reply;
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::payments::charge::create::Wanted;
+use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::payments::operation::launch::{Impossible, Operate, allowed};
+use counterfoil_core::payments::operation::{self, Kind, Operation};
+use counterfoil_core::saga::progress::Progress;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, SubjectId, TenantId};
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::present::{Made, Present};
+use counterfoil_engine::service::{DeadLetter, RefundView, Resolution, Submitted};
+use counterfoil_wire::present::Presenter;
+
+/// Everything that was paid, oldest first.
+#[derive(Default)]
+pub(crate) struct Payments {
+    charges: Vec<Charge>,
+    operations: Vec<Operation>,
+    letters: Vec<DeadLetter>,
+}
+
+fn provider() -> Pinned {
+    Pinned { profile: "stripe".to_owned(), endpoint: "http://provider:80".to_owned() }
+}
+
+impl Payments {
+    pub(crate) fn make(&mut self, tenant: TenantId, wanted: Wanted, now: Time, present: &Presenter) -> Reply {
+        let id = i64::try_from(self.charges.len()).unwrap() + 1;
+        let destination = wanted.destination.unwrap_or(AccountId::from_i64(100 + tenant.to_i64()));
+        let order = wanted.order(destination);
+        let (status, captured) =
+            if order.capture { (Status::Succeeded, order.card()) } else { (Status::RequiresCapture, 0) };
+        let charge = Charge {
+            id: ChargeId::from_i64(id),
+            tenant,
+            order,
+            status,
+            sums: Sums { captured, ..Sums::default() },
+            working: None,
+            provider: provider(),
+            provider_reference: Some(format!("pi_{id}")),
+            failure: None,
+            created_at: now,
+            revision: 2,
+        };
+        let reply = present.charge(&charge, Made::Created);
+        self.charges.push(charge);
+        reply
+    }
+
+    pub(crate) fn charge(&self, tenant: TenantId, id: ChargeId) -> Option<Charge> {
+        self.charges.iter().find(|charge| charge.id == id && charge.tenant == tenant).cloned()
+    }
+
+    pub(crate) fn charges(&self, tenant: TenantId, before: Option<ChargeId>, limit: usize) -> Vec<Charge> {
+        let own = self.charges.iter().rev().filter(|charge| charge.tenant == tenant);
+        own.filter(|charge| before.is_none_or(|before| charge.id < before)).take(limit).cloned().collect()
+    }
+
+    /// Does what is asked, or says why not.
+    pub(crate) fn operate(
+        &mut self,
+        command: Operate,
+        now: Time,
+        present: &Presenter,
+    ) -> Result<Reply, Submitted> {
+        let Operate { request, charge, kind, amount } = command;
+        let mut charge = self.charge(request.tenant, charge).ok_or(Submitted::NotFound)?;
+        let minor = match allowed(kind, amount, &charge) {
+            Ok(minor) => minor,
+            Err(Impossible::Busy) => return Err(Submitted::InProgress),
+            Err(why) => return Ok(present.impossible(&charge, kind, why, request.id)),
+        };
+        let number = i64::try_from(self.operations.len()).unwrap() + 5_001;
+        let operation = Operation {
+            id: OperationId::from_i64(number),
+            tenant: request.tenant,
+            charge: charge.id,
+            kind,
+            amount: Money::new(minor, charge.order.amount.asset()).unwrap(),
+            status: operation::Status::Succeeded,
+            provider_reference: Some(format!("re_{number}")),
+            failure: None,
+            created_at: now,
+            revision: 2,
+        };
+        match kind {
+            Kind::Capture => (charge.status, charge.sums.captured) = (Status::Succeeded, minor),
+            Kind::Void => charge.status = Status::Voided,
+            Kind::Refund => {
+                charge.sums.refunded += minor;
+                let whole = charge.sums.refundable() == 0;
+                charge.status = if whole { Status::Refunded } else { Status::PartiallyRefunded };
+            }
+        }
+        let reply = match kind {
+            Kind::Capture | Kind::Void => present.charge(&charge, Made::Changed),
+            Kind::Refund => present.refund(&operation, &charge),
+        };
+        self.charges.iter_mut().filter(|one| one.id == charge.id).for_each(|one| *one = charge.clone());
+        self.operations.push(operation);
+        Ok(reply)
+    }
+
+    pub(crate) fn refund(&self, tenant: TenantId, id: OperationId) -> Option<RefundView> {
+        self.refunds(tenant, None, usize::MAX).into_iter().find(|(refund, _)| refund.id == id)
+    }
+
+    pub(crate) fn refunds(
+        &self,
+        tenant: TenantId,
+        before: Option<OperationId>,
+        limit: usize,
+    ) -> Vec<RefundView> {
+        let own = self.operations.iter().rev();
+        own.filter(|one| one.tenant == tenant && one.kind == Kind::Refund)
+            .filter(|one| before.is_none_or(|before| one.id < before))
+            .take(limit)
+            .map(|one| (one.clone(), self.charge(tenant, one.charge).unwrap()))
+            .collect()
+    }
+
+    /// Leaves the newest charge to a human; hands the number of its dead letter over.
+    pub(crate) fn park(&mut self, now: Time) -> SubjectId {
+        let charge = self.charges.last().unwrap().clone();
+        let outbox = Outbox {
+            id: charge.id.into(),
+            charge: charge.id,
+            saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+            hold: None,
+            claim: ClaimId::from_digest(Digest::from_bytes([7; 32])),
+            tenant: charge.tenant,
+            provider: provider(),
+            due_at: now,
+            created_at: now,
+            history: History::begun(now),
+            parked: Some(Park::NoEvidence),
+            revision: 3,
+        };
+        let id = outbox.id;
+        self.letters.push(DeadLetter { outbox, charge, operation: None });
+        id
+    }
+
+    pub(crate) fn letters(
+        &self,
+        tenant: TenantId,
+        before: Option<SubjectId>,
+        limit: usize,
+    ) -> Vec<DeadLetter> {
+        let own = self.letters.iter().rev().filter(|letter| letter.outbox.tenant == tenant);
+        own.filter(|letter| before.is_none_or(|before| letter.outbox.id < before))
+            .take(limit)
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn resolve(
+        &mut self,
+        tenant: TenantId,
+        id: SubjectId,
+        resolution: &Resolution,
+        present: (&Presenter, Ulid),
+    ) -> Result<Reply, Submitted> {
+        let place = self.letters.iter().position(|one| one.outbox.id == id && one.outbox.tenant == tenant);
+        let letter = self.letters.remove(place.ok_or(Submitted::NotFound)?);
+        Ok(present.0.resolved(&letter, Ok(resolution), present.1))
+    }
+}

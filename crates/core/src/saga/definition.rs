@@ -1,0 +1,34 @@
+//! What a saga is: its steps in order, each with the deed that undoes it, under a version.
+//!
+//! What a deed is belongs to whoever composes the saga; here it is only a word. A definition is never changed once it
+//! was released: a changed one gets a higher version, and what began under the old one ends under it.
+
+/// A saga's definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Definition<D: 'static> {
+    /// What it is called in stores and timelines.
+    pub name: &'static str,
+    /// Which of the definitions of that name.
+    pub version: u16,
+    /// Its steps, at least one.
+    pub steps: &'static [Stage<D>],
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage<D> {
+    /// What is done.
+    pub deed: D,
+    /// What undoes it; nothing where there is nothing to undo, or nothing that could.
+    pub undo: Option<D>,
+}
+
+/// The definition of that name and version, among those that are known.
+pub fn find<D: Copy>(known: &[Definition<D>], name: &str, version: u16) -> Option<Definition<D>> {
+    known.iter().find(|one| one.name == name && one.version == version).copied()
+}
+
+/// The youngest definition of that name: what new sagas begin under.
+pub fn latest<D: Copy>(known: &[Definition<D>], name: &str) -> Option<Definition<D>> {
+    known.iter().filter(|one| one.name == name).max_by_key(|one| one.version).copied()
+}

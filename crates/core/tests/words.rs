@@ -1,0 +1,22 @@
+//! Words that clients read or that travel in headers.
+
+use counterfoil_core::idempotency::key::KeyError;
+use counterfoil_core::idempotency::reply::Media;
+
+#[test]
+fn a_bad_key_is_explained_by_what_is_wrong_with_it() {
+    for (error, says) in [
+        (KeyError::Empty, "empty"),
+        (KeyError::TooLong, "longer than 255"),
+        (KeyError::BadCharacter, "visible ASCII"),
+        (KeyError::BadQuotes, "closing quote"),
+    ] {
+        assert!(error.sentence().contains(says), "{error:?}: {}", error.sentence());
+    }
+}
+
+#[test]
+fn an_answer_is_json_or_a_problem() {
+    assert_eq!(Media::Json.content_type(), "application/json");
+    assert_eq!(Media::Problem.content_type(), "application/problem+json");
+}

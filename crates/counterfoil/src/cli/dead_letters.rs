@@ -1,0 +1,183 @@
+//! `dead-letters`: work that needs a human, through the server that holds the store or on the store itself.
+
+use super::tenant::random_text;
+use super::{Common, flag, one_thread};
+use crate::admin::{self, Act, LetterTold, Told};
+use crate::exit::Exit;
+use crate::store_url::StoreUrl;
+use clap::{ArgGroup, Args, Subcommand};
+use comfy_table::{Cell, Color, Table};
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Work that needs a human: looking at it, resolving it.
+#[derive(Args, Debug)]
+pub(crate) struct DeadLetters {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+    /// The store: a path, file:PATH or postgres://USER@HOST/DATABASE.
+    #[arg(long, value_name = "URL", global = true)]
+    store: Option<String>,
+    /// The payment provider, to resolve where no server can be asked: stripe+https://KEY@host.
+    #[arg(long, value_name = "URL", global = true)]
+    gateway: Option<String>,
+    /// Prints JSON instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists what needs a human, of all tenants.
+    List,
+    /// Shows one with its evidence.
+    Show {
+        /// Its id, `dl_…`.
+        id: String,
+    },
+    /// Settles one as you have decided.
+    Resolve(Resolve),
+}
+
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("resolution").required(true)))]
+struct Resolve {
+    /// Its id, `dl_…`.
+    id: String,
+    /// Asks the provider and takes its word, even if it differs from what was asked for.
+    #[arg(long, group = "resolution")]
+    adopt: bool,
+    /// Undoes at the provider what is held there, then marks it failed.
+    #[arg(long, group = "resolution")]
+    void: bool,
+    /// Nothing happened: marks it failed, for this reason.
+    #[arg(long, value_name = "REASON", group = "resolution")]
+    fail: Option<String>,
+    /// Goes on as if it had not been parked.
+    #[arg(long, group = "resolution")]
+    retry: bool,
+}
+
+impl Resolve {
+    fn act(self) -> Result<Act, Exit> {
+        let resolution = match (self.adopt, self.void, &self.fail) {
+            (true, ..) => "adopt",
+            (_, true, _) => "void",
+            (.., Some(_)) => "fail",
+            (.., None) => "retry",
+        };
+        let key = format!("operator_{}", random_text(20)?);
+        Ok(Act::Resolve { id: self.id, resolution: resolution.to_owned(), reason: self.fail, key })
+    }
+}
+
+impl DeadLetters {
+    pub(super) fn run(self) -> Result<ExitCode, Exit> {
+        let flags = [
+            flag("store", "url", "--store", self.store.as_ref()),
+            flag("gateway", "url", "--gateway", self.gateway.as_ref()),
+        ];
+        let settings = self.common.settings(flags.into_iter().flatten().collect())?;
+        let store = StoreUrl::parse(settings.store.url.reveal())?;
+        let (act, whole) = match self.command {
+            Command::List => (Act::DeadLetters, false),
+            Command::Show { id } => (Act::DeadLetter { id }, true),
+            Command::Resolve(resolve) => (resolve.act()?, false),
+        };
+        let told = one_thread()?.block_on(admin::perform(&settings, &store, act))?;
+        if self.json {
+            println!("{}", serde_json::to_value(&told).unwrap_or_default());
+        } else {
+            print(&told, whole);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn print(told: &Told, whole: bool) {
+    match told {
+        Told::Letters { letters, .. } if letters.is_empty() => println!("nothing needs a human"),
+        Told::Letters { letters, .. } if whole => letters.iter().for_each(|one| println!("{}", sheet(one))),
+        Told::Letters { letters, more } => {
+            println!("{}", table(letters));
+            if *more {
+                println!("There are more; resolve some of these and look again.");
+            }
+            println!("next: counterfoil dead-letters show ID");
+        }
+        Told::Resolved { resolved } => {
+            let word = |name: &str| plain(resolved.get(name));
+            let charge = resolved.get("charge");
+            let (id, status) =
+                (charge.and_then(|one| one.get("id")), charge.and_then(|one| one.get("status")));
+            println!(
+                "{} is resolved: {}. The charge {} is {}.",
+                word("dead_letter"),
+                word("resolution"),
+                plain(id),
+                plain(status)
+            );
+        }
+        // Not what this command asks for; refusals end it before.
+        Told::Tenants { .. } | Told::Key { .. } | Told::Refused { .. } => {}
+    }
+}
+
+fn table(letters: &[LetterTold]) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header(["dead letter", "tenant", "flow", "reason", "money at risk", "since", "suggestions"]);
+    for LetterTold { tenant, letter } in letters {
+        let word = |name: &str| plain(letter.get(name));
+        table.add_row([
+            Cell::new(word("id")),
+            Cell::new(tenant),
+            Cell::new(word("flow")),
+            Cell::new(word("reason")).fg(Color::Yellow),
+            Cell::new(format!("{} {}", word("money_at_risk"), word("currency"))).fg(Color::Red),
+            Cell::new(word("created_at")),
+            Cell::new(word("suggestions")).fg(Color::Green),
+        ]);
+    }
+    table
+}
+
+/// Everything that is known of one, a row each.
+fn sheet(told: &LetterTold) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.add_row([Cell::new("tenant"), Cell::new(&told.tenant)]);
+    for (name, value) in told.letter.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(parts) => {
+                for (part, value) in parts {
+                    table.add_row([Cell::new(format!("{name}.{part}")), Cell::new(plain(Some(value)))]);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                let colour = match name.as_str() {
+                    "reason" => Color::Yellow,
+                    "money_at_risk" => Color::Red,
+                    "suggestions" => Color::Green,
+                    _ => Color::Reset,
+                };
+                table.add_row([Cell::new(name), Cell::new(plain(Some(value))).fg(colour)]);
+            }
+        }
+    }
+    table
+}
+
+/// A value as a person reads it.
+fn plain(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "-".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(words)) => {
+            words.iter().map(|word| plain(Some(word))).collect::<Vec<_>>().join(", ")
+        }
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => other.to_string(),
+    }
+}

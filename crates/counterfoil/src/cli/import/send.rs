@@ -1,0 +1,167 @@
+//! One command to its answer: the search for its key, and patience under each key.
+
+use super::client::{Answer, Client};
+use super::command::{Command, Recipe};
+use bytes::Bytes;
+use counterfoil_core::idempotency::derive::{Search, Step};
+use counterfoil_core::types::time::Time;
+use counterfoil_wire::problem::Code;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What closes a key: opening an account that moves nothing. The first closing opens it, every other is refused, and
+/// both spend their key. Importers know each other's closings by these bytes, so they never change.
+const CLOSING_PATH: &str = "/v1/accounts";
+const CLOSING_BODY: &[u8] =
+    br#"{"asset":"USD","code":"import:closed","metadata":{"about":"closes derived keys of an earlier bucket; holds no money"}}"#;
+
+/// The first pause between two tries, doubled after each.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// A server that says to wait longer is asked again after this.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+
+/// Sends commands.
+pub(super) struct Sender {
+    pub(super) client: Client,
+    pub(super) recipe: Recipe,
+    /// The time that buckets go by, if not the machine's.
+    pub(super) as_of: Option<Time>,
+    /// How long one command is tried.
+    pub(super) deadline: Duration,
+    /// The server does not accept the API key: nothing more is sent.
+    pub(super) stopped: AtomicBool,
+}
+
+/// What came of a command, under the key it was sent with last.
+#[derive(Debug)]
+pub(super) struct Delivered {
+    pub(super) key: String,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The final answer.
+    Answered(Answer),
+    /// None within the deadline; perhaps it was done. The last status, if there was one, and why.
+    Unresolved(Option<u16>, String),
+    /// Nothing was sent.
+    NotSent,
+}
+
+impl Sender {
+    /// The search's first key; where a command is found elsewhere, its own is reported.
+    pub(super) fn key(&self, command: &Command) -> String {
+        command.identity.key(self.recipe.bucket(command, self.now()))
+    }
+
+    fn now(&self) -> Time {
+        self.as_of.unwrap_or_else(machine_time)
+    }
+
+    /// Sends a command until it has a final answer or its time is over.
+    pub(super) async fn deliver(&self, command: &Command) -> Delivered {
+        let began = Instant::now();
+        let path = format!("/v1/{}", self.recipe.route.name());
+        let mut search = Search::from(self.recipe.bucket(command, self.now()));
+        loop {
+            if self.stopped.load(Ordering::Relaxed) {
+                return Delivered { key: self.key(command), outcome: Outcome::NotSent };
+            }
+            let (bucket, path, body) = match search.step() {
+                Step::Close(bucket) => (bucket, CLOSING_PATH, Bytes::from_static(CLOSING_BODY)),
+                Step::Send(bucket) => (bucket, path.as_str(), Bytes::copy_from_slice(&command.body)),
+            };
+            let key = command.identity.key(bucket);
+            let answer = match self.persist(path, &key, &body, began).await {
+                Ok(answer) => answer,
+                Err(outcome) => return Delivered { key, outcome },
+            };
+            let next = match search.step() {
+                _ if is(&answer, Code::IdempotencyKeyFingerprintMismatch) => search.met_another(),
+                Step::Close(_) if is_closed(&answer) => search.closed(),
+                Step::Close(_) | Step::Send(_) => None,
+            };
+            match next {
+                Some(next) => search = next,
+                None => return Delivered { key, outcome: Outcome::Answered(answer) },
+            }
+        }
+    }
+
+    /// Sends one request again and again, under the same key, until its answer is final.
+    async fn persist(&self, path: &str, key: &str, body: &Bytes, began: Instant) -> Result<Answer, Outcome> {
+        let mut ceiling = PAUSE_FIRST;
+        loop {
+            let (status, why, wait) = match self.client.post(path, key, body.clone()).await {
+                Ok(answer) if passes(&answer) => {
+                    let why = answer.error.unwrap_or_else(|| format!("status {}", answer.status));
+                    (Some(answer.status), why, answer.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX))
+                }
+                Ok(answer) => {
+                    if matches!(answer.status, 401 | 403) {
+                        self.stopped.store(true, Ordering::Relaxed);
+                    }
+                    return Ok(answer);
+                }
+                Err(why) => (None, why, Duration::ZERO),
+            };
+            let pause = wait + jitter(ceiling);
+            if began.elapsed() + pause >= self.deadline {
+                return Err(Outcome::Unresolved(status, why));
+            }
+            tokio::time::sleep(pause).await;
+            ceiling = (ceiling * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+fn is(answer: &Answer, code: Code) -> bool {
+    answer.error.as_deref() == Some(code.name())
+}
+
+/// Whether an answer to a closing says that it holds the key: it was done, refused because it was done before under
+/// another key, or is so long ago that its answer is not kept.
+fn is_closed(answer: &Answer) -> bool {
+    (200..300).contains(&answer.status)
+        || is(answer, Code::AccountExists)
+        || is(answer, Code::IdempotencyKeyExpired)
+}
+
+/// Whether an answer may be another one when the same request is sent again. Refusals that are stored stay, with a
+/// status of 5xx too.
+fn passes(answer: &Answer) -> bool {
+    const PASSING: [Code; 8] = [
+        Code::OutcomePending,
+        Code::IdempotencyKeyInUse,
+        Code::PaymentInProgress,
+        Code::StoreUnavailable,
+        Code::RateLimited,
+        Code::RequestTimeout,
+        Code::ShuttingDown,
+        Code::InternalError,
+    ];
+    match Code::ALL.iter().find(|code| is(answer, **code)) {
+        Some(code) => PASSING.contains(code),
+        // Something between here and the server has answered.
+        None => answer.status >= 500 || matches!(answer.status, 408 | 425 | 429),
+    }
+}
+
+/// Anything up to `ceiling`, so that those who failed together do not come back together.
+fn jitter(ceiling: Duration) -> Duration {
+    let mut chance = [0; 4];
+    // Without chance the pause is the longest.
+    let part = if getrandom::fill(&mut chance).is_ok() { u32::from_le_bytes(chance) >> 16 } else { 1 << 16 };
+    ceiling * part / (1 << 16)
+}
+
+/// The machine's clock.
+pub(super) fn machine_time() -> Time {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Time::from_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,469 @@
+//! Damage to one field: the values no field of its kind takes, as JSON and as the text of a form.
+
+use crate::table::{Field, Kind, Object, Presence};
+use crate::world::World;
+
+/// What is wrong with a value, and so what is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// The field.
+    Field,
+    /// The object the field stands in: its value ended before the damage.
+    Around,
+    /// Places below the field.
+    Below(Vec<String>),
+}
+
+/// A value and what is named when it stands in the field.
+pub(crate) type Damage = (String, Named);
+
+/// Levels of arrays and objects that are read at all.
+const DEPTH_MAX: usize = 64;
+
+fn all<'a>(values: impl IntoIterator<Item = &'a str>, named: &Named) -> Vec<Damage> {
+    values.into_iter().map(|value| (value.to_owned(), named.clone())).collect()
+}
+
+/// Texts as JSON strings.
+fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<Damage> {
+    texts.into_iter().map(|text| (serde_json::to_string(text).unwrap(), Named::Field)).collect()
+}
+
+/// What is no JSON value, whatever the field takes.
+pub(crate) fn no_value() -> Vec<Damage> {
+    let mut damage = all(
+        [
+            "",
+            "+1",
+            "-",
+            "--1",
+            "01",
+            "-01",
+            "00",
+            ".5",
+            "1.",
+            "1.e1",
+            "1e",
+            "1e+",
+            "NaN",
+            "-NaN",
+            "Infinity",
+            "-Infinity",
+            "nul",
+            "tru",
+            "fals",
+            "True",
+            "None",
+            "undefined",
+            "'a'",
+            "`a`",
+            "\\u0031",
+            "//c\n1",
+            "/*c*/1",
+            "#",
+            "?",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\\u12g4\"",
+            "\"\\ud800\"",
+            "\"\\ud800x\"",
+            "\"\\udc00\"",
+            "\"\\udc00\\ud800\"",
+            "\"\\ud800\\ud800\"",
+            "\"a\nb\"",
+            "\"a\tb\"",
+            "\"a\u{0}b\"",
+            "\"\u{1f}\"",
+            "\"\\",
+            "\u{feff}1",
+            "\u{a0}1",
+        ],
+        &Named::Field,
+    );
+    damage.extend(all(
+        [
+            "0x10",
+            "0b1",
+            "1_000",
+            "1 2",
+            "1f",
+            "1n",
+            "1;",
+            "truefalse",
+            "nullx",
+            "\"a\"\"b\"",
+            "\"a\" \"b\"",
+            "1]",
+            "{}]",
+            "\"a\":1",
+        ],
+        &Named::Around,
+    ));
+    damage
+}
+
+/// Values that nest deeper than is read; `above` arrays and objects stand around the field.
+pub(crate) fn too_deep(above: usize) -> Vec<Damage> {
+    let room = DEPTH_MAX - above;
+    let below = |name: &str| Named::Below(vec![format!("/{name}").repeat(room)]);
+    vec![
+        ("[".repeat(room + 1), below("0")),
+        (format!("{}1{}", "[".repeat(room + 1), "]".repeat(room + 1)), below("0")),
+        ("[".repeat(5_000), below("0")),
+        ("{\"k\":".repeat(room + 1), below("k")),
+        ("{\"k\":".repeat(2_000), below("k")),
+    ]
+}
+
+const NO_NUMBERS: [&str; 9] = ["\"1\"", "\"\"", "\"abc\"", "\"NaN\"", "true", "false", "[]", "[1]", "{}"];
+const NO_TEXTS: [&str; 10] = ["0", "1", "-1", "1.5", "1e400", "true", "false", "[]", "[\"a\"]", "{}"];
+const FRACTIONS: [&str; 6] = ["0.1", "1.5", "-1.5", "1e-7", "12.345678901234567890123", "1e-400"];
+const BEYOND: [&str; 7] = [
+    "9223372036854775808",
+    "-9223372036854775809",
+    "18446744073709551616",
+    "1e19",
+    "1e400",
+    "-1e400",
+    "99999999999999999999999999999999999999999999999999999999999999",
+];
+
+fn amounts() -> Vec<&'static str> {
+    let outside = [
+        "0",
+        "-0",
+        "0.0",
+        "0e5",
+        "-1",
+        "-1250",
+        "1000000000000000",
+        "1e15",
+        "9223372036854775807",
+        "-9223372036854775808",
+    ];
+    outside.into_iter().chain(FRACTIONS).chain(BEYOND).collect()
+}
+
+fn wholes(least: i64, most: i64) -> Vec<String> {
+    let mut values: Vec<String> =
+        [least - 1, most + 1, -1_000, 1_000_000, i64::MAX, i64::MIN].iter().map(i64::to_string).collect();
+    values.extend(FRACTIONS.into_iter().chain(BEYOND).map(str::to_owned));
+    values
+}
+
+/// What is no name of an account.
+const NO_NAMES: [&str; 20] = [
+    "",
+    " ",
+    "a b",
+    " a",
+    "a ",
+    "é",
+    "_a",
+    "-a",
+    ".a",
+    ":a",
+    "/a",
+    "a?b",
+    "a#b",
+    "a%20b",
+    "a\u{0}",
+    "a\n",
+    "\u{202e}a",
+    "a,b",
+    "*",
+    "'; --",
+];
+
+fn no_names() -> Vec<String> {
+    let mut names: Vec<String> = NO_NAMES.iter().map(|name| (*name).to_owned()).collect();
+    names.push("x".repeat(65));
+    names
+}
+
+/// The same, and names that no account of the tenant has.
+fn no_accounts(world: &World) -> Vec<String> {
+    let mut names = no_names();
+    names.extend(["nobody", "A", "chart:nothing", "ac_", "null"].map(str::to_owned));
+    names.extend(world.not_accounts());
+    names
+}
+
+/// What no account may be called.
+fn no_codes(world: &World) -> Vec<String> {
+    let mut names = no_names();
+    names.push("chart:nothing".to_owned());
+    // Whatever has the form of an id is refused alike: the answer must not tell which ids there are.
+    let form = |name: &String| name.starts_with("ac_") && name.len() == 29;
+    names.extend(world.not_accounts().into_iter().filter(form));
+    names
+}
+
+fn no_currencies() -> [&'static str; 14] {
+    [
+        "",
+        " ",
+        "US",
+        "USDD",
+        "ZZZ",
+        "U D",
+        "U$D",
+        "ÜSD",
+        "US\u{0}",
+        " USD",
+        "USD ",
+        "840",
+        "us\u{d}",
+        "\u{202e}usd",
+    ]
+}
+
+const NO_ASSETS: [&str; 13] = [
+    "",
+    " ",
+    "1A",
+    "_A",
+    "A-B",
+    "A.B",
+    "A B",
+    "A23456789012345 7",
+    " USD",
+    "USD ",
+    "É",
+    "A\u{0}",
+    "A2345678901234567",
+];
+const NO_TIMES: [&str; 16] = [
+    "",
+    "now",
+    "2999",
+    "2999-01-31",
+    "2999-01-31T12:00",
+    "2999-01-31T12:00:00",
+    "2999-13-01T00:00:00Z",
+    "2999-02-30T00:00:00Z",
+    "2999-01-31T24:00:01Z",
+    "2999-01-31T12:60:00Z",
+    "2999-01-31T12:00:61Z",
+    "2999-01-31T12:00:00+25:00",
+    "32506372800",
+    "2999-01-31T12:00:00Z ",
+    "-2999-01-31T12:00:00Z",
+    "２999-01-31T12:00:00Z",
+];
+const NO_TOKENS: [&str; 11] = [
+    "",
+    " ",
+    "pm card",
+    "pm_é",
+    "pm\u{0}",
+    "pm\u{7f}",
+    "pm\tx",
+    "4242424242424242",
+    "5555-5555-5555-4444",
+    "4242 4242 4242 4242",
+    "378282246310005",
+];
+const NO_WORDS: [&str; 9] = ["", " ", "Debit", "DEBIT", "debits", " debit", "debit ", "null", "\u{0}"];
+const NO_RATES: [&str; 13] =
+    ["", " ", "abc", "1/2", "1,5", "NaN", "Infinity", "0x1", " 1", "1 ", "+1", "1.", "--1"];
+const RATES_BEYOND: [&str; 8] =
+    ["0", "-0", "-1", "1e19", "1e-19", "1e400", "0.00", "1234567890123456789.123456789"];
+
+/// The values a field does not take, as JSON; syntax aside.
+pub(crate) fn values(field: &Field, world: &World) -> Vec<Damage> {
+    let one = |values: Vec<&str>| all(values, &Named::Field);
+    let mut damage = match field.kind {
+        Kind::Amount => one(amounts().into_iter().chain(NO_NUMBERS).collect()),
+        Kind::Whole(least, most) => {
+            let mut damage = all(wholes(least, most).iter().map(String::as_str), &Named::Field);
+            damage.extend(one(NO_NUMBERS.to_vec()));
+            damage
+        }
+        Kind::Bound => one(FRACTIONS.into_iter().chain(BEYOND).chain(NO_NUMBERS).collect()),
+        Kind::Truth => one(vec![
+            "0",
+            "1",
+            "\"true\"",
+            "\"false\"",
+            "\"yes\"",
+            "\"\"",
+            "[]",
+            "{}",
+            "[true]",
+            "-0",
+            "1.0",
+            "\"on\"",
+        ]),
+        Kind::Rate => {
+            let mut damage = one(vec!["true", "[]", "{}", "[1]"]);
+            damage.extend(all(RATES_BEYOND, &Named::Field));
+            damage.extend(quoted(RATES_BEYOND.into_iter().chain(NO_RATES)));
+            damage
+        }
+        Kind::Metadata => metadata(),
+        Kind::List(least, most, fields) => list(least, most, fields),
+        Kind::Text(most) => {
+            let (long, wide) = ("x".repeat(most + 1), "é".repeat(most / 2 + 1));
+            let mut damage =
+                quoted([long.as_str(), &wide, "a\u{0}", "\u{1b}[31m", "\u{7f}", "\u{85}", "a\rb", "\u{9b}"]);
+            damage.extend(one(NO_TEXTS.to_vec()));
+            damage
+        }
+        Kind::Currency
+        | Kind::Asset
+        | Kind::Account
+        | Kind::Name
+        | Kind::Id(_)
+        | Kind::Token
+        | Kind::Code
+        | Kind::Word
+        | Kind::Time => {
+            let mut damage = quoted(texts(field, world).iter().map(String::as_str));
+            damage.extend(one(NO_TEXTS.to_vec()));
+            damage
+        }
+    };
+    if matches!(field.presence, Presence::Required | Presence::Needed) {
+        damage.push(("null".to_owned(), Named::Field));
+    }
+    damage
+}
+
+/// The texts a field does not take, for JSON strings and for forms; nothing for kinds that are no text.
+fn texts(field: &Field, world: &World) -> Vec<String> {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    match field.kind {
+        Kind::Currency => owned(&no_currencies()),
+        Kind::Asset => owned(&NO_ASSETS),
+        Kind::Account => no_accounts(world),
+        // What has the form of a charge's id and is none of the tenant's is not found: the matrix of tenants has it.
+        Kind::Id(Object::Charge) => {
+            let ids = world.not_ids(Object::Charge);
+            ids.into_iter().filter(|id| !id.starts_with("ch_")).collect()
+        }
+        Kind::Id(object) => world.not_ids(object),
+        Kind::Token => {
+            let mut tokens = owned(&NO_TOKENS);
+            tokens.push("p".repeat(256));
+            tokens
+        }
+        Kind::Code => no_codes(world),
+        Kind::Name => no_names(),
+        Kind::Word => owned(&NO_WORDS),
+        Kind::Time => owned(&NO_TIMES),
+        Kind::Amount
+        | Kind::Whole(..)
+        | Kind::Bound
+        | Kind::Text(_)
+        | Kind::Truth
+        | Kind::Rate
+        | Kind::Metadata
+        | Kind::List(..) => Vec::new(),
+    }
+}
+
+/// The texts that a form must not have in the field.
+pub(crate) fn form_texts(field: &Field, world: &World) -> Vec<String> {
+    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let no_numbers = [
+        "", " ", "abc", "+1", " 1", "1 ", "0x1", "NaN", "Infinity", "1,000", "1_000", "1.", ".5", "--1",
+        "true", "01", "{}", "[]", "\u{661}",
+    ];
+    match field.kind {
+        Kind::Amount => owned(amounts().into_iter().chain(no_numbers).collect()),
+        Kind::Whole(least, most) => {
+            let mut texts = wholes(least, most);
+            texts.extend(owned(no_numbers.to_vec()));
+            texts
+        }
+        Kind::Bound => owned(FRACTIONS.into_iter().chain(BEYOND).chain(no_numbers).collect()),
+        Kind::Truth => owned(vec![
+            "",
+            " ",
+            "0",
+            "1",
+            "yes",
+            "no",
+            "on",
+            "True",
+            "TRUE",
+            " true",
+            "true ",
+            "null",
+            "truefalse",
+        ]),
+        Kind::Rate => owned(RATES_BEYOND.into_iter().chain(NO_RATES).collect()),
+        Kind::Metadata | Kind::List(..) => owned(vec!["", "x", "{}", "[]", "{\"a\":\"b\"}", "null"]),
+        Kind::Text(most) => {
+            vec!["x".repeat(most + 1), "é".repeat(most / 2 + 1), "a\u{0}".to_owned(), "\u{1b}".to_owned()]
+        }
+        Kind::Currency
+        | Kind::Asset
+        | Kind::Account
+        | Kind::Name
+        | Kind::Id(_)
+        | Kind::Token
+        | Kind::Code
+        | Kind::Word
+        | Kind::Time => texts(field, world),
+    }
+}
+
+fn metadata() -> Vec<Damage> {
+    let below = |name: &str| Named::Below(vec![format!("/{name}")]);
+    let mut damage = all(["0", "1", "true", "\"\"", "\"a\"", "[]", "[{}]", "[[\"a\",\"b\"]]"], &Named::Field);
+    for value in [
+        "1",
+        "0",
+        "1.5",
+        "null",
+        "true",
+        "false",
+        "[]",
+        "{}",
+        "[\"b\"]",
+        "{\"b\":\"c\"}",
+        "\"\\u0000\"",
+        "\"\\u001b\"",
+        "\"\\u007f\"",
+    ] {
+        damage.push((format!("{{\"a\":{value}}}"), below("a")));
+        damage.push((format!("{{\"fine\":\"fine\",\"a~/b\":{value}}}"), below("a~0~1b")));
+    }
+    damage.push((format!("{{\"a\":\"{}\"}}", "x".repeat(501)), below("a")));
+    damage.push((format!("{{\"a\":\"{}\"}}", "é".repeat(251)), below("a")));
+    damage.push((format!("{{\"{}\":\"b\"}}", "x".repeat(41)), below(&"x".repeat(41))));
+    for name in ["", "a[b]", "[", "]", "a]"] {
+        damage.push((format!("{{\"{name}\":\"b\"}}"), below(name)));
+    }
+    damage.push(("{\"a\\u0000\":\"b\"}".to_owned(), below("a\u{0}")));
+    damage.push((r#"{"a":"1","a":"1"}"#.to_owned(), below("a")));
+    damage.push((r#"{"a":"1","\u0061":"2"}"#.to_owned(), below("a")));
+    let pairs = |count: usize| (0..count).map(|n| format!("\"n{n}\":\"v\"")).collect::<Vec<_>>().join(",");
+    for count in [51, 100, 1_000] {
+        damage.push((format!("{{{}}}", pairs(count)), Named::Field));
+    }
+    damage.push((format!("{{{}}}", pairs(1_001)), Named::Field));
+    damage
+}
+
+fn list(least: usize, most: usize, fields: &[Field]) -> Vec<Damage> {
+    let below = |places: Vec<String>| Named::Below(places);
+    let mut damage = all(["0", "1", "true", "\"\"", "\"a\"", "{}", "{\"0\":{}}", "[]"], &Named::Field);
+    let many = vec!["{}"; most + 1].join(",");
+    damage.push((format!("[{many}]"), Named::Field));
+    let must: Vec<&str> = fields
+        .iter()
+        .filter(|field| matches!(field.presence, Presence::Required | Presence::Needed))
+        .map(|field| field.name)
+        .collect();
+    for value in ["null", "1", "true", "\"a\"", "[]", "[[]]"] {
+        let places = (0..least).map(|index| format!("/{index}")).collect();
+        damage.push((format!("[{}]", vec![value; least].join(",")), below(places)));
+    }
+    let empty =
+        (0..least).flat_map(|index| must.iter().map(move |name| format!("/{index}/{name}"))).collect();
+    damage.push((format!("[{}]", vec!["{}"; least].join(",")), below(empty)));
+    damage
+}

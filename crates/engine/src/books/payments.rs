@@ -1,0 +1,261 @@
+//! Where payments meet the books: which account a charge credits, and what a saga's deeds do there. All of it goes into
+//! the set that makes the turn.
+
+use super::acts::insert;
+use super::spread::Deltas;
+use crate::engine::Inner;
+use crate::service::Submitted;
+use crate::signal::Signal;
+use crate::world::World;
+use counterfoil_core::ledger::account::{Account, Side};
+use counterfoil_core::ledger::chart::Role;
+use counterfoil_core::ledger::hold::Hold;
+use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::outbox::Flow;
+use counterfoil_core::payments::Work;
+use counterfoil_core::payments::books::decide::{Frame, Known, captured, end, reserve};
+use counterfoil_core::payments::books::{End, Named};
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
+use counterfoil_core::payments::flow::Deed;
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
+use counterfoil_core::types::time::Time;
+use counterfoil_gateway::Gateway;
+use counterfoil_store::{Change, Row, RowKey, Store};
+use std::sync::Arc;
+
+/// Where the money of a captured charge goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Credit {
+    /// To the account the charge names.
+    Destination,
+    /// To the chart's suspense account, because that account cannot take it: the provider has the money already.
+    Suspense,
+}
+
+/// What deeds do in the books.
+#[derive(Default)]
+pub(crate) struct Booking {
+    /// Rows to write.
+    pub(crate) changes: Vec<Change>,
+    /// What guarded accounts gain and lose.
+    pub(crate) deltas: Deltas,
+}
+
+/// A booking in the making.
+#[derive(Default)]
+struct Draft {
+    known: Known,
+    transactions: Vec<Transaction>,
+    changes: Vec<Change>,
+}
+
+impl Draft {
+    fn post(&mut self, transaction: Transaction, accounts: [Arc<Account>; 2]) {
+        for account in accounts {
+            self.known.learn(account);
+        }
+        self.changes.push(insert(transaction.clone()));
+        self.transactions.push(transaction);
+    }
+
+    fn finish(self) -> Result<Booking, String> {
+        let legs: Vec<_> =
+            self.transactions.iter().flat_map(|transaction| transaction.legs.as_slice()).copied().collect();
+        let deltas = self.known.deltas(&legs);
+        let deltas = deltas.ok_or_else(|| "the payment's posting does not fit its accounts".to_owned())?;
+        Ok(Booking { changes: self.changes, deltas })
+    }
+}
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// The account a charge will credit: the one it names, or the tenant's main one of the currency. The wallet that
+    /// pays a part of it is looked at too.
+    pub(crate) async fn destination(&self, command: &CreateCharge) -> Result<AccountId, Submitted> {
+        let (tenant, wanted) = (command.request.tenant, &command.wanted);
+        let credited = match wanted.destination {
+            Some(named) => self.named_for(tenant, wanted, named, "/destination").await?,
+            None => match self.chart(tenant, wanted.amount.asset(), Role::Payable).await {
+                Ok(account) => account.id,
+                Err(why) => {
+                    tracing::warn!(
+                        why,
+                        "failed closed: the tenant's accounts could not be had, the provider was not called"
+                    );
+                    self.watch.saw(Signal::FailClosed);
+                    return Err(Submitted::StoreUnavailable);
+                }
+            },
+        };
+        if let Some(wallet) = wanted.wallet
+            && self.named_for(tenant, wanted, wallet.account, "/wallet/account").await? == credited
+        {
+            let message = "the wallet is the account that is credited; name another".to_owned();
+            return Err(Submitted::Invalid(vec![Flaw::new("/wallet/account", message)]));
+        }
+        Ok(credited)
+    }
+
+    async fn named_for(
+        &self,
+        tenant: TenantId,
+        wanted: &Wanted,
+        named: AccountId,
+        place: &str,
+    ) -> Result<AccountId, Submitted> {
+        let asset = wanted.amount.asset();
+        let wrong = |message: String| Err(Submitted::Invalid(vec![Flaw::new(place, message)]));
+        match self.account(tenant, &Named::Id(named)).await {
+            Ok(Some(account)) if Role::Receivable.code(asset).is_ok_and(|code| code == account.code) => {
+                wrong("a charge debits this account by itself; name another".to_owned())
+            }
+            Ok(Some(account)) if account.asset == asset => Ok(account.id),
+            Ok(Some(account)) => wrong(format!(
+                "the account counts {}, not {asset}; name an account of {asset}",
+                account.asset
+            )),
+            Ok(None) if place == "/destination" => {
+                wrong("no such account; leave `destination` out to credit your main account".to_owned())
+            }
+            Ok(None) => wrong("no such account; open it with POST /v1/accounts first".to_owned()),
+            Err(_) => Err(Submitted::StoreUnavailable),
+        }
+    }
+
+    /// What `deeds` do in the books for this work.
+    pub(crate) async fn book(
+        &self,
+        deeds: &[Deed],
+        work: &Work,
+        credit: Credit,
+        now: Time,
+    ) -> Result<Booking, String> {
+        if deeds.is_empty() {
+            return Ok(Booking::default());
+        }
+        let mut draft = Draft::default();
+        for deed in deeds {
+            match deed {
+                Deed::Call(_) => {}
+                Deed::Reserve => self.reserve(&mut draft, work, now).await?,
+                Deed::Release => self.end_reservation(&mut draft, work, End::Void, now).await?,
+                Deed::Post => {
+                    if work.outbox.saga.flow != Flow::Refund {
+                        self.post_captured(&mut draft, &work.charge, credit, now).await?;
+                    }
+                    self.end_reservation(&mut draft, work, End::Post { amount: None }, now).await?;
+                }
+            }
+        }
+        draft.finish()
+    }
+
+    async fn post_captured(
+        &self,
+        draft: &mut Draft,
+        charge: &Charge,
+        credit: Credit,
+        now: Time,
+    ) -> Result<(), String> {
+        let receivable = self.chart(charge.tenant, charge.order.amount.asset(), Role::Receivable).await?;
+        let credited = match credit {
+            Credit::Suspense => self.suspense(charge).await?,
+            Credit::Destination => self.credited(charge).await?,
+        };
+        let transaction = captured(charge, receivable.id, credited.id, now)
+            .map_err(|bad| format!("the charge's posting has bad legs: {bad:?}"))?;
+        draft.post(transaction, [receivable, credited]);
+        Ok(())
+    }
+
+    /// A part of a charge is reserved in the wallet that pays it; a refund in the account that was credited.
+    async fn reserve(&self, draft: &mut Draft, work: &Work, now: Time) -> Result<(), String> {
+        let charge = &work.charge;
+        let asset = charge.order.amount.asset();
+        let hold = work.outbox.hold.ok_or_else(|| "nothing can be reserved without a number".to_owned())?;
+        let (from, to, amount) = match (&work.operation, charge.order.wallet) {
+            (Some(refund), _) => {
+                let receivable = self.chart(charge.tenant, asset, Role::Receivable).await?;
+                (self.posted_to(charge).await?, receivable, refund.amount.minor())
+            }
+            (None, Some(wallet)) => {
+                let from = self.account(charge.tenant, &Named::Id(wallet.account)).await;
+                let from = from.map_err(|error| error.to_string())?;
+                let from = from.ok_or_else(|| "the wallet is not there".to_owned())?;
+                (from, self.credited(charge).await?, wallet.amount)
+            }
+            (None, None) => return Err("there is nothing to reserve".to_owned()),
+        };
+        let frame = Frame { tenant: charge.tenant, id: TransactionId::from_i64(hold.to_i64()), now };
+        let (transaction, hold) = reserve(from.id, to.id, amount, asset, frame)
+            .map_err(|bad| format!("the reservation has bad legs: {bad:?}"))?;
+        draft.post(transaction, [from, to]);
+        draft.changes.push(insert(hold));
+        Ok(())
+    }
+
+    /// Ends what was reserved for the work, if anything was.
+    async fn end_reservation(
+        &self,
+        draft: &mut Draft,
+        work: &Work,
+        how: End,
+        now: Time,
+    ) -> Result<(), String> {
+        let Some(id) = work.outbox.hold else { return Ok(()) };
+        let hold = self.reservation(id).await?;
+        let number = self.next_id(now).await.ok_or_else(|| "no id can be minted".to_owned())?;
+        let frame = Frame { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
+        let (transaction, ended) =
+            end(&hold, how, frame).map_err(|flaws| format!("the reservation cannot be ended: {flaws:?}"))?;
+        let mut accounts = Vec::with_capacity(2);
+        for account in [hold.from, hold.to] {
+            let found = self.account(hold.tenant, &Named::Id(account)).await;
+            let found = found.map_err(|error| error.to_string())?;
+            accounts.push(found.ok_or_else(|| "an account of the reservation is not there".to_owned())?);
+        }
+        let [from, to]: [Arc<Account>; 2] =
+            accounts.try_into().map_err(|_| "a reservation has two accounts".to_owned())?;
+        draft.post(transaction, [from, to]);
+        draft.changes.push(Change::Replace { row: Arc::new(ended.into()), expect: hold.revision });
+        Ok(())
+    }
+
+    async fn reservation(&self, id: HoldId) -> Result<Hold, String> {
+        let rows = self.store.read(vec![RowKey::Hold(id)]).await.map_err(|error| error.to_string())?;
+        match rows.into_iter().next() {
+            Some(Some(Row::Hold(hold))) => Ok(hold),
+            _ => {
+                Err("what was reserved for the payment is not there, which is a defect to report".to_owned())
+            }
+        }
+    }
+
+    /// The account a charge credits; suspense for charges of a store from before there were accounts.
+    async fn credited(&self, charge: &Charge) -> Result<Arc<Account>, String> {
+        let named = Named::Id(charge.order.destination);
+        match self.account(charge.tenant, &named).await.map_err(|error| error.to_string())? {
+            Some(account) => Ok(account),
+            None => self.suspense(charge).await,
+        }
+    }
+
+    /// The account a captured charge was posted to: where its money is to be taken from when it is given back.
+    async fn posted_to(&self, charge: &Charge) -> Result<Arc<Account>, String> {
+        let posting = RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64()));
+        let rows = self.store.read(vec![posting]).await.map_err(|error| error.to_string())?;
+        let Some(Some(Row::Transaction(posting))) = rows.into_iter().next() else {
+            return self.credited(charge).await;
+        };
+        let credited = posting.legs.as_slice().iter().find(|leg| leg.side == Side::Credit);
+        let named = credited.map_or(charge.order.destination, |leg| leg.account);
+        let account = self.account(charge.tenant, &Named::Id(named)).await;
+        let account = account.map_err(|error| error.to_string())?;
+        account.ok_or_else(|| "the account the charge was posted to is not there".to_owned())
+    }
+
+    async fn suspense(&self, charge: &Charge) -> Result<Arc<Account>, String> {
+        self.chart(charge.tenant, charge.order.amount.asset(), Role::Suspense).await
+    }
+}

@@ -1,0 +1,108 @@
+//! Working on a payment behind the gateway fence: the hold is renewed while the work runs and given back when it is done.
+
+use crate::world::World;
+use counterfoil_gateway::fence::Pass;
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::time::Duration;
+
+/// Runs `work` while renewing `pass`, then gives it back. The work never waits for a renewal. It does wait for the
+/// fence to be given back, so that whoever learns of the result may go on with the payment at once.
+pub async fn during<T>(world: &impl World, mut pass: Pass, work: impl Future<Output = T>) -> T {
+    let result = tokio::select! {
+        biased;
+        result = work => result,
+        never = keep(world, &mut pass) => match never {},
+    };
+    pass.leave().await;
+    result
+}
+
+/// Renews until there is nothing left to renew, then does nothing.
+async fn keep(world: &impl World, pass: &mut Pass) -> Infallible {
+    while let Some(wait) = pass.renewal() {
+        world.sleep(Duration::from_millis(wait.ms())).await;
+        if !pass.renew().await {
+            tracing::warn!(
+                "another holder took the gateway fence of a payment under way; the claim's own fence decides"
+            );
+        }
+    }
+    pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::TokioWorld;
+    use counterfoil_core::types::time::Span;
+    use counterfoil_gateway::fence::{Asked, Fence, Fences, Token};
+    use std::future::ready;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    /// Always lets in; renewals are answered, or never.
+    #[derive(Default)]
+    struct Scripted {
+        is_deaf: AtomicBool,
+        renewals: AtomicUsize,
+        is_released: AtomicBool,
+    }
+
+    impl Fence for Scripted {
+        fn take<'a>(&'a self, _: &'a str, _: Token, _: Span) -> Asked<'a> {
+            Box::pin(ready(Ok(true)))
+        }
+
+        fn renew<'a>(&'a self, _: &'a str, _: Token, _: Span) -> Asked<'a> {
+            self.renewals.fetch_add(1, Ordering::SeqCst);
+            if self.is_deaf.load(Ordering::SeqCst) {
+                return Box::pin(pending());
+            }
+            Box::pin(ready(Ok(true)))
+        }
+
+        fn release<'a>(&'a self, _: &'a str, _: Token) -> Asked<'a> {
+            self.is_released.store(true, Ordering::SeqCst);
+            Box::pin(ready(Ok(true)))
+        }
+    }
+
+    async fn enter(fence: &Arc<Scripted>) -> Pass {
+        let fences = Fences::new(Arc::clone(fence) as Arc<dyn Fence>, Span::from_ms(300), |_| {});
+        fences.enter("ch_1", Token::new(1)).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_hold_is_renewed_each_third_of_its_time_and_then_given_back() {
+        let fence = Arc::new(Scripted::default());
+        let pass = enter(&fence).await;
+        let world = TokioWorld::new();
+        let result = during(&world, pass, async {
+            world.sleep(Duration::from_millis(950)).await;
+            assert!(!fence.is_released.load(Ordering::SeqCst), "given back too soon");
+            "done"
+        });
+        assert_eq!(result.await, "done");
+        assert_eq!(fence.renewals.load(Ordering::SeqCst), 9);
+        assert!(fence.is_released.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_work_does_not_wait_for_a_renewal() {
+        let fence = Arc::new(Scripted::default());
+        fence.is_deaf.store(true, Ordering::SeqCst);
+        let pass = enter(&fence).await;
+        let world = TokioWorld::new();
+        during(&world, pass, world.sleep(Duration::from_millis(950))).await;
+        assert_eq!(world.elapsed(), Duration::from_millis(950));
+        assert_eq!(fence.renewals.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_fence_the_work_just_runs() {
+        let pass = Fences::none().enter("ch_1", Token::new(1)).await.unwrap();
+        let world = TokioWorld::new();
+        assert_eq!(during(&world, pass, async { 7 }).await, 7);
+    }
+}

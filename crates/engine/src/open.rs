@@ -1,0 +1,417 @@
+//! Opening work: everything that must be true before the provider may be called is decided, committed in one set, and
+//! driven in a task of its own.
+
+use crate::books::payments::{Booking, Credit};
+use crate::books::spread::{Blocked, Deltas, scatter};
+use crate::commit::NotCommitted;
+use crate::engine::Inner;
+use crate::fencing;
+use crate::present::Shown;
+use crate::refuse::{Kept, Refused};
+use crate::service::Submitted;
+use crate::signal::Signal;
+use crate::waiters::News;
+use crate::world::World;
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource};
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::ledger::balance::Unfit;
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::books::Refusal;
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::create::{self, CreateCharge};
+use counterfoil_core::payments::flow::Deed;
+use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::operation::launch::{self, Impossible, Operate};
+use counterfoil_core::payments::{Work, turn_after};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, MintError, OperationId, SetId, SubjectId};
+use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_core::types::time::Time;
+use counterfoil_gateway::Gateway;
+use counterfoil_gateway::fence::{Pass, Token};
+use counterfoil_store::{Change, ChangeSet, Reason, Row, RowKey, Store};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Something to be done with a provider.
+pub(crate) enum Command {
+    /// Make a charge; nobody knows yet which account it credits.
+    Create(Box<CreateCharge>),
+    /// Do something to one.
+    Operate(Operate),
+}
+
+/// A command whose accounts are known.
+pub(crate) enum Resolved {
+    Create(Box<CreateCharge>, AccountId),
+    Operate(Operate),
+}
+
+impl Command {
+    pub(crate) fn request(&self) -> &Request {
+        match self {
+            Command::Create(command) => &command.request,
+            Command::Operate(command) => &command.request,
+        }
+    }
+
+    pub(crate) async fn resolve<S: Store, G: Gateway, W: World>(
+        self,
+        inner: &Inner<S, G, W>,
+    ) -> Result<Resolved, Submitted> {
+        match self {
+            Command::Create(command) => {
+                let destination = inner.destination(&command).await?;
+                Ok(Resolved::Create(command, destination))
+            }
+            Command::Operate(command) => Ok(Resolved::Operate(command)),
+        }
+    }
+}
+
+impl Resolved {
+    fn request(&self) -> &Request {
+        match self {
+            Resolved::Create(command, _) => &command.request,
+            Resolved::Operate(command) => &command.request,
+        }
+    }
+
+    /// What a refusal of it says it would have made: there is no charge that a refusal could belong to.
+    const fn refused_as(&self) -> Resource {
+        match self {
+            Resolved::Create(..) => Resource::Transaction,
+            Resolved::Operate(command) => match command.kind {
+                Kind::Capture => Resource::Capture,
+                Kind::Void => Resource::Void,
+                Kind::Refund => Resource::Refund,
+            },
+        }
+    }
+}
+
+/// What the task that opens a claim tells the request that asked for it.
+pub(crate) enum Opened {
+    /// The claim was won, and this came of it.
+    News(News),
+    /// Somebody else holds the key.
+    Found(Box<Claim>),
+    /// The store could not be written; the provider was not called.
+    Failed,
+    /// Nobody knows whether the claim was stored. If it was, it will be executed: the key is the only safe one.
+    Doubtful(ChargeId),
+    /// The record that was to be claimed anew is gone; the key is free.
+    Gone,
+    /// Another process finishes the work.
+    Lost,
+    /// Nothing is opened, and nothing was stored.
+    Not(Submitted),
+}
+
+/// What is to be committed before the provider may be called.
+struct Opening {
+    work: Work,
+    set: ChangeSet,
+    deltas: Deltas,
+}
+
+/// What came of an attempt to commit it.
+enum Begun {
+    /// It is committed.
+    Committed(Box<Work>),
+    /// The charge has moved since it was looked at.
+    Moved,
+    /// The books do not allow it.
+    Unfit(Refusal),
+    /// Everything else.
+    Ended(Opened),
+}
+
+/// Looks at a charge that others move all the time, before the client is told to come back.
+const LOOKS_MAX: u32 = 64;
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// Commits the claim and drives it, in a task of its own.
+    pub(crate) async fn open(self: &Arc<Self>, command: &Resolved, expired: Option<&Claim>) -> Opened {
+        for _ in 0..LOOKS_MAX {
+            let opening = match self.prepare(command, expired).await {
+                Ok(opening) => opening,
+                Err(opened) => return opened,
+            };
+            let charge = self.references.seal(ReferenceKind::Charge, opening.work.charge.id.to_i64());
+            let token = Token::new(self.world.chance());
+            // The first fence: somebody else works on this payment at this moment, perhaps elsewhere.
+            let Ok(pass) = self.fences.enter(charge.as_str(), token).await else {
+                return Opened::Not(Submitted::InProgress);
+            };
+            let (refusal, charge) = match self.begin(command.request().claim, opening, pass).await {
+                (Begun::Ended(opened), _) => return opened,
+                (Begun::Moved, _) => {
+                    self.watch.saw(Signal::Conflict);
+                    continue;
+                }
+                (Begun::Unfit(refusal), charge) => (refusal, charge),
+                // Only the task below has begun work in hand, and it ends it.
+                (Begun::Committed(_), _) => return Opened::Lost,
+            };
+            let reply = self.present.books(Shown::Refused(refusal), command.request().id);
+            let refused =
+                Refused { makes: command.refused_as(), about: charge, reply, error: refusal.name() };
+            return self.refused(command.request(), refused, expired).await;
+        }
+        Opened::Not(Submitted::InProgress)
+    }
+
+    async fn refused(&self, request: &Request, refused: Refused, expired: Option<&Claim>) -> Opened {
+        match self.keep_refusal(request, refused, expired).await {
+            Kept::Settled(claim) => Opened::News(News::Settled(claim)),
+            Kept::Found(claim) => Opened::Found(claim),
+            Kept::Gone => Opened::Gone,
+            Kept::Failed(why) => {
+                tracing::warn!(why, "failed closed: a refusal could not be stored");
+                Opened::Failed
+            }
+        }
+    }
+
+    /// Decides what is to be committed.
+    async fn prepare(&self, command: &Resolved, expired: Option<&Claim>) -> Result<Opening, Opened> {
+        let (now, work, deeds, audit, before, set) = match command {
+            Resolved::Create(command, destination) => {
+                let (now, subject, set) = self.mint_pair().await?;
+                let hold = match command.wanted.wallet {
+                    Some(_) => self.next_id(now).await.map(HoldId::from_i64),
+                    None => None,
+                };
+                let minted = create::Minted {
+                    charge: ChargeId::from_i64(subject),
+                    hold,
+                    now,
+                    chance: self.world.chance(),
+                    holder: self.ids.holder(),
+                    destination: *destination,
+                };
+                let command = CreateCharge::clone(command);
+                let opening =
+                    create::decide(command, self.gateway.pinned(), self.policy.lease, &minted, expired)
+                        .ok_or(Opened::Failed)?;
+                (now, opening.work, opening.books, opening.audit, None, set)
+            }
+            Resolved::Operate(command) => {
+                let charge = self.charge_as_it_stands(command, expired).await?;
+                // After the look: what is decided on it is no older than it.
+                let (now, subject, set) = self.mint_pair().await?;
+                let minted = launch::Minted {
+                    operation: OperationId::from_i64(subject),
+                    now,
+                    chance: self.world.chance(),
+                    holder: self.ids.holder(),
+                };
+                let launch = self.launch(command, &charge, minted, expired).await?;
+                (now, launch.work, launch.turn.books, launch.audit, Some(launch.expect), set)
+            }
+        };
+        let set = opening_set(SetId::from_i64(set), &work, before, expired).insert(audit);
+        self.with_books(work, set, &deeds, now).await
+    }
+
+    /// The charge an operation is done to, unless its key speaks first.
+    async fn charge_as_it_stands(
+        &self,
+        command: &Operate,
+        expired: Option<&Claim>,
+    ) -> Result<Charge, Opened> {
+        let keys = vec![RowKey::Claim(command.request.claim), RowKey::Charge(command.charge)];
+        let Ok(rows) = self.store.read(keys).await else { return Err(Opened::Failed) };
+        let mut rows = rows.into_iter();
+        if let (Some(Some(Row::Claim(claim))), None) = (rows.next(), expired) {
+            return Err(Opened::Found(Box::new(claim)));
+        }
+        match rows.next() {
+            Some(Some(Row::Charge(charge))) if charge.tenant == command.request.tenant => Ok(charge),
+            _ => Err(Opened::Not(Submitted::NotFound)),
+        }
+    }
+
+    /// Decides an operation on the charge as it stands. What the charge does not allow is refused for good; what it does
+    /// not allow yet, only for now.
+    async fn launch(
+        &self,
+        command: &Operate,
+        charge: &Charge,
+        minted: launch::Minted,
+        expired: Option<&Claim>,
+    ) -> Result<launch::Launch, Opened> {
+        let provider = self.provider_of(charge);
+        match launch::launch(command, charge, provider, self.policy.lease, minted, expired) {
+            Ok(launch) => Ok(launch),
+            Err(Impossible::Busy) => Err(Opened::Not(Submitted::InProgress)),
+            Err(why @ (Impossible::Status | Impossible::Exceeds { .. })) => {
+                let reply = self.present.impossible(charge, command.kind, why, command.request.id);
+                let makes = Resolved::Operate(*command).refused_as();
+                let about = Some((charge.id.into(), turn_after(charge.revision, 15)));
+                let refused = Refused { makes, about, reply, error: "charge_state_conflict" };
+                Err(self.refused(&command.request, refused, expired).await)
+            }
+        }
+    }
+
+    /// The provider a charge is bound to. Charges of old stores know only the profile, and there was one endpoint.
+    fn provider_of(&self, charge: &Charge) -> Pinned {
+        if charge.provider.endpoint.is_empty() { self.gateway.pinned() } else { charge.provider.clone() }
+    }
+
+    async fn with_books(
+        &self,
+        work: Work,
+        set: ChangeSet,
+        deeds: &[Deed],
+        now: Time,
+    ) -> Result<Opening, Opened> {
+        match self.book(deeds, &work, Credit::Destination, now).await {
+            Ok(Booking { changes, deltas }) => {
+                Ok(Opening { work, set: changes.into_iter().fold(set, ChangeSet::with), deltas })
+            }
+            Err(why) => {
+                tracing::warn!(why, "failed closed: nothing could be reserved, the provider was not called");
+                Err(Opened::Failed)
+            }
+        }
+    }
+
+    /// Commits the opening and drives the work in a task of its own, so that a client who hangs up cancels nothing.
+    async fn begin(
+        self: &Arc<Self>,
+        claim: ClaimId,
+        opening: Opening,
+        pass: Pass,
+    ) -> (Begun, Option<(SubjectId, u64)>) {
+        let (sender, mut answer) = oneshot::channel();
+        // The task tells its waiters at once when an outcome cannot be stored yet.
+        let mut waiting = self.waiters.queue(claim);
+        let (subject, charge) = (opening.work.outbox.id, opening.work.charge.id);
+        let turn = turn_after(opening.work.charge.revision, 15);
+        let about = opening.work.operation.is_some().then(|| (charge.into(), turn));
+        let (inner, active) = (Arc::clone(self), self.enter());
+        self.world.spawn(async move {
+            let begun = match inner.commit_opening(opening).await {
+                // Boxed, so that the task that waits for the claim's commit stays small.
+                Begun::Committed(work) => {
+                    match fencing::during(&inner.world, pass, Box::pin(inner.drive(*work))).await {
+                        Some(news) => Begun::Ended(Opened::News(news)),
+                        None => Begun::Ended(Opened::Lost),
+                    }
+                }
+                other => {
+                    pass.leave().await;
+                    other
+                }
+            };
+            // A receiver that is gone belongs to a client that hung up; the work is done all the same.
+            let _ = sender.send(begun);
+            drop(active);
+        });
+        loop {
+            let news = async {
+                match &mut waiting {
+                    Some(waiting) => waiting.news().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                // A task that ends without a word has panicked; the recovery worker goes on from what was committed.
+                begun = &mut answer => return (begun.unwrap_or(Begun::Ended(Opened::Lost)), about),
+                news = news => match news {
+                    Some(News::Pending { work, charge, retry_after }) if work == subject => {
+                        let news = News::Pending { work, charge, retry_after };
+                        return (Begun::Ended(Opened::News(news)), about);
+                    }
+                    // Of an earlier request under this key, or what the answer itself will say.
+                    Some(News::Pending { .. } | News::Settled(_)) | None => waiting = None,
+                },
+            }
+        }
+    }
+
+    async fn commit_opening(&self, opening: Opening) -> Begun {
+        let Opening { work, set, deltas } = opening;
+        let result = if deltas.is_empty() {
+            self.commit(set).await.map_err(|error| match error {
+                NotCommitted::Refused(refusal) => Blocked::Refused(refusal),
+                other => Blocked::Failed(other),
+            })
+        } else {
+            let seed = work.outbox.hold.map_or(0, |hold| scatter(hold.to_i64()));
+            self.commit_moving(&set, &deltas, seed).await
+        };
+        match result {
+            Ok(_) => Begun::Committed(Box::new(work)),
+            Err(Blocked::Unfit(Unfit::Insufficient)) => Begun::Unfit(Refusal::InsufficientFunds),
+            Err(Blocked::Unfit(Unfit::CapExceeded)) => Begun::Unfit(Refusal::CapExceeded),
+            Err(Blocked::Unfit(Unfit::NotHeld)) => Begun::Moved,
+            Err(Blocked::Refused(refusal)) => match refusal.found {
+                Some(Row::Claim(claim)) => Begun::Ended(Opened::Found(Box::new(claim))),
+                Some(Row::Charge(_)) => Begun::Moved,
+                _ if refusal.change == 0 && refusal.reason == Reason::Absent => Begun::Ended(Opened::Gone),
+                _ => {
+                    tracing::error!(?refusal.reason, refusal.change, "a claim set was refused for no reason of its key");
+                    Begun::Ended(Opened::Failed)
+                }
+            },
+            Err(Blocked::Failed(NotCommitted::Unavailable(why))) => {
+                tracing::warn!(
+                    why,
+                    "failed closed: the claim could not be stored, the provider was not called"
+                );
+                Begun::Ended(Opened::Failed)
+            }
+            Err(Blocked::Failed(NotCommitted::InDoubt | NotCommitted::Refused(_))) => {
+                tracing::warn!("a claim's commit is in doubt; the provider was not called");
+                Begun::Ended(self.after_doubt(&work).await)
+            }
+        }
+    }
+
+    /// What is there after a commit nobody can be sure of. Somebody else's record speaks for itself; ours is under way,
+    /// and the recovery worker goes on with it. If there is none, ours may still appear.
+    async fn after_doubt(&self, work: &Work) -> Opened {
+        match self.store.read(vec![RowKey::Claim(work.claim.id)]).await.as_deref() {
+            Ok([Some(Row::Claim(found))]) if found.subject != work.claim.subject => {
+                Opened::Found(Box::new(found.clone()))
+            }
+            Ok(_) | Err(_) => Opened::Doubtful(work.charge.id),
+        }
+    }
+
+    /// Ids for what a claim makes and its set. A slot that lapsed while the store was away is claimed anew.
+    async fn mint_pair(&self) -> Result<(Time, i64, i64), Opened> {
+        let pair = |now| Ok((now, self.ids.next(now)?, self.ids.next(now)?));
+        let minted = match pair(self.store.now()) {
+            Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => pair(self.store.now()),
+            minted => minted,
+        };
+        minted.map_err(|error| {
+            tracing::error!(?error, "failed closed: no ids can be minted, the provider was not called");
+            Opened::Failed
+        })
+    }
+}
+
+/// The set of an opening. It begins with its claim: whoever finds the key taken learns it first. `before` is the
+/// revision of the charge that is moved; without one, the charge is made.
+fn opening_set(id: SetId, work: &Work, before: Option<u64>, expired: Option<&Claim>) -> ChangeSet {
+    let claim = Arc::new(Row::Claim(work.claim.clone()));
+    let set = ChangeSet::new(id).with(match expired {
+        Some(old) => Change::Replace { row: claim, expect: old.revision },
+        None => Change::Insert(claim),
+    });
+    let set = match before {
+        Some(expect) => set.replace(work.charge.clone(), expect),
+        None => set.insert(work.charge.clone()),
+    };
+    let set = match &work.operation {
+        Some(operation) => set.insert(operation.clone()),
+        None => set,
+    };
+    set.insert(work.outbox.clone())
+}

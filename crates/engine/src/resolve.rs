@@ -1,0 +1,442 @@
+//! Dead letters: work only a human can go on with. It is listed with its evidence and settled as the human decides, by
+//! the same decision that settles everything else, under a higher fence, and audited.
+
+use crate::commit::NotCommitted;
+use crate::conclude::{Concluded, Conclusion};
+use crate::drive::Lesson;
+use crate::engine::Inner;
+use crate::refuse::{Kept, Refused};
+use crate::service::{DeadLetter, Resolution, Submitted, Unresolved};
+use crate::submit::Met;
+use crate::waiters::News;
+use crate::world::World;
+use counterfoil_core::audit::{Kind, Record, record_id};
+use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled};
+use counterfoil_core::idempotency::request::{Outcome as Ended, Request};
+use counterfoil_core::outbox::{Outbox, Saga};
+use counterfoil_core::payments::attempt::judge::Verdict;
+use counterfoil_core::payments::attempt::resume::take_over;
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
+use counterfoil_core::payments::follow::follow;
+use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step, downstream_key};
+use counterfoil_core::payments::{Work, flow, turn_after};
+use counterfoil_core::saga::progress::Way;
+use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
+use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_core::types::time::Time;
+use counterfoil_gateway::{Call, Gateway};
+use counterfoil_store::{ChangeSet, ReadError, Row, RowKey, Scan, Store};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// What is to become of the work.
+enum Decided {
+    /// It is settled so.
+    Settle(Verdict),
+    /// It goes on as before.
+    Retry,
+}
+
+/// What came of one try.
+enum Tried {
+    Done(Arc<Claim>),
+    Found(Box<Claim>),
+    Unresolved(Unresolved),
+    Failed(String),
+}
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    pub(crate) async fn dead_letters(
+        &self,
+        tenant: TenantId,
+        before: Option<SubjectId>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, ReadError> {
+        let rows = self.store.scan(Scan::ParkedOf { tenant, before, limit }).await?;
+        let mut letters = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Row::Outbox(outbox) = row else { continue };
+            letters.extend(self.work(&outbox).await?.map(letter));
+        }
+        Ok(letters)
+    }
+
+    pub(crate) async fn dead_letter(
+        &self,
+        tenant: TenantId,
+        id: SubjectId,
+    ) -> Result<Option<DeadLetter>, ReadError> {
+        Ok(self.parked(tenant, id).await?.map(letter))
+    }
+
+    async fn parked(&self, tenant: TenantId, id: SubjectId) -> Result<Option<Work>, ReadError> {
+        let rows = self.store.read(vec![RowKey::Outbox(id)]).await?;
+        let Some(Some(Row::Outbox(outbox))) = rows.into_iter().next() else { return Ok(None) };
+        if outbox.tenant != tenant || outbox.parked.is_none() {
+            return Ok(None);
+        }
+        Ok(self.work(&outbox).await?.filter(|work| work.outbox.parked.is_some()))
+    }
+
+    /// Resolves in a task of its own: a human who hangs up leaves nothing half done.
+    pub(crate) async fn resolve_letter(
+        self: &Arc<Self>,
+        request: Request,
+        id: SubjectId,
+        resolution: Resolution,
+    ) -> Submitted {
+        let (sender, answer) = oneshot::channel();
+        let inner = Arc::clone(self);
+        self.world.spawn(async move {
+            // A receiver that is gone belongs to somebody who hung up.
+            let _ = sender.send(inner.resolve_now(request, id, resolution).await);
+        });
+        answer.await.unwrap_or(Submitted::InUse)
+    }
+
+    async fn resolve_now(
+        self: &Arc<Self>,
+        request: Request,
+        id: SubjectId,
+        resolution: Resolution,
+    ) -> Submitted {
+        if let Some(submitted) = self.remembered(&request).await {
+            return submitted;
+        }
+        if self.is_draining() {
+            return self.only_replay(&request).await;
+        }
+        let _active = self.enter();
+        let mut expired = None;
+        for _ in 0..crate::submit::ROUNDS_MAX {
+            let rows = self.store.read(vec![RowKey::Claim(request.claim)]).await;
+            let Ok(rows) = rows else { return Submitted::StoreUnavailable };
+            if let Some(Some(Row::Claim(claim))) = rows.into_iter().next() {
+                match self.settled(&claim, &request) {
+                    Met::Answered(submitted) => return submitted,
+                    Met::Unsettled => return self.wait(&request).await,
+                    Met::Free => expired = Some(claim),
+                }
+            }
+            let work = match self.parked(request.tenant, id).await {
+                Ok(Some(work)) => work,
+                Ok(None) => return self.unless_kept(&request, Submitted::NotFound).await,
+                Err(_) => return Submitted::StoreUnavailable,
+            };
+            let tried = self.try_resolution(&request, work.clone(), &resolution, expired.as_ref()).await;
+            match tried {
+                Tried::Done(claim) => return self.won(&request, claim),
+                Tried::Found(claim) => expired = Some(*claim),
+                Tried::Failed(why) => return self.failed_closed(&why),
+                Tried::Unresolved(why) => {
+                    let reply = self.present.resolved(&letter(work.clone()), Err(why), request.id);
+                    let about = Some((work.charge.id.into(), turn_after(work.charge.revision, 15)));
+                    let refused = Refused {
+                        makes: Resource::Transaction,
+                        about,
+                        reply,
+                        error: "dead_letter_unresolved",
+                    };
+                    match self.keep_refusal(&request, refused, expired.as_ref()).await {
+                        Kept::Settled(claim) => return self.won(&request, claim),
+                        Kept::Found(claim) => expired = Some(*claim),
+                        Kept::Gone => expired = None,
+                        Kept::Failed(why) => return self.failed_closed(&why),
+                    }
+                }
+            }
+        }
+        Submitted::InUse
+    }
+
+    async fn try_resolution(
+        &self,
+        request: &Request,
+        work: Work,
+        resolution: &Resolution,
+        expired: Option<&Claim>,
+    ) -> Tried {
+        let mut work = match self.take_in_hand(work).await {
+            Ok(Some(work)) => work,
+            Ok(None) => return Tried::Unresolved(Unresolved::Busy),
+            Err(why) => return Tried::Failed(why),
+        };
+        let decided = match self.decide_letter(&mut work, resolution).await {
+            Ok(decided) => decided,
+            Err(why) => {
+                self.put_back(&work).await;
+                return Tried::Unresolved(why);
+            }
+        };
+        let now = self.store.now();
+        let detail = match resolution {
+            Resolution::Fail { reason } => format!(
+                "request=req_{} resolution=fail reason={}",
+                request.id,
+                reason.split_whitespace().collect::<Vec<_>>().join("_")
+            ),
+            Resolution::Adopt | Resolution::Void | Resolution::Retry => {
+                format!("request=req_{} resolution={}", request.id, resolution.name())
+            }
+        };
+        let verdict = match decided {
+            Decided::Settle(verdict) => verdict,
+            Decided::Retry => {
+                return self.retry_letter(request, &work, detail, expired, now).await;
+            }
+        };
+        let lesson = Lesson { kind: Kind::Resolved, detail, verdict };
+        let Some(follow) = follow(&work, &lesson.verdict, now) else {
+            return Tried::Failed("this build does not know the saga's definition".into());
+        };
+        let mut conclusion = match self.conclusion(&work, &lesson, follow, now).await {
+            Ok(Ok(conclusion)) => conclusion,
+            Ok(Err(illegal)) => return Tried::Failed(format!("{illegal:?} is a defect to report")),
+            Err(error) => return Tried::Failed(format!("{error:?}")),
+        };
+        let claim = self.resolution_claim(request, &conclusion.work, resolution, expired, now).await;
+        let Some(claim) = claim else { return Tried::Failed("no id can be minted".into()) };
+        conclusion = Conclusion { set: with_claim(conclusion.set, &claim, expired), ..conclusion };
+        match self.settle_books(conclusion, now).await {
+            Ok(Concluded::Told(id, news)) => {
+                if let News::Settled(claim) = &news {
+                    self.remember(Arc::clone(claim));
+                }
+                self.waiters.tell(id, &news);
+                Tried::Done(claim)
+            }
+            Ok(Concluded::Onward(next)) => {
+                // The rest of the saga goes on as always; whoever waits for it is told.
+                let _ = self.drive(*next).await;
+                Tried::Done(claim)
+            }
+            Err(NotCommitted::Refused(refusal)) => match refusal.found {
+                Some(Row::Claim(found)) if found.id == request.claim => Tried::Found(Box::new(found)),
+                _ => Tried::Unresolved(Unresolved::Busy),
+            },
+            Err(NotCommitted::Unavailable(why)) => Tried::Failed(why),
+            Err(NotCommitted::InDoubt) => {
+                Tried::Failed("its commit is in doubt; the key has the answer once the store is back".into())
+            }
+        }
+    }
+
+    /// Takes parked work over under a higher fence. It stays parked: if this process dies, it is still a dead letter.
+    async fn take_in_hand(&self, work: Work) -> Result<Option<Work>, String> {
+        if self.is_held_by_the_living(&work.claim) {
+            return Ok(None);
+        }
+        let now = self.store.now();
+        let lease = self.policy.lease;
+        let taken = take_over(&work.claim, &work.outbox, lease, self.ids.holder(), now, self.world.chance());
+        let (Ok(taken), Some(id)) = (taken, self.next_id(now).await) else { return Ok(None) };
+        let outbox = Outbox { due_at: Time::MAX, ..taken.outbox };
+        let set = ChangeSet::new(SetId::from_i64(id))
+            .replace(taken.claim.clone(), work.claim.revision)
+            .replace(outbox.clone(), work.outbox.revision)
+            .insert(taken.audit);
+        match self.commit(set).await {
+            Ok(_) => Ok(Some(Work { claim: taken.claim, outbox, ..work })),
+            Err(NotCommitted::Refused(_)) => Ok(None),
+            Err(NotCommitted::Unavailable(why)) => Err(why),
+            Err(NotCommitted::InDoubt) => Err("a take-over's commit is in doubt".into()),
+        }
+    }
+
+    /// Leaves the letter to whoever comes next. If that cannot be stored, they wait for the lease to end.
+    async fn put_back(&self, work: &Work) {
+        let claim = work.claim.on(Event::Doubted { not_before: Time::MAX });
+        if let (Ok(claim), Some(id)) = (claim, self.next_id(self.store.now()).await) {
+            let set = ChangeSet::new(SetId::from_i64(id)).replace(claim, work.claim.revision);
+            let _ = self.commit(set).await;
+        }
+    }
+
+    async fn decide_letter(&self, work: &mut Work, resolution: &Resolution) -> Result<Decided, Unresolved> {
+        let step = flow::step(work.outbox.saga).ok_or(Unresolved::NoEvidence)?;
+        match resolution {
+            Resolution::Retry => Ok(Decided::Retry),
+            Resolution::Adopt => {
+                let found = self.found(work, step).await?;
+                adopted(work, step, found).map(Decided::Settle)
+            }
+            Resolution::Fail { .. } => match self.found(work, step).await {
+                Ok(Found::Payment(Outcome::Approved(_))) => Err(Unresolved::Executed),
+                Ok(Found::Several) => Err(Unresolved::Several),
+                // The provider knows of nothing, or cannot say: then the human's word counts.
+                Ok(Found::Payment(_) | Found::Nothing | Found::Unclear(_)) => {
+                    Ok(Decided::Settle(given_up(work)))
+                }
+                Err(lost) => Err(lost),
+            },
+            Resolution::Void => self.undo(work).await.map(Decided::Settle),
+        }
+    }
+
+    /// Asks the provider whether the step was done.
+    async fn found(&self, work: &mut Work, step: Step) -> Result<Found, Unresolved> {
+        let reference = self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64()).to_string();
+        let (found, _) = self.ask(work, step, &reference).await.ok_or(Unresolved::Busy)?;
+        Ok(found)
+    }
+
+    /// Gives up what is held at the provider. To do so twice does no harm, so it needs no step of its own; money that
+    /// was taken is adopted and refunded, which has one.
+    async fn undo(&self, work: &mut Work) -> Result<Verdict, Unresolved> {
+        let held = match self.found(work, Step::Authorize).await? {
+            Found::Payment(Outcome::Approved(approval)) if approval.stands == Stands::Held => approval,
+            Found::Payment(_) | Found::Nothing => return Err(Unresolved::NothingToUndo),
+            Found::Several => return Err(Unresolved::Several),
+            Found::Unclear(_) => return Err(Unresolved::NoEvidence),
+        };
+        let rules = self.gateway.rules(&work.outbox.provider);
+        let call = Call {
+            pinned: work.outbox.provider.clone(),
+            step: Step::Void,
+            key: downstream_key(&self.mac, work.outbox.id, Step::Void, 1, &rules),
+            payment: self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64()).to_string(),
+            reference: Some(held.reference),
+            amount: work.charge.order.amount,
+            payment_method: work.charge.order.payment_method.clone(),
+        };
+        match self.gateway.call(call).await {
+            Outcome::Approved(approval) if approval.stands == Stands::Canceled => Ok(given_up(work)),
+            Outcome::Approved(_)
+            | Outcome::Declined(_)
+            | Outcome::Rejected(_)
+            | Outcome::Busy { .. }
+            | Outcome::NotSent
+            | Outcome::Unknown(_) => Err(Unresolved::NoEvidence),
+        }
+    }
+
+    /// The work goes on as if it had not been parked: it is due at once.
+    async fn retry_letter(
+        &self,
+        request: &Request,
+        work: &Work,
+        detail: String,
+        expired: Option<&Claim>,
+        now: Time,
+    ) -> Tried {
+        let Ok(claim) = work.claim.on(Event::Doubted { not_before: now }) else {
+            return Tried::Unresolved(Unresolved::Busy);
+        };
+        let outbox = Outbox {
+            parked: None,
+            due_at: now,
+            revision: work.outbox.revision.saturating_add(1),
+            ..work.outbox.clone()
+        };
+        let charge = unparked(&work.charge, work.outbox.saga);
+        let operation = work.operation.as_ref().map(|operation| Operation {
+            status: operation::Status::Processing,
+            revision: operation.revision.saturating_add(1),
+            ..operation.clone()
+        });
+        let after = Work { claim: claim.clone(), charge, operation, outbox };
+        let own = self.resolution_claim(request, &after, &Resolution::Retry, expired, now).await;
+        let (Some(own), Some(id)) = (own, self.next_id(now).await) else {
+            return Tried::Failed("no id can be minted".into());
+        };
+        let record = Record {
+            id: record_id(now, turn_after(work.charge.revision, 15), self.world.chance()),
+            subject: work.charge.id.into(),
+            ..self.record(&claim, now, Kind::Resolved, detail)
+        };
+        let mut set = ChangeSet::new(SetId::from_i64(id)).replace(claim, work.claim.revision);
+        if after.charge != work.charge {
+            set = set.replace(after.charge.clone(), work.charge.revision);
+        }
+        if let (Some(before), Some(after)) = (&work.operation, &after.operation) {
+            set = set.replace(after.clone(), before.revision);
+        }
+        let set = set.replace(after.outbox.clone(), work.outbox.revision).insert(record);
+        match self.commit(with_claim(set, &own, expired)).await {
+            Ok(_) => Tried::Done(own),
+            Err(NotCommitted::Refused(refusal)) => match refusal.found {
+                Some(Row::Claim(found)) if found.id == request.claim => Tried::Found(Box::new(found)),
+                _ => Tried::Unresolved(Unresolved::Busy),
+            },
+            Err(error) => Tried::Failed(format!("{error:?}")),
+        }
+    }
+
+    /// The claim of the resolution itself, with its answer.
+    async fn resolution_claim(
+        &self,
+        request: &Request,
+        after: &Work,
+        resolution: &Resolution,
+        expired: Option<&Claim>,
+        now: Time,
+    ) -> Option<Arc<Claim>> {
+        let subject = SubjectId::from_i64(self.next_id(now).await?);
+        let reply = self.present.resolved(&letter(after.clone()), Ok(resolution), request.id);
+        let settled = Settled { reply, windows: self.policy.windows.windows(request.claim, now) };
+        Some(Arc::new(request.settled(subject, Resource::Resolution, Ended::Done(settled), now, expired)))
+    }
+}
+
+fn letter(work: Work) -> DeadLetter {
+    DeadLetter { outbox: work.outbox, charge: work.charge, operation: work.operation }
+}
+
+fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> ChangeSet {
+    match expired {
+        Some(old) => set.replace(Claim::clone(claim), old.revision),
+        None => set.insert(Claim::clone(claim)),
+    }
+}
+
+/// The provider's word, taken even if it differs from what we asked for: how much is what it says. Another currency or
+/// another payment is not ours to take.
+fn adopted(work: &Work, step: Step, found: Found) -> Result<Verdict, Unresolved> {
+    match found {
+        Found::Payment(Outcome::Approved(approval)) => {
+            let ours = approval.stands == step.leads_to()
+                && (step == Step::Void || approval.asset == Some(work.charge.order.amount.asset()))
+                && approval.amount_minor > 0;
+            if ours { Ok(Verdict::Done(approval)) } else { Err(Unresolved::NoEvidence) }
+        }
+        Found::Payment(Outcome::Declined(decline)) => Ok(Verdict::Failed {
+            failure: Failure { code: FailureCode::CardDeclined, decline_code: decline.decline_code },
+            reference: decline.reference,
+        }),
+        Found::Several => Err(Unresolved::Several),
+        Found::Payment(
+            Outcome::Rejected(_) | Outcome::Busy { .. } | Outcome::NotSent | Outcome::Unknown(_),
+        )
+        | Found::Nothing
+        | Found::Unclear(_) => Err(Unresolved::NoEvidence),
+    }
+}
+
+/// A human says that nothing happened. Where something was to be undone, that is that nothing is left to undo.
+fn given_up(work: &Work) -> Verdict {
+    match work.outbox.saga.progress.way {
+        Way::Forward => Verdict::Failed {
+            failure: Failure { code: FailureCode::MarkedFailed, decline_code: None },
+            reference: None,
+        },
+        Way::Back => Verdict::Done(Approval {
+            reference: work.charge.provider_reference.clone().unwrap_or_default(),
+            stands: Stands::Canceled,
+            amount_minor: work.charge.order.card(),
+            asset: Some(work.charge.order.amount.asset()),
+            payment: None,
+        }),
+    }
+}
+
+/// The charge as it was before it was parked.
+fn unparked(charge: &Charge, saga: Saga) -> Charge {
+    use counterfoil_core::outbox::Flow;
+    let status = match saga.flow {
+        Flow::Charge | Flow::Authorize | Flow::Split => Status::Processing,
+        Flow::Capture | Flow::Void => Status::RequiresCapture,
+        Flow::Refund => return charge.clone(),
+    };
+    Charge { status, revision: charge.revision.saturating_add(1), ..charge.clone() }
+}

@@ -1,0 +1,57 @@
+//! Stored answers: readable, about what their claim made, and with their windows in order.
+
+use super::report::Report;
+use counterfoil_core::idempotency::claim::{Claim, Settled};
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::json::Json;
+
+/// What an answer must name.
+#[derive(Clone, Copy)]
+pub(super) struct Expected<'a> {
+    /// What is answered with: the charge, or the refund.
+    pub(super) id: &'a str,
+    /// The charge it is about; a refusal names it.
+    pub(super) charge: &'a str,
+    /// Of the charge, or of the refund.
+    pub(super) amount: i64,
+    /// Where it must say so itself: a refund's is its charge's.
+    pub(super) asset: Option<Asset>,
+}
+
+impl<'a> Expected<'a> {
+    /// The charge itself.
+    pub(super) fn charge(name: &'a str, charge: &Charge) -> Expected<'a> {
+        let amount = charge.order.amount;
+        Expected { id: name, charge: name, amount: amount.minor(), asset: Some(amount.asset()) }
+    }
+}
+
+/// Checks a claim's answer, if it has one.
+pub(super) fn check(claim: &Claim, expected: Expected<'_>, report: &mut Report) {
+    let Some(settled) = claim.state.settled() else { return };
+    let name = expected.id;
+    report.note("answer_is_whole", damage(&expected, settled).map(|what| format!("{name}: {what}")));
+    let ordered = settled.windows.replay_until <= settled.windows.tombstone_until
+        && claim.created_at <= settled.windows.replay_until;
+    report.note("windows_in_order", (!ordered).then(|| format!("{name} has its windows out of order")));
+}
+
+fn damage(expected: &Expected<'_>, settled: &Settled) -> Option<&'static str> {
+    let Ok(Json::Object(body)) = Json::parse(&settled.reply.body) else {
+        return Some("the stored answer cannot be read");
+    };
+    let says = |field: &str, text: &str| matches!(body.get(field), Some(Json::String(said)) if said == text);
+    if settled.reply.status >= 400 {
+        let own = says("charge", expected.charge);
+        return (!own).then_some("the stored refusal names another charge");
+    }
+    let amount = match body.get("amount") {
+        Some(Json::Number(amount)) => amount.to_i64(),
+        Some(_) | None => None,
+    };
+    let whole = says("id", expected.id)
+        && expected.asset.is_none_or(|asset| says("currency", asset.code()))
+        && amount == Some(expected.amount);
+    (!whole).then_some("the stored answer names something else or another amount")
+}

@@ -1,0 +1,320 @@
+//! Operations: each against its charge, its work, its claim and what it reserves, from one snapshot; and the operations
+//! on one charge against what the charge says of them.
+
+use super::answers::{self, Expected};
+use super::claims::{Makers, is_open};
+use super::report::Report;
+use super::rows::Rows;
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, State};
+use counterfoil_core::ledger::chart::Role;
+use counterfoil_core::ledger::hold::{Hold, State as HoldState};
+use counterfoil_core::outbox::Outbox;
+use counterfoil_core::payments::charge::{Charge, Status as ChargeStatus, Sums};
+use counterfoil_core::payments::operation::{Kind, Operation, Status};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId};
+use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
+use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
+use std::collections::HashMap;
+
+/// Operations whose rows are read in one snapshot.
+const CHUNK: usize = 64;
+
+/// Looks at a charge that others move all the time, before nothing can be said about it.
+const LOOKS_MAX: u32 = 64;
+
+/// What the operations on each charge come to, as they were listed.
+#[derive(Default)]
+pub(super) struct Tallies(HashMap<ChargeId, Tally>);
+
+/// What the operations on one charge come to.
+#[derive(Default)]
+struct Tally {
+    refunded: i64,
+    refunding: i64,
+    captures: u32,
+    voids: u32,
+    /// Captures and voids that have not ended.
+    open: Vec<(OperationId, Status)>,
+}
+
+impl Tallies {
+    /// How a charge differs from what its operations came to when they were listed.
+    pub(super) fn difference(&self, charge: &Charge) -> Option<String> {
+        self.0.get(&charge.id).unwrap_or(&Tally::default()).difference(charge)
+    }
+}
+
+impl Tally {
+    fn add(&mut self, operation: &Operation) {
+        let amount = operation.amount.minor();
+        match (operation.kind, operation.status) {
+            (_, Status::Failed) => {}
+            (Kind::Refund, Status::Succeeded) => self.refunded = self.refunded.saturating_add(amount),
+            (Kind::Refund, Status::Processing | Status::Parked) => {
+                self.refunding = self.refunding.saturating_add(amount);
+            }
+            (Kind::Capture, Status::Succeeded) => self.captures = self.captures.saturating_add(1),
+            (Kind::Void, Status::Succeeded) => self.voids = self.voids.saturating_add(1),
+            (Kind::Capture | Kind::Void, Status::Processing | Status::Parked) => {
+                self.open.push((operation.id, operation.status));
+            }
+        }
+    }
+
+    fn difference(&self, charge: &Charge) -> Option<String> {
+        let Sums { captured, refunded, refunding } = charge.sums;
+        if (refunded, refunding) != (self.refunded, self.refunding) {
+            return Some(format!(
+                "says {refunded} given back and {refunding} on the way, its refunds say {} and {}",
+                self.refunded, self.refunding
+            ));
+        }
+        if !charge.sums.are_sound() {
+            return Some(format!("took {captured} and gives back {refunded} and {refunding}"));
+        }
+        if self.captures.saturating_add(self.voids) > 1 {
+            return Some(format!("has {} captures and {} voids that were done", self.captures, self.voids));
+        }
+        // Only what was held at first is captured by an operation.
+        if (self.captures == 1) != (captured > 0 && !charge.order.capture) {
+            return Some(format!("took {captured} and has {} captures that were done", self.captures));
+        }
+        let lock: Vec<OperationId> = self.open.iter().map(|(id, _)| *id).collect();
+        if lock != charge.working.as_slice() {
+            return Some("is not locked by the one capture or void that is under way".to_owned());
+        }
+        (!self.allows(charge)).then(|| {
+            let status = charge.status.name();
+            format!("is {status}, which its {captured} taken and {refunded} given back do not make it")
+        })
+    }
+
+    /// Whether the charge's status is what was done to it.
+    fn allows(&self, charge: &Charge) -> bool {
+        let Sums { captured, refunded, .. } = charge.sums;
+        let untouched = captured == 0 && self.voids == 0;
+        match charge.status {
+            ChargeStatus::Processing | ChargeStatus::Failed => untouched && self.open.is_empty(),
+            ChargeStatus::RequiresCapture => untouched && !self.has_parked(),
+            // While it is made, or by the operation that is parked.
+            ChargeStatus::Parked => untouched && (self.open.is_empty() || self.has_parked()),
+            ChargeStatus::Voided => captured == 0 && self.voids == 1 && self.open.is_empty(),
+            ChargeStatus::Succeeded => captured > 0 && refunded == 0 && self.open.is_empty(),
+            ChargeStatus::PartiallyRefunded => refunded > 0 && refunded < captured,
+            ChargeStatus::Refunded => refunded > 0 && refunded == captured,
+        }
+    }
+
+    fn has_parked(&self) -> bool {
+        self.open.iter().any(|(_, status)| *status == Status::Parked)
+    }
+}
+
+/// How a charge differs from its operations, seen together: each of them that begins or ends moves the charge too, so
+/// two looks at a charge of one revision have the operations of one moment between them.
+pub(super) async fn look_again<S: Store>(store: &S, id: ChargeId) -> Result<Option<String>, ReadError> {
+    for _ in 0..LOOKS_MAX {
+        let before = Rows::read(store, vec![RowKey::Charge(id)]).await?;
+        let mut tally = Tally::default();
+        let mut after = None;
+        loop {
+            let page =
+                operations(store.scan(Scan::OperationsOn { charge: id, after, limit: SCAN_MAX }).await?);
+            let Some(last) = page.last() else { break };
+            after = Some(last.id);
+            page.iter().filter(|one| one.charge == id).for_each(|one| tally.add(one));
+        }
+        let rows = Rows::read(store, vec![RowKey::Charge(id)]).await?;
+        match (before.charge(id), rows.charge(id)) {
+            (Some(before), Some(now)) if before.revision == now.revision => return Ok(tally.difference(now)),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn operations(page: Vec<Row>) -> Vec<Operation> {
+    page.into_iter()
+        .filter_map(|row| if let Row::Operation(operation) = row { Some(operation) } else { None })
+        .collect()
+}
+
+/// Checks all operations; gives what they come to.
+pub(super) async fn check<S: Store>(
+    store: &S,
+    claims: &Makers,
+    references: &References,
+    report: &mut Report,
+) -> Result<Tallies, ReadError> {
+    let (mut tallies, mut after) = (Tallies::default(), None);
+    loop {
+        let page = operations(store.scan(Scan::Operations { after, limit: SCAN_MAX }).await?);
+        let Some(last) = page.last() else { return Ok(tallies) };
+        after = Some(last.id);
+        for chunk in page.chunks(CHUNK) {
+            let asked = chunk.iter().flat_map(|one| keys(one, claims.of_operation(one.id))).collect();
+            let rows = Rows::read(store, asked).await?;
+            for listed in chunk {
+                tallies.0.entry(listed.charge).or_default().add(listed);
+                let Some(view) = View::of(&rows, listed.id, claims.of_operation(listed.id)) else { continue };
+                let Some(late) = view.unlisted() else {
+                    view.check(references, report);
+                    continue;
+                };
+                let rows = Rows::read(store, keys(listed, Some(late))).await?;
+                if let Some(view) = View::of(&rows, listed.id, Some(late)) {
+                    view.check(references, report);
+                }
+            }
+        }
+    }
+}
+
+/// The rows an operation is judged with.
+fn keys(operation: &Operation, claim: Option<ClaimId>) -> Vec<RowKey> {
+    let Operation { id, tenant, charge, .. } = *operation;
+    let mut keys = vec![RowKey::Operation(id), RowKey::Outbox(id.into()), RowKey::Charge(charge)];
+    keys.extend(claim.map(RowKey::Claim));
+    if operation.kind == Kind::Refund {
+        keys.push(RowKey::Hold(hold_of(id)));
+        let codes = [Role::Receivable, Role::Suspense].map(|role| role.code(operation.amount.asset()));
+        keys.extend(codes.into_iter().flatten().map(|code| RowKey::Name(tenant, code)));
+    }
+    keys
+}
+
+/// What a refund reserves has the refund's own number.
+fn hold_of(refund: OperationId) -> HoldId {
+    HoldId::from_i64(refund.to_i64())
+}
+
+/// Rows of one operation, all from one moment.
+struct View<'a> {
+    rows: &'a Rows,
+    operation: &'a Operation,
+    charge: Option<&'a Charge>,
+    outbox: Option<&'a Outbox>,
+    claim: Option<&'a Claim>,
+}
+
+impl<'a> View<'a> {
+    fn of(rows: &'a Rows, id: OperationId, claim: Option<ClaimId>) -> Option<View<'a>> {
+        let operation = rows.operation(id)?;
+        Some(View {
+            rows,
+            operation,
+            charge: rows.charge(operation.charge).filter(|charge| charge.tenant == operation.tenant),
+            outbox: rows.outbox(id.into()),
+            claim: claim.and_then(|claim| rows.claim(claim, id.into())),
+        })
+    }
+
+    /// The claim of an operation that was made after the claims were listed, as its work names it.
+    fn unlisted(&self) -> Option<ClaimId> {
+        let unseen = !self.operation.status.is_final() && self.claim.is_none();
+        self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)
+    }
+
+    fn check(&self, references: &References, report: &mut Report) {
+        let Operation { id, kind, charge, .. } = *self.operation;
+        let seal = |kind, id| references.seal(kind, id).to_string();
+        let charge = seal(ReferenceKind::Charge, charge.to_i64());
+        let refund = (kind == Kind::Refund).then(|| seal(ReferenceKind::Refund, id.to_i64()));
+        let name = match &refund {
+            Some(refund) => format!("{refund} of {charge}"),
+            None => format!("the {} of {charge}", kind.name()),
+        };
+        report.note("operation_has_work", self.disorder().map(|what| format!("{name} {what}")));
+        if let Some(claim) = self.claim {
+            let expected = match (&refund, self.charge) {
+                (Some(id), _) => {
+                    let amount = self.operation.amount.minor();
+                    Some(Expected { id, charge: &charge, amount, asset: None })
+                }
+                (None, Some(row)) => Some(Expected::charge(&charge, row)),
+                (None, None) => None,
+            };
+            if let Some(expected) = expected {
+                answers::check(claim, expected, report);
+            }
+        }
+        if kind == Kind::Refund {
+            report.note("refunds_are_posted", self.misbooked().map(|what| format!("{name} {what}")));
+        }
+    }
+
+    /// How the operation's charge, work and claim do not fit it.
+    fn disorder(&self) -> Option<String> {
+        let status = self.operation.status.name();
+        if self.charge.is_none() {
+            return Some("has no charge of its tenant".to_owned());
+        }
+        match (self.operation.status.is_final(), self.outbox) {
+            (false, None) => return Some(format!("is {status} and has no work")),
+            (true, Some(_)) => return Some(format!("is {status} and has work left")),
+            (false, Some(outbox)) if !self.is_worked_on_by(outbox) => {
+                return Some(format!("is {status} and its work is for something else"));
+            }
+            (true, None) | (false, Some(_)) => {}
+        }
+        let agrees = match self.claim.map(|claim| &claim.state) {
+            // A claim goes long after its answer; while there is work, it is there.
+            None | Some(State::Expired { .. }) => self.operation.status.is_final(),
+            Some(State::Completed(_)) => self.operation.status == Status::Succeeded,
+            Some(State::FailedTerminal(_)) => self.operation.status == Status::Failed,
+            Some(state) => is_open(state) && !self.operation.status.is_final(),
+        };
+        let claim = self.claim.map_or("gone", |claim| claim.state.name());
+        (!agrees).then(|| format!("is {status} and its claim is {claim}"))
+    }
+
+    fn is_worked_on_by(&self, outbox: &Outbox) -> bool {
+        let Operation { id, tenant, charge, kind, status, .. } = *self.operation;
+        let hold = (kind == Kind::Refund).then(|| hold_of(id));
+        outbox.charge == charge
+            && outbox.tenant == tenant
+            && outbox.saga.flow == kind.flow()
+            && outbox.hold == hold
+            && outbox.parked.is_some() == (status == Status::Parked)
+            && self.claim.is_none_or(|claim| claim.id == outbox.claim)
+    }
+
+    /// How what is reserved for a refund does not fit it.
+    fn misbooked(&self) -> Option<String> {
+        let Operation { id, tenant, amount, status, .. } = *self.operation;
+        let Some(hold) = self.rows.hold(hold_of(id)) else {
+            return Some("has nothing reserved under its number".to_owned());
+        };
+        let terms = hold.is_a_payments()
+            && (hold.tenant, hold.amount, hold.asset) == (tenant, amount.minor(), amount.asset())
+            && self.is_between_its_accounts(hold);
+        if !terms {
+            return Some("has something else reserved under its number".to_owned());
+        }
+        let right = match (status, hold.state) {
+            (Status::Processing | Status::Parked, HoldState::Pending)
+            | (Status::Failed, HoldState::Voided { .. }) => true,
+            (Status::Succeeded, HoldState::Posted { amount, .. }) => amount == hold.amount,
+            (
+                Status::Processing | Status::Parked | Status::Failed | Status::Succeeded,
+                HoldState::Pending
+                | HoldState::Posted { .. }
+                | HoldState::Voided { .. }
+                | HoldState::Lapsed { .. },
+            ) => false,
+        };
+        let state = hold.state.name();
+        (!right).then(|| format!("is {} and what it reserved is {state}", status.name()))
+    }
+
+    /// It takes from the account that was credited; charges from before there were accounts have suspense for it.
+    fn is_between_its_accounts(&self, hold: &Hold) -> bool {
+        let account = |role: Role| -> Option<AccountId> {
+            Some(self.rows.named(hold.tenant, &role.code(hold.asset).ok()?)?.account)
+        };
+        let credited = self.charge.map(|charge| charge.order.destination);
+        account(Role::Receivable) == Some(hold.to)
+            && (credited == Some(hold.from) || account(Role::Suspense) == Some(hold.from))
+    }
+}

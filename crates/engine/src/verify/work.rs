@@ -1,0 +1,151 @@
+//! Work: every outbox row against what it is for, and what payments hold reserved against the work that will end it.
+
+use super::report::Report;
+use super::rows::Rows;
+use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::outbox::{Flow, Outbox};
+use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::types::id::HoldId;
+use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
+use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
+use std::collections::HashSet;
+
+/// Outbox rows whose rows are read in one snapshot.
+const CHUNK: usize = 128;
+
+/// Checks all work.
+pub(super) async fn check<S: Store>(
+    store: &S,
+    references: &References,
+    report: &mut Report,
+) -> Result<(), ReadError> {
+    // Listed before the work: what is still reserved after it was so all along, and its work was there to be seen.
+    let reserved = reserved(store).await?;
+    let (mut named, mut after) = (HashSet::new(), None);
+    loop {
+        let page: Vec<Outbox> = store
+            .scan(Scan::Outbox { after, limit: SCAN_MAX })
+            .await?
+            .into_iter()
+            .filter_map(|row| if let Row::Outbox(outbox) = row { Some(outbox) } else { None })
+            .collect();
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        for chunk in page.chunks(CHUNK) {
+            let rows = Rows::read(store, chunk.iter().flat_map(keys).collect()).await?;
+            for listed in chunk {
+                let shared = listed.hold.is_some_and(|hold| !named.insert(hold));
+                if let Some(outbox) = rows.outbox(listed.id) {
+                    check_row(outbox, &rows, shared, references, report);
+                }
+            }
+        }
+    }
+    check_reserved(store, &reserved, &named, references, report).await
+}
+
+/// The rows a row of work is judged with.
+fn keys(outbox: &Outbox) -> Vec<RowKey> {
+    let mut keys = vec![RowKey::Outbox(outbox.id), RowKey::Charge(outbox.charge)];
+    if !makes_the_charge(outbox) {
+        keys.push(RowKey::Operation(outbox.id.into()));
+    }
+    keys.extend(outbox.hold.map(RowKey::Hold));
+    keys
+}
+
+fn makes_the_charge(outbox: &Outbox) -> bool {
+    outbox.id == outbox.charge.into()
+}
+
+fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References, report: &mut Report) {
+    let name = references.seal(ReferenceKind::Charge, outbox.charge.to_i64());
+    let flow = outbox.saga.flow.name();
+    let charge = rows.charge(outbox.charge);
+    let broken = match charge {
+        None => Some(format!("{name} has work and no charge")),
+        Some(charge) => {
+            (!belongs(outbox, charge)).then(|| format!("{name} has a {flow} to do that does not fit it"))
+        }
+    };
+    report.note("work_has_charge", broken);
+    // What an operation that is there needs of its work is looked at with the operation.
+    if !makes_the_charge(outbox) && rows.operation(outbox.id.into()).is_none() {
+        report.note("operation_has_work", Some(format!("{name} has a {flow} to do that nobody asked for")));
+    }
+    let wallet = charge.and_then(|charge| charge.order.wallet);
+    let right = match (outbox.saga.flow, outbox.hold) {
+        (Flow::Charge | Flow::Authorize | Flow::Capture | Flow::Void, None) => return,
+        (Flow::Charge | Flow::Authorize | Flow::Capture | Flow::Void, Some(_))
+        | (Flow::Split | Flow::Refund, None) => false,
+        (Flow::Split, Some(id)) => rows.hold(id).is_some_and(|hold| {
+            is_reserved(hold)
+                && wallet.is_some_and(|wallet| (wallet.account, wallet.amount) == (hold.from, hold.amount))
+        }),
+        (Flow::Refund, Some(id)) => rows.hold(id).is_some_and(is_reserved),
+    };
+    let broken =
+        (!right || shared).then(|| format!("{name} has a {flow} to do and its money is not reserved"));
+    report.note("holds_of_payments_have_work", broken);
+}
+
+/// Whether the row is for this charge, and for its provider. Charges of old stores know only the profile.
+fn belongs(outbox: &Outbox, charge: &Charge) -> bool {
+    let pinned = charge.provider.endpoint.is_empty() || charge.provider == outbox.provider;
+    let fits = !makes_the_charge(outbox)
+        || (outbox.saga.flow == flow_of(&charge.order)
+            && outbox.parked.is_some() == (charge.status == Status::Parked));
+    pinned && fits && charge.tenant == outbox.tenant
+}
+
+/// The saga that makes a charge of that order.
+const fn flow_of(order: &Order) -> Flow {
+    match (order.wallet, order.capture) {
+        (Some(_), _) => Flow::Split,
+        (None, true) => Flow::Charge,
+        (None, false) => Flow::Authorize,
+    }
+}
+
+fn is_reserved(hold: &Hold) -> bool {
+    hold.is_a_payments() && hold.state == State::Pending
+}
+
+/// What payments hold reserved.
+async fn reserved<S: Store>(store: &S) -> Result<Vec<HoldId>, ReadError> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.scan(Scan::Holds { after, limit: SCAN_MAX }).await?;
+        let last = after;
+        for row in page {
+            if let Row::Hold(hold) = row {
+                after = Some(hold.id);
+                all.extend(Some(hold.id).filter(|_| is_reserved(&hold)));
+            }
+        }
+        if after == last {
+            return Ok(all);
+        }
+    }
+}
+
+/// Whatever no work names must have ended meanwhile.
+async fn check_reserved<S: Store>(
+    store: &S,
+    reserved: &[HoldId],
+    named: &HashSet<HoldId>,
+    references: &References,
+    report: &mut Report,
+) -> Result<(), ReadError> {
+    for chunk in reserved.chunks(SCAN_MAX) {
+        let rows = Rows::read(store, chunk.iter().map(|id| RowKey::Hold(*id)).collect()).await?;
+        for id in chunk {
+            let left = !named.contains(id) && rows.hold(*id).is_some_and(is_reserved);
+            let name = || references.seal(ReferenceKind::Transfer, id.to_i64());
+            let broken = left.then(|| format!("{} is reserved and no work will end it", name()));
+            report.note("holds_of_payments_have_work", broken);
+        }
+    }
+    Ok(())
+}

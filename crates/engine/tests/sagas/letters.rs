@@ -1,0 +1,188 @@
+//! Dead letters: listed with their evidence, settled as a human decides, audited, and never by a guess.
+
+use crate::support::books::*;
+use crate::support::*;
+use crate::words::*;
+use counterfoil_core::audit::Kind as Audited;
+use counterfoil_core::payments::charge::Status;
+use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::provider::{Found, Step};
+use counterfoil_core::types::id::{ChargeId, SubjectId, TenantId};
+use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
+
+/// A charge that is parked because the provider's answer names another amount.
+async fn differing(amount: i64) -> (SharedStore, Provider, TestEngine, DeadLetter) {
+    let (store, provider) = (charted().await, Provider::new(&[Script::ApproveAmount(amount)]));
+    let engine = engine(&store, &provider).await;
+    pending(&engine, "k").await;
+    let letter = only(&engine).await;
+    (store, provider, engine, letter)
+}
+
+async fn only(engine: &TestEngine) -> DeadLetter {
+    let mut letters = engine.dead_letters(TENANT, None, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    letters.remove(0)
+}
+
+async fn resolve(engine: &TestEngine, key: &str, id: SubjectId, how: Resolution) -> (u16, String) {
+    let request = request(key, &(id, &how));
+    let (status, body, _) = answer(&engine.resolve(request, id, how).await);
+    (status, body)
+}
+
+fn name(engine: &TestEngine, charge: ChargeId) -> String {
+    engine.references().seal(ReferenceKind::Charge, charge.to_i64()).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_parked_or_somebody_elses_is_no_dead_letter() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    let charge = charged(&engine, &store, "k", 1_250).await;
+    for id in [charge.into(), SubjectId::from_i64(77)] {
+        let how = Resolution::Fail { reason: "no".into() };
+        let submitted = engine.resolve(request("r", &id), id, how).await;
+        assert_eq!(submitted, Submitted::NotFound);
+        assert_eq!(engine.dead_letter(TENANT, id).await.unwrap(), None);
+    }
+    let (_, _, engine, letter) = differing(1_251).await;
+    let stranger = TenantId::from_i64(2);
+    assert_eq!(engine.dead_letters(stranger, None, 10).await.unwrap(), []);
+    assert_eq!(engine.dead_letter(stranger, letter.outbox.id).await.unwrap(), None);
+    let theirs = request_of(stranger, "r", b"");
+    let submitted = engine.resolve(theirs, letter.outbox.id, Resolution::Adopt).await;
+    assert_eq!(submitted, Submitted::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn adopting_takes_the_providers_word_and_posts_what_it_took() {
+    let (store, provider, engine, letter) = differing(1_300).await;
+    let charge = letter.charge.id;
+    let found = approval(1_300, &name(&engine, charge));
+    let _provider = provider.finds(&[Found::Payment(found)]);
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await.0, 200);
+    let after = stored(&store, charge).await;
+    assert_eq!((after.status, after.sums.captured), (Status::Succeeded, 1_300));
+    assert_eq!(posted(&engine, "chart:receivable:USD").await, 1_300);
+    assert_eq!(answer(&charge_again(&engine).await).0, 201, "the client's retry has its answer");
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await.0, 200, "replayed");
+    assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap(), []);
+    let records = engine.timeline(TENANT, charge.into(), None, 100).await.unwrap().unwrap();
+    let resolved: Vec<_> = records.iter().filter(|record| record.kind == Audited::Resolved).collect();
+    assert_eq!(resolved.len(), 1);
+    assert!(resolved[0].detail.contains("resolution=adopt"), "{}", resolved[0].detail);
+    verified(&store).await;
+}
+
+async fn charge_again(engine: &TestEngine) -> Submitted {
+    charge(engine, "k", 1_250).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_evidence_nothing_is_adopted() {
+    let (store, provider, engine, letter) = differing(1_300).await;
+    for (turn, found) in [Found::Nothing, Found::Several].into_iter().enumerate() {
+        let _ = provider.clone().finds(&[found]);
+        let (status, body) = resolve(&engine, &format!("r{turn}"), letter.outbox.id, Resolution::Adopt).await;
+        assert_eq!(status, 409, "{body}");
+        assert_eq!(stored(&store, letter.charge.id).await.status, Status::Parked);
+    }
+    assert_eq!(only(&engine).await.charge.id, letter.charge.id, "it is still there");
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_provider_took_is_not_marked_as_failed() {
+    let (store, provider, engine, letter) = differing(1_300).await;
+    let found = approval(1_300, &name(&engine, letter.charge.id));
+    let _ = provider.clone().finds(&[Found::Payment(found)]);
+    let fail = || Resolution::Fail { reason: "never arrived".into() };
+    assert_eq!(resolve(&engine, "r1", letter.outbox.id, fail()).await.0, 409);
+    assert_eq!(stored(&store, letter.charge.id).await.status, Status::Parked);
+    let _ = provider.clone().finds(&[Found::Nothing]);
+    assert_eq!(resolve(&engine, "r2", letter.outbox.id, fail()).await.0, 200);
+    let after = stored(&store, letter.charge.id).await;
+    assert_eq!((after.status, after.failure.unwrap().code.name()), (Status::Failed, "marked_failed"));
+    assert_eq!(answer(&charge_again(&engine).await).0, 402);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_is_voided_at_the_provider_and_then_marked_failed() {
+    let store = charted().await;
+    let provider = Provider::new(&[Script::ApproveAmount(1_251)]);
+    let engine = engine(&store, &provider).await;
+    let first = engine.submit(holding("k", 1_250)).await;
+    assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
+    let letter = only(&engine).await;
+    let found = approval_of(Step::Authorize, 1_251, &name(&engine, letter.charge.id));
+    let _ = provider.clone().finds(&[Found::Payment(found)]);
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Void).await.0, 200);
+    assert_eq!(provider.steps(), [Step::Authorize, Step::Void]);
+    assert_eq!(stored(&store, letter.charge.id).await.status, Status::Failed);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refund_without_evidence_is_parked_and_keeps_what_it_reserved_until_a_human_decides() {
+    let store = charted().await;
+    let provider = Provider::default().profile("braintree-classic");
+    let engine = engine(&store, &provider).await;
+    let charge = charged(&engine, &store, "k", 1_000).await;
+    provider.play(&[Script::Answer(UNKNOWN)]);
+    let first = operate(&engine, "refund", charge, Kind::Refund, Some(400)).await;
+    assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
+    seconds(600).await;
+    let letter = only(&engine).await;
+    let after = stored(&store, charge).await;
+    assert_eq!((after.status, after.sums.refunding), (Status::Succeeded, 400));
+    assert_eq!(done(&engine, "rest", charge, Kind::Refund, Some(600)).await.0, 201, "the rest is free");
+    let more = operate(&engine, "more", charge, Kind::Refund, Some(1)).await;
+    assert_eq!(more, Submitted::InProgress, "what is reserved is not");
+
+    assert_eq!(resolve(&engine, "r1", letter.outbox.id, Resolution::Adopt).await.0, 409);
+    let fail = Resolution::Fail { reason: "not in the provider's list".into() };
+    assert_eq!(resolve(&engine, "r2", letter.outbox.id, fail).await.0, 200);
+    let after = stored(&store, charge).await;
+    assert_eq!((after.status, after.sums.refundable()), (Status::PartiallyRefunded, 400));
+    assert_eq!(done(&engine, "again", charge, Kind::Refund, Some(400)).await.0, 201);
+    assert_eq!(posted(&engine, "chart:receivable:USD").await, 0);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_goes_on_as_if_it_had_not_been_parked() {
+    let (store, provider, engine, letter) = differing(1_300).await;
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Retry).await.0, 200);
+    seconds(120).await;
+    assert_eq!(answer(&charge_again(&engine).await).0, 201);
+    assert_eq!(provider.effects(), 1, "under the same key");
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resolution_whose_process_dies_leaves_the_letter_for_the_next() {
+    for commits in 0..3 {
+        let (store, provider, _, letter) = differing(1_300).await;
+        let mortal = store.another();
+        let doomed = engine(&mortal, &provider).await;
+        mortal.dies_after(commits);
+        let id = letter.outbox.id;
+        let fail = || Resolution::Fail { reason: "nothing there".into() };
+        let dying = engine_resolve(doomed, id, fail());
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(20), dying).await;
+        seconds(60).await;
+        let heir = engine(&store.another(), &provider).await;
+        if heir.dead_letter(TENANT, id).await.unwrap().is_some() {
+            assert_eq!(resolve(&heir, "r2", id, fail()).await.0, 200, "after {commits} commits");
+        }
+        assert_eq!(stored(&store, letter.charge.id).await.status, Status::Failed);
+        verified(&store).await;
+    }
+}
+
+async fn engine_resolve(engine: TestEngine, id: SubjectId, how: Resolution) -> Submitted {
+    engine.resolve(request("r1", &(id, &how)), id, how).await
+}

@@ -1,0 +1,11 @@
+//! Sagas: captures, voids, refunds, split tender and dead letters, each under the same proofs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod letters;
+mod operations;
+mod proofs;
+mod words;

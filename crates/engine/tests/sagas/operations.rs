@@ -1,0 +1,283 @@
+//! What may be done to a charge, and what may not.
+
+use crate::support::books::*;
+use crate::support::*;
+use crate::words::*;
+use counterfoil_core::payments::charge::Status;
+use counterfoil_core::payments::operation::{Kind, Status as OperationStatus};
+use counterfoil_core::payments::provider::{Fault, Found, Outcome, Rejection, Step};
+use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_engine::service::{Service, Submitted};
+use counterfoil_store::{RowKey, Store};
+use std::time::Duration;
+
+const KINDS: [Kind; 3] = [Kind::Capture, Kind::Void, Kind::Refund];
+
+fn rejected() -> Script {
+    Script::Answer(Outcome::Rejected(Rejection { fault: Fault::Request, code: "too_late".into() }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_charge_that_is_not_there_or_somebody_elses_is_not_found_and_the_key_stays_free() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    let theirs = {
+        let mut command = holding("theirs", 100);
+        command.request = request_of(TenantId::from_i64(2), "theirs", b"");
+        let claim = command.request.claim;
+        engine.submit(command).await;
+        match store.read(vec![RowKey::Claim(claim)]).await.unwrap().remove(0) {
+            Some(counterfoil_store::Row::Claim(claim)) => ChargeId::from(claim.subject),
+            other => panic!("{other:?}"),
+        }
+    };
+    for kind in KINDS {
+        for charge in [ChargeId::from_i64(77), theirs] {
+            let command = asked("k", charge, kind, None);
+            assert_eq!(engine.operate(command).await, Submitted::NotFound);
+            assert_eq!(store.read(vec![RowKey::Claim(command.request.claim)]).await.unwrap(), [None]);
+        }
+    }
+    assert_eq!(provider.keys().len(), 1, "only their hold was sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_impossible_move_is_refused_for_good_and_the_refusal_is_replayed() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    let taken = charged(&engine, &store, "taken", 1_000).await;
+    let hold = held(&engine, &store, "hold", 1_000).await;
+    let voided = held(&engine, &store, "voided", 1_000).await;
+    assert_eq!(done(&engine, "void", voided, Kind::Void, None).await.0, 200);
+    let calls = provider.keys().len();
+    let impossible = [
+        (taken, Kind::Capture, None),
+        (taken, Kind::Void, None),
+        (taken, Kind::Refund, Some(1_001)),
+        (hold, Kind::Refund, None),
+        (hold, Kind::Capture, Some(1_001)),
+        (voided, Kind::Capture, None),
+        (voided, Kind::Void, None),
+        (voided, Kind::Refund, None),
+    ];
+    for (turn, (charge, kind, amount)) in impossible.into_iter().enumerate() {
+        let key = format!("k{turn}");
+        let before = stored(&store, charge).await;
+        let first = operate(&engine, &key, charge, kind, amount).await;
+        let (status, body, replayed) = answer(&first);
+        assert_eq!((status, replayed), (409, false), "{kind:?}: {body}");
+        assert!(body.contains(before.status.name()), "{body}");
+        let (_, again, replayed) = answer(&operate(&engine, &key, charge, kind, amount).await);
+        assert_eq!((again, replayed), (body, true));
+        assert_eq!(stored(&store, charge).await, before, "{kind:?} changed it");
+    }
+    assert_eq!(provider.keys().len(), calls, "nothing was sent");
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_one_operation_is_under_way_another_is_told_to_come_back() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    let hold = held(&engine, &store, "hold", 1_000).await;
+    provider.play(&[Script::Slow(Duration::from_secs(2))]);
+    let capture = {
+        let engine = engine.clone();
+        tokio::spawn(async move { done(&engine, "capture", hold, Kind::Capture, None).await })
+    };
+    seconds(1).await;
+    for kind in [Kind::Void, Kind::Capture] {
+        let command = asked("other", hold, kind, None);
+        assert_eq!(engine.operate(command).await, Submitted::InProgress);
+        assert_eq!(store.read(vec![RowKey::Claim(command.request.claim)]).await.unwrap(), [None]);
+    }
+    assert_eq!(capture.await.unwrap().0, 200);
+    assert_eq!(done(&engine, "other", hold, Kind::Void, None).await.0, 409, "the key was free");
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_is_captured_in_part_and_what_was_captured_is_given_back() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    let hold = held(&engine, &store, "hold", 1_000).await;
+    assert_eq!(posted(&engine, "chart:payable:USD").await, 0, "a hold is no money yet");
+    assert_eq!(done(&engine, "capture", hold, Kind::Capture, Some(600)).await.0, 200);
+    let charge = stored(&store, hold).await;
+    assert_eq!((charge.status, charge.sums.captured), (Status::Succeeded, 600));
+    assert_eq!(posted(&engine, "chart:payable:USD").await, 600);
+
+    assert_eq!(done(&engine, "r1", hold, Kind::Refund, Some(200)).await.0, 201);
+    let charge = stored(&store, hold).await;
+    assert_eq!((charge.status, charge.sums.refunded), (Status::PartiallyRefunded, 200));
+    assert_eq!(done(&engine, "r2", hold, Kind::Refund, Some(401)).await.0, 409);
+    assert_eq!(done(&engine, "r3", hold, Kind::Refund, None).await.0, 201);
+    let charge = stored(&store, hold).await;
+    assert_eq!((charge.status, charge.sums.refunded, charge.sums.refunding), (Status::Refunded, 600, 0));
+    assert_eq!(posted(&engine, "chart:payable:USD").await, 0);
+    assert_eq!(posted(&engine, "chart:receivable:USD").await, 0);
+    assert_eq!(done(&engine, "r4", hold, Kind::Refund, None).await.0, 409);
+    let keys = provider.keys();
+    let distinct: std::collections::HashSet<_> = keys.iter().collect();
+    assert_eq!((keys.len(), distinct.len()), (4, 4), "each step has a key of its own");
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_provider_refuses_leaves_the_charge_as_it_was_and_may_be_tried_again() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    let hold = held(&engine, &store, "hold", 1_000).await;
+    for (turn, kind) in [Kind::Capture, Kind::Void].into_iter().enumerate() {
+        provider.play(&[rejected()]);
+        assert_eq!(done(&engine, &format!("no{turn}"), hold, kind, None).await.0, 402);
+        let charge = stored(&store, hold).await;
+        assert_eq!((charge.status, charge.working), (Status::RequiresCapture, None));
+    }
+    assert_eq!(done(&engine, "yes", hold, Kind::Capture, None).await.0, 200);
+    provider.play(&[rejected()]);
+    assert_eq!(done(&engine, "refund", hold, Kind::Refund, None).await.0, 402);
+    let charge = stored(&store, hold).await;
+    assert_eq!((charge.status, charge.sums.refundable()), (Status::Succeeded, 1_000));
+    assert_eq!(posted(&engine, "chart:payable:USD").await, 1_000, "what was reserved is free again");
+    let failed = operations(&store, hold).await;
+    let statuses: Vec<_> = failed.iter().map(|operation| operation.status).collect();
+    let (no, yes) = (OperationStatus::Failed, OperationStatus::Succeeded);
+    assert_eq!(statuses, [no, no, yes, no]);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_capture_whose_answer_is_lost_is_looked_up_and_not_repeated() {
+    let provider = Provider::default().profile("braintree-classic");
+    let store = charted().await;
+    let engine = engine(&store, &provider).await;
+    let hold = held(&engine, &store, "hold", 1_000).await;
+    let name = engine.references().seal(ReferenceKind::Charge, hold.to_i64()).to_string();
+    provider.play(&[Script::Answer(UNKNOWN)]);
+    let provider = provider.finds(&[Found::Nothing, Found::Payment(approval_of(Step::Capture, 700, &name))]);
+    let first = operate(&engine, "capture", hold, Kind::Capture, Some(700)).await;
+    assert!(matches!(first, Submitted::Pending { charge, .. } if charge == hold), "{first:?}");
+    seconds(3_600).await;
+    let (status, _, replayed) = answer(&operate(&engine, "capture", hold, Kind::Capture, Some(700)).await);
+    assert_eq!((status, replayed), (200, true));
+    assert_eq!(stored(&store, hold).await.sums.captured, 700);
+    assert!(provider.lookups() >= 1);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refund_that_the_account_cannot_bear_is_refused_before_the_provider_is_asked() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    funded(&engine, &[(guarded("shop", Some(0), None), 0)]).await;
+    let shop = account(&engine, "shop").await.id;
+    let mut command = command("charge", 1_000);
+    command.wanted.destination = Some(shop);
+    assert_eq!(answer(&engine.submit(command).await).0, 201);
+    let charge = made(&store, "charge").await;
+    assert_eq!(kept(&engine, "spend", transfer("shop", "world", 700)).await.0, 201);
+    let calls = provider.keys().len();
+    let (status, body) = done(&engine, "refund", charge, Kind::Refund, Some(400)).await;
+    assert_eq!(status, 400, "{body}");
+    assert!(body.starts_with("insufficient_funds"), "{body}");
+    assert_eq!(done(&engine, "refund", charge, Kind::Refund, Some(400)).await.1, body, "replayed");
+    assert_eq!(provider.keys().len(), calls);
+    assert_eq!(stored(&store, charge).await.sums.refundable(), 1_000);
+    assert_eq!(done(&engine, "less", charge, Kind::Refund, Some(300)).await.0, 201);
+    assert_eq!(posted(&engine, "shop").await, 0);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_at_once_never_take_twice_nor_give_back_more_than_was_taken() {
+    for seed in 1..=8 {
+        let (store, provider) = (charted().await, Provider::default());
+        let engine = engine(&store.jumpy(seed), &provider).await;
+        let hold = held(&engine, &store, "hold", 1_000).await;
+        let mut racing = tokio::task::JoinSet::new();
+        for turn in 0..24 {
+            let kind = KINDS[turn % 3];
+            let amount = if kind == Kind::Refund { Some(170) } else { None };
+            let engine = engine.clone();
+            racing.spawn(async move {
+                for _ in 0..40 {
+                    let key = format!("k{turn}");
+                    match operate(&engine, &key, hold, kind, amount).await {
+                        Submitted::InProgress => seconds(1).await,
+                        submitted => return (kind, answer(&submitted).0),
+                    }
+                }
+                panic!("never answered")
+            });
+        }
+        let mut won = std::collections::HashMap::new();
+        while let Some(result) = racing.join_next().await {
+            let (kind, status) = result.unwrap();
+            *won.entry((kind, status)).or_insert(0) += 1;
+        }
+        let count = |kind, status| won.get(&(kind, status)).copied().unwrap_or(0);
+        let (captured, voided) = (count(Kind::Capture, 200), count(Kind::Void, 200));
+        assert_eq!(captured + voided, 1, "seed {seed}: {won:?}");
+        let charge = stored(&store, hold).await;
+        let refunds = count(Kind::Refund, 201);
+        assert_eq!(charge.sums.refunded, refunds * 170, "seed {seed}");
+        assert!(charge.sums.refunded <= charge.sums.captured, "seed {seed}");
+        let left = i128::from(charge.sums.captured - charge.sums.refunded);
+        assert_eq!(posted(&engine, "chart:receivable:USD").await, left, "seed {seed}");
+        verified(&store).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_split_takes_from_wallet_and_card_or_from_neither() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    funded(&engine, &[(guarded("wallet", Some(0), None), 300)]).await;
+    let wallet = account(&engine, "wallet").await.id;
+
+    let (status, body, _) = answer(&engine.submit(splitting("poor", 1_000, wallet, 301)).await);
+    assert_eq!((status, body.starts_with("insufficient_funds")), (400, true), "{body}");
+    assert_eq!(provider.keys().len(), 0, "the card was not asked");
+
+    provider.play(&[Script::Decline]);
+    assert_eq!(answer(&engine.submit(splitting("declined", 1_000, wallet, 300)).await).0, 402);
+    assert_eq!(available(&engine, "wallet").await, 300, "released");
+
+    provider.play(&[Script::Approve, rejected(), Script::Approve]);
+    assert_eq!(answer(&engine.submit(splitting("uncaptured", 1_000, wallet, 300)).await).0, 402);
+    assert_eq!(available(&engine, "wallet").await, 300, "voided, then released");
+    let calls: Vec<Step> = provider.steps();
+    assert_eq!(calls, [Step::Authorize, Step::Authorize, Step::Capture, Step::Void]);
+
+    assert_eq!(answer(&engine.submit(splitting("paid", 1_000, wallet, 300)).await).0, 201);
+    assert_eq!(available(&engine, "wallet").await, 0);
+    assert_eq!(posted(&engine, "chart:payable:USD").await, 1_000);
+    assert_eq!(posted(&engine, "chart:receivable:USD").await, 700, "what the card owes");
+    let charge = stored(&store, made(&store, "paid").await).await;
+    assert_eq!((charge.status, charge.sums.captured), (Status::Succeeded, 700));
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_payment_reserved_is_not_a_clients_to_end() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    let charge = charged(&engine, &store, "charge", 1_000).await;
+    provider.play(&[Script::Slow(Duration::from_secs(2))]);
+    let refund = {
+        let engine = engine.clone();
+        tokio::spawn(async move { done(&engine, "refund", charge, Kind::Refund, None).await })
+    };
+    seconds(1).await;
+    let operation = operations(&store, charge).await.remove(0);
+    let hold = counterfoil_core::types::id::HoldId::from_i64(operation.id.to_i64());
+    let voided = counterfoil_core::payments::books::Act::End {
+        hold,
+        how: counterfoil_core::payments::books::End::Void,
+    };
+    assert_eq!(keep(&engine, "steal", voided).await, Submitted::NotFound);
+    assert_eq!(refund.await.unwrap().0, 201);
+    verified(&store).await;
+}

@@ -1,0 +1,251 @@
+//! The same proofs for every saga: each step answered twice, each step refused, a crash after each commit, each
+//! compensation repeated, a compensation that fails. Whatever happens, the money adds up and nothing is half done.
+
+use crate::support::books::*;
+use crate::support::*;
+use crate::words::*;
+use counterfoil_core::outbox::{FLOWS, Flow};
+use counterfoil_core::payments::charge::Status;
+use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::provider::{Fault, Outcome, Rejection, Step};
+use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::time::Span;
+use counterfoil_engine::service::{Resolution, Service, Submitted};
+
+/// A saga ready to begin: a store with everything it needs, and what to ask.
+struct Stage {
+    store: SharedStore,
+    provider: Provider,
+    flow: Flow,
+    /// The charge an operation is done to.
+    charge: Option<ChargeId>,
+}
+
+/// How much is charged, and how much of a split the wallet pays.
+const AMOUNT: i64 = 1_000;
+const PART: i64 = 300;
+
+impl Stage {
+    async fn set(flow: Flow) -> Stage {
+        let (store, provider) = (charted().await, Provider::default().profile("ideal"));
+        let engine = engine(&store, &provider).await;
+        funded(&engine, &[(guarded("wallet", Some(0), None), PART)]).await;
+        let charge = match flow {
+            Flow::Charge | Flow::Authorize | Flow::Split => None,
+            Flow::Capture | Flow::Void => Some(held(&engine, &store, "first", AMOUNT).await),
+            Flow::Refund => Some(charged(&engine, &store, "first", AMOUNT).await),
+        };
+        engine.drain(Span::ZERO).await;
+        Stage { store, provider, flow, charge }
+    }
+
+    /// The steps it asks the provider for when nothing fails.
+    fn steps(&self) -> &'static [Step] {
+        match self.flow {
+            Flow::Charge => &[Step::Charge],
+            Flow::Authorize => &[Step::Authorize],
+            Flow::Split => &[Step::Authorize, Step::Capture],
+            Flow::Capture => &[Step::Capture],
+            Flow::Void => &[Step::Void],
+            Flow::Refund => &[Step::Refund],
+        }
+    }
+
+    async fn ask(&self, engine: &TestEngine) -> Submitted {
+        let kind = match self.flow {
+            Flow::Charge => return engine.submit(command("saga", AMOUNT)).await,
+            Flow::Authorize => return engine.submit(holding("saga", AMOUNT)).await,
+            Flow::Split => {
+                let wallet = account(engine, "wallet").await.id;
+                return engine.submit(splitting("saga", AMOUNT, wallet, PART)).await;
+            }
+            Flow::Capture => Kind::Capture,
+            Flow::Void => Kind::Void,
+            Flow::Refund => Kind::Refund,
+        };
+        operate(engine, "saga", self.charge.unwrap(), kind, None).await
+    }
+
+    /// Asks again and again until there is an answer.
+    async fn answered(&self, engine: &TestEngine) -> (u16, String) {
+        for _ in 0..200 {
+            match self.ask(engine).await {
+                Submitted::Answer { settled, .. } => {
+                    let body = String::from_utf8(settled.reply.body.to_vec()).unwrap();
+                    return (settled.reply.status, body);
+                }
+                Submitted::Pending { .. } | Submitted::InUse => {
+                    seconds(30).await;
+                    self.by_a_human(engine).await;
+                }
+                other => panic!("{:?}: {other:?}", self.flow),
+            }
+        }
+        panic!("{:?} is never answered", self.flow)
+    }
+
+    /// What cannot be looked up and is refused after a crash is a dead letter; the human finds nothing at the provider.
+    async fn by_a_human(&self, engine: &TestEngine) {
+        for letter in engine.dead_letters(TENANT, None, 10).await.unwrap() {
+            let id = letter.outbox.id;
+            let how = Resolution::Fail { reason: "not in the provider's list".into() };
+            let resolved = engine.resolve(request("resolve", &(id, &how)), id, how).await;
+            assert_eq!(answer(&resolved).0, 200, "{:?}", self.flow);
+        }
+    }
+
+    /// The end of a saga that was done: once, in full, and posted.
+    async fn is_done(&self, engine: &TestEngine, status: u16, before: usize) {
+        let expected = match self.flow {
+            Flow::Charge | Flow::Authorize | Flow::Split | Flow::Refund => 201,
+            Flow::Capture | Flow::Void => 200,
+        };
+        assert_eq!(status, expected, "{:?}", self.flow);
+        let wallet = if self.flow == Flow::Split { 0 } else { PART };
+        assert_eq!(available(engine, "wallet").await, i128::from(wallet), "{:?}", self.flow);
+        let (stands, owed) = match self.flow {
+            Flow::Charge | Flow::Capture => (Status::Succeeded, AMOUNT),
+            Flow::Split => (Status::Succeeded, AMOUNT - PART),
+            Flow::Authorize => (Status::RequiresCapture, 0),
+            Flow::Void => (Status::Voided, 0),
+            Flow::Refund => (Status::Refunded, 0),
+        };
+        self.stands(engine, stands, owed).await;
+        assert_eq!(self.provider.effects() - before, self.steps().len(), "each step took effect once");
+    }
+
+    /// The end of a saga that was refused: as if nobody had asked.
+    async fn is_undone(&self, engine: &TestEngine, status: u16) {
+        assert_eq!(status, 402, "{:?}", self.flow);
+        assert_eq!(available(engine, "wallet").await, i128::from(PART), "{:?}", self.flow);
+        let (stands, owed) = match self.flow {
+            Flow::Charge | Flow::Authorize | Flow::Split => (Status::Failed, 0),
+            Flow::Capture | Flow::Void => (Status::RequiresCapture, 0),
+            Flow::Refund => (Status::Succeeded, AMOUNT),
+        };
+        self.stands(engine, stands, owed).await;
+    }
+
+    async fn stands(&self, engine: &TestEngine, status: Status, owed: i64) {
+        let charge = match self.charge {
+            Some(charge) => charge,
+            None => made(&self.store, "saga").await,
+        };
+        let charge = stored(&self.store, charge).await;
+        assert_eq!((charge.status, charge.working), (status, None), "{:?}", self.flow);
+        assert_eq!(charge.sums.refunding, 0);
+        let receivable = posted(engine, "chart:receivable:USD").await;
+        assert_eq!(receivable, i128::from(owed), "{:?}: what the provider owes", self.flow);
+        assert_eq!(work_left(&self.store).await, 0, "{:?}", self.flow);
+        verified(&self.store).await;
+    }
+}
+
+/// More commits than any saga makes.
+const COMMITS: u64 = 7;
+
+fn refused() -> Script {
+    Script::Answer(Outcome::Rejected(Rejection { fault: Fault::Request, code: "no".into() }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_answered_twice_takes_effect_once() {
+    for flow in FLOWS {
+        let stage = Stage::set(flow).await;
+        let before = stage.provider.effects();
+        for twice in 0..stage.steps().len() {
+            // Executed, and the answer lost: the step is asked for again under the same key.
+            let script: Vec<Script> = (0..twice).map(|_| Script::Approve).collect();
+            let stage = Stage::set(flow).await;
+            stage.provider.play(&script);
+            stage.provider.play(&[Script::Executed(UNKNOWN)]);
+            let engine = engine(&stage.store.another(), &stage.provider).await;
+            let (status, _) = stage.answered(&engine).await;
+            stage.is_done(&engine, status, before).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_refused_undoes_what_came_before() {
+    for flow in FLOWS {
+        for failing in 0..Stage::set(flow).await.steps().len() {
+            let stage = Stage::set(flow).await;
+            stage.provider.play(&vec![Script::Approve; failing]);
+            stage.provider.play(&[refused()]);
+            let engine = engine(&stage.store.another(), &stage.provider).await;
+            let (status, _) = stage.answered(&engine).await;
+            stage.is_undone(&engine, status).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_after_each_commit_is_finished_by_another_process() {
+    for flow in FLOWS {
+        for commits in 0..COMMITS {
+            let whole = run(flow, &[], None).await;
+            assert_eq!(
+                run(flow, &[], Some(commits)).await,
+                whole,
+                "{flow:?} crashed after {commits} commits"
+            );
+            // A refusal that the dead process heard may not be said again: either end is right, none is half.
+            run(flow, &[refused()], Some(commits)).await;
+            run(flow, &[Script::Approve, refused()], Some(commits)).await;
+        }
+    }
+}
+
+/// Runs a saga, whose process dies after so many commits and is followed by another. Gives the status.
+async fn run(flow: Flow, script: &[Script], dies_after: Option<u64>) -> u16 {
+    let stage = Stage::set(flow).await;
+    let before = stage.provider.effects();
+    // What the provider refuses, it refuses to everybody.
+    stage.provider.decide(script);
+    if let Some(commits) = dies_after {
+        let mortal = stage.store.another();
+        let doomed = engine(&mortal, &stage.provider).await;
+        mortal.dies_after(commits);
+        // Its client gives up; a dead process answers nobody.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(20), stage.ask(&doomed)).await;
+    }
+    let heir = engine(&stage.store.another(), &stage.provider).await;
+    let (status, _) = stage.answered(&heir).await;
+    if status == 402 {
+        stage.is_undone(&heir, status).await;
+    } else {
+        stage.is_done(&heir, status, before).await;
+    }
+    // An engine that is left running would go on for the whole test.
+    heir.drain(Span::ZERO).await;
+    status
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compensation_repeated_undoes_once() {
+    let stage = Stage::set(Flow::Split).await;
+    stage.provider.play(&[Script::Approve, refused(), Script::Executed(UNKNOWN), Script::Approve]);
+    let engine = engine(&stage.store.another(), &stage.provider).await;
+    let (status, _) = stage.answered(&engine).await;
+    stage.is_undone(&engine, status).await;
+    let voids = stage.provider.steps().into_iter().filter(|step| *step == Step::Void).count();
+    assert!(voids >= 2, "the void was asked for again");
+    let keys: std::collections::HashSet<_> = stage.provider.keys().into_iter().collect();
+    assert_eq!(keys.len(), 3, "authorize, capture and void, each under one key");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compensation_that_fails_is_a_dead_letter_and_keeps_the_money_reserved() {
+    let stage = Stage::set(Flow::Split).await;
+    stage.provider.play(&[Script::Approve, refused(), refused()]);
+    let engine = engine(&stage.store.another(), &stage.provider).await;
+    let first = stage.ask(&engine).await;
+    assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
+    let letters = engine.dead_letters(TENANT, None, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].outbox.parked.unwrap().name(), "cannot_undo");
+    assert_eq!(letters[0].charge.status, Status::Parked);
+    assert_eq!(available(&engine, "wallet").await, 0, "nobody knows yet whether the card is free");
+    verified(&stage.store).await;
+}

@@ -1,0 +1,89 @@
+//! Words for what is done to charges.
+
+use crate::support::books::*;
+use crate::support::*;
+use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::payments::charge::{Charge, Wallet};
+use counterfoil_core::payments::operation::launch::Operate;
+use counterfoil_core::payments::operation::{Kind, Operation};
+use counterfoil_core::types::id::{AccountId, ChargeId};
+use counterfoil_engine::service::{Service, Submitted};
+use counterfoil_store::{Row, RowKey, Scan, Store};
+
+/// A request under `key` to do something to a charge.
+pub(crate) fn asked(key: &str, charge: ChargeId, kind: Kind, amount: Option<i64>) -> Operate {
+    let request = request(key, &(charge, kind, amount));
+    Operate { request, charge, kind, amount }
+}
+
+pub(crate) async fn operate(
+    engine: &TestEngine,
+    key: &str,
+    charge: ChargeId,
+    kind: Kind,
+    amount: Option<i64>,
+) -> Submitted {
+    engine.operate(asked(key, charge, kind, amount)).await
+}
+
+/// The status and body of what must be an answer.
+pub(crate) async fn done(
+    engine: &TestEngine,
+    key: &str,
+    charge: ChargeId,
+    kind: Kind,
+    amount: Option<i64>,
+) -> (u16, String) {
+    let (status, body, _) = answer(&operate(engine, key, charge, kind, amount).await);
+    (status, body)
+}
+
+/// A command to hold so much.
+pub(crate) fn holding(key: &str, amount: i64) -> CreateCharge {
+    let mut command = command(key, amount);
+    command.wanted.capture = false;
+    command
+}
+
+/// A command of which a wallet pays a part.
+pub(crate) fn splitting(key: &str, amount: i64, account: AccountId, part: i64) -> CreateCharge {
+    let mut command = command(key, amount);
+    command.wanted.wallet = Some(Wallet { account, amount: part });
+    command
+}
+
+/// The charge a key made.
+pub(crate) async fn made(store: &SharedStore, key: &str) -> ChargeId {
+    claim(store, key).await.subject.into()
+}
+
+/// Holds so much and gives the charge.
+pub(crate) async fn held(engine: &TestEngine, store: &SharedStore, key: &str, amount: i64) -> ChargeId {
+    assert_eq!(answer(&engine.submit(holding(key, amount)).await).0, 201);
+    made(store, key).await
+}
+
+/// Charges so much and gives the charge.
+pub(crate) async fn charged(engine: &TestEngine, store: &SharedStore, key: &str, amount: i64) -> ChargeId {
+    assert_eq!(answer(&charge(engine, key, amount).await).0, 201);
+    made(store, key).await
+}
+
+pub(crate) async fn stored(store: &SharedStore, charge: ChargeId) -> Charge {
+    match store.read(vec![RowKey::Charge(charge)]).await.unwrap().remove(0) {
+        Some(Row::Charge(charge)) => charge,
+        other => panic!("no charge but {other:?}"),
+    }
+}
+
+pub(crate) async fn operations(store: &SharedStore, charge: ChargeId) -> Vec<Operation> {
+    let rows = store.scan(Scan::OperationsOn { charge, after: None, limit: 1_000 }).await.unwrap();
+    rows.into_iter()
+        .map(|row| if let Row::Operation(operation) = row { operation } else { panic!("{row:?}") })
+        .collect()
+}
+
+/// What is left to be done, in all.
+pub(crate) async fn work_left(store: &SharedStore) -> usize {
+    store.scan(Scan::Outbox { after: None, limit: 1_000 }).await.unwrap().len()
+}

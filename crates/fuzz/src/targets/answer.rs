@@ -1,0 +1,335 @@
+//! A provider's answers, through the connector and a real socket: whatever comes back, nothing is believed that is not
+//! there.
+
+use crate::target::{Check, Kind, Target};
+use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::limits::PROVIDER_REFERENCE_BYTES_MAX;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use counterfoil_gateway_stripe::{Settings, StripeGateway};
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+
+pub(super) const TARGET: Target = Target {
+    name: "answer",
+    seeds,
+    words: &[
+        "\"id\":",
+        "\"pi_1\"",
+        "\"\"",
+        "\\u0000",
+        "\"status\":",
+        "\"succeeded\"",
+        "\"requires_capture\"",
+        "\"canceled\"",
+        "\"requires_payment_method\"",
+        "\"processing\"",
+        "\"amount\":",
+        "\"amount_received\":",
+        "\"amount_capturable\":",
+        "1250",
+        "-1250",
+        "1250.0",
+        "1e3",
+        "null",
+        "\"currency\":",
+        "\"usd\"",
+        "\"eur\"",
+        "\"metadata\":",
+        "\"counterfoil_payment\":",
+        "\"ch_1\"",
+        "\"ch_2\"",
+        "\"last_payment_error\":",
+        "\"error\":",
+        "\"type\":",
+        "\"card_error\"",
+        "\"idempotency_error\"",
+        "\"code\":",
+        "\"payment_intent\":",
+        "\"data\":",
+        "\"has_more\":",
+        "true",
+        "false",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "HTTP/1.1 200 OK\r\n",
+        "content-length: 0\r\n",
+        "transfer-encoding: chunked\r\n",
+        "\r\n",
+        "retry-after: 7\r\n",
+    ],
+    length_max: 4_096,
+    short: 2_000,
+    start,
+};
+
+/// What the first byte of an input asks for.
+const STATUSES: [u16; 16] = [200, 200, 200, 201, 299, 300, 304, 400, 401, 402, 403, 404, 409, 429, 500, 503];
+/// Second bytes: a call, a search, or a call whose answer is the input itself, byte by byte.
+const RAW: u8 = 2;
+
+fn seeds() -> Vec<Vec<u8>> {
+    let intent = |status: &str, more: &str| {
+        format!(
+            r#"{{"id":"pi_1","object":"payment_intent","amount":1250,{more}"currency":"usd","metadata":{{"counterfoil_payment":"ch_1"}},"status":"{status}"}}"#
+        )
+    };
+    let error = r#"{"type":"card_error","code":"card_declined","decline_code":"lost_card","payment_intent":{"id":"pi_1"}}"#;
+    let bodies = [
+        (0, intent("succeeded", r#""amount_received":1250,"#)),
+        (0, intent("requires_capture", r#""amount_capturable":1250,"amount_received":0,"#)),
+        (0, intent("canceled", "")),
+        (0, intent("requires_payment_method", &format!("\"last_payment_error\":{error},"))),
+        (9, format!("{{\"error\":{error}}}")),
+        (7, r#"{"error":{"type":"invalid_request_error","code":"parameter_missing"}}"#.to_owned()),
+        (7, r#"{"error":{"type":"idempotency_error"}}"#.to_owned()),
+        (13, String::new()),
+    ];
+    let mut seeds: Vec<Vec<u8>> =
+        bodies.iter().map(|(status, body)| [&[*status, 0][..], body.as_bytes()].concat()).collect();
+    for more in ["", ","] {
+        let one = intent("succeeded", r#""amount_received":1250,"#);
+        let two = if more.is_empty() { String::new() } else { intent("canceled", "") };
+        seeds.push(
+            [b"\x00\x01", format!("{{\"data\":[{one}{more}{two}],\"has_more\":false}}").as_bytes()].concat(),
+        );
+    }
+    let body = intent("succeeded", r#""amount_received":1250,"#);
+    let whole = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    seeds.push([&[0, RAW][..], whole.as_bytes()].concat());
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    seeds.push([&[0, RAW][..], chunked.as_bytes()].concat());
+    seeds
+}
+
+fn start() -> Check {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    // Bytes that are no whole answer spoil their connection, so they have a provider of their own.
+    let (says, gateway) = runtime.block_on(provider(true));
+    let (says_raw, gateway_raw) = runtime.block_on(provider(false));
+    Box::new(move |input| {
+        let (status, how, body) = match input {
+            [status, how, body @ ..] => (STATUSES[usize::from(*status) % STATUSES.len()], how % 3, body),
+            _ => (200, 0, input),
+        };
+        *says.lock().expect("one thread") = http(status, body);
+        *says_raw.lock().expect("one thread") = body.to_vec();
+        match how {
+            1 => search(&runtime, &gateway, status, body),
+            RAW => {
+                let outcome = runtime.block_on(gateway_raw.call(call(&gateway_raw)));
+                if let Outcome::Approved(approval) = &outcome {
+                    // The frame is the connector's to read; what it approves must at least be in the bytes.
+                    let text = String::from_utf8_lossy(body);
+                    assert!(text.contains("HTTP/1.1 2") || text.contains("HTTP/1.0 2"), "{approval:?}");
+                    assert!(text.contains("\"id\"") && text.contains("\"status\""), "{approval:?}");
+                }
+                Kind::of(format!("raw {}", kind(&outcome)))
+            }
+            _ => {
+                let outcome = runtime.block_on(gateway.call(call(&gateway)));
+                believed(&outcome, status, body);
+                Kind::of(format!("{status} {}", kind(&outcome)))
+            }
+        }
+    })
+}
+
+fn search(runtime: &Runtime, gateway: &StripeGateway, status: u16, body: &[u8]) -> Kind {
+    let Call { pinned, payment, amount, .. } = call(gateway);
+    let lookup = Lookup { pinned, step: Step::Charge, payment, reference: None, amount };
+    let found = runtime.block_on(gateway.lookup(lookup));
+    let page = match &found {
+        Found::Nothing | Found::Several | Found::Payment(_) => read(body),
+        Found::Unclear(_) => None,
+    };
+    let Some(page) = page else {
+        return Kind::of(format!("{found:?}").split('(').next().unwrap_or_default());
+    };
+    let page = page["data"].as_array().expect("a page");
+    match &found {
+        Found::Nothing => {
+            assert!((200..300).contains(&status), "{status} is no proof of absence");
+            assert!(page.is_empty(), "absence is an empty page");
+        }
+        Found::Several => assert!(!page.is_empty(), "several of nothing"),
+        Found::Payment(Outcome::Approved(approval)) => {
+            assert!((200..300).contains(&status), "{status} is no approval");
+            assert!(page.iter().any(|intent| stands_in(approval, intent)), "{approval:?}");
+            let ours = |intent: &Value| intent["metadata"]["counterfoil_payment"] == "ch_1";
+            assert!(page.iter().all(ours), "an answer to another question");
+        }
+        Found::Payment(_) | Found::Unclear(_) => {}
+    }
+    Kind::of(match &found {
+        Found::Payment(outcome) => format!("found {}", kind(outcome)),
+        other => format!("{other:?}"),
+    })
+}
+
+/// Nothing is approved, declined or rejected that the answer does not say.
+fn believed(outcome: &Outcome, status: u16, body: &[u8]) {
+    match outcome {
+        Outcome::Approved(approval) => {
+            assert!((200..300).contains(&status), "{status} is no approval");
+            assert!(read(body).is_none_or(|json| stands_in(approval, &json)), "{approval:?}");
+        }
+        Outcome::Declined(decline) => {
+            let Some(json) = read(body) else { return };
+            let words = [Some(&decline.code), decline.decline_code.as_ref(), decline.reference.as_ref()];
+            assert!(words.into_iter().flatten().all(|word| storable(word)), "{decline:?}");
+            match status {
+                402 => assert_eq!(json["error"]["type"], "card_error"),
+                200..300 => {
+                    assert!(json["status"] == "canceled" || json["status"] == "requires_payment_method");
+                }
+                other => panic!("{other} is no decline"),
+            }
+        }
+        Outcome::Rejected(rejection) => {
+            assert!(matches!(status, 400 | 401 | 403 | 404), "{status} is no rejection");
+            assert!(storable(&rejection.code), "{rejection:?}");
+        }
+        Outcome::Busy { .. } => assert_eq!(status, 429),
+        Outcome::NotSent => panic!("the request was read to its end"),
+        Outcome::Unknown(_) => {}
+    }
+}
+
+/// The body of an answer that was believed. Nothing if it is JSON that serde's values cannot hold: half a surrogate pair,
+/// a number beyond doubles, a hundred levels, in a field nobody asks for.
+fn read(body: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(body).expect("what is believed is text");
+    match serde_json::from_str(text) {
+        Ok(json) => Some(json),
+        Err(error) => {
+            let said = error.to_string();
+            let beyond = ["surrogate", "hex escape", "out of range", "recursion limit"];
+            assert!(beyond.iter().any(|words| said.contains(words)), "what is believed is JSON: {said}");
+            None
+        }
+    }
+}
+
+/// Whether everything an approval says is written in the payment.
+fn stands_in(approval: &Approval, intent: &Value) -> bool {
+    let (status, moved) = if approval.stands == Stands::Captured {
+        ("succeeded", &intent["amount_received"])
+    } else {
+        ("requires_capture", &intent["amount_capturable"])
+    };
+    let (moved, asked) = (moved.as_i64(), intent["amount"].as_i64());
+    let amount = match (moved, asked) {
+        (Some(moved), Some(asked)) if moved != asked => 0,
+        (Some(amount), _) | (None, Some(amount)) => amount,
+        (None, None) => return false,
+    };
+    let asset = intent["currency"].as_str().and_then(|code| Asset::currency(code).ok());
+    storable(&approval.reference)
+        && intent["id"] == *approval.reference
+        && intent["status"] == status
+        && approval.amount_minor == amount
+        && approval.asset == asset
+        && approval.payment.as_deref() == intent["metadata"]["counterfoil_payment"].as_str()
+}
+
+fn storable(word: &str) -> bool {
+    (1..=PROVIDER_REFERENCE_BYTES_MAX).contains(&word.len()) && !word.contains(char::is_control)
+}
+
+fn kind(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Approved(approval) => {
+            format!(
+                "approved {:?} {} {}",
+                approval.stands,
+                approval.asset.is_some(),
+                approval.payment.is_some()
+            )
+        }
+        Outcome::Declined(decline) => {
+            format!("declined {} {}", decline.decline_code.is_some(), decline.reference.is_some())
+        }
+        Outcome::Rejected(rejection) => format!("rejected {:?}", rejection.fault),
+        other => format!("{other:?}"),
+    }
+}
+
+fn call(gateway: &StripeGateway) -> Call {
+    let usd = Asset::parse("USD").expect("a currency");
+    Call {
+        pinned: gateway.pinned(),
+        step: Step::Charge,
+        key: "cf0123456789".to_owned(),
+        payment: "ch_1".to_owned(),
+        reference: None,
+        amount: Money::new(1_250, usd).expect("an amount"),
+        payment_method: Masked::new("pm_card_visa".to_owned()),
+    }
+}
+
+/// Statuses without a body have none; a body that is sent all the same belongs to the next answer.
+fn http(status: u16, body: &[u8]) -> Vec<u8> {
+    let body = if status == 304 { &[][..] } else { body };
+    let head = format!("HTTP/1.1 {status} X\r\nretry-after: 7\r\ncontent-length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+/// A provider that says what it is told to, and the connector to it.
+async fn provider(stays: bool) -> (Arc<Mutex<Vec<u8>>>, StripeGateway) {
+    let says = Arc::new(Mutex::new(Vec::new()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let said = Arc::clone(&says);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let _ = stream.set_nodelay(true);
+            tokio::spawn(serve(stream, Arc::clone(&said), stays));
+        }
+    });
+    let settings = Settings {
+        url: Masked::new(format!("stripe+http://sk_test_1@{address}")),
+        profile: Profile::named("stripe").expect("a profile"),
+        timeout: Duration::from_secs(20),
+        connections_max: 4,
+    };
+    (says, StripeGateway::new(settings).expect("a connector"))
+}
+
+/// One answer for each request, on one connection for all of them or on one for each.
+async fn serve(mut stream: TcpStream, says: Arc<Mutex<Vec<u8>>>, stays: bool) {
+    let mut chunk = [0; 4_096];
+    loop {
+        let mut read = Vec::new();
+        while !is_whole(&read) {
+            match stream.read(&mut chunk).await {
+                Ok(0) | Err(_) => return,
+                Ok(count) => read.extend_from_slice(&chunk[..count]),
+            }
+        }
+        let answer = says.lock().expect("one thread").clone();
+        if stream.write_all(&answer).await.is_err() || !stays {
+            return;
+        }
+    }
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0)
+}

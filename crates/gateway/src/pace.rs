@@ -1,0 +1,115 @@
+//! The pace of recovery: how many payments may be gone on with at once. Every answer allows one more, every failure
+//! half as many, so an outage leaves one probe at a time, and its backlog is worked off no faster than the provider
+//! answers. Pure; whoever holds it counts what is under way.
+
+use crate::breaker::Health;
+use counterfoil_core::payments::provider::Outcome;
+
+/// How much recovery is allowed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    allowed: u32,
+    running: u32,
+    max: u32,
+}
+
+impl Pace {
+    /// A pace that begins with a quarter of `max`, which it never passes.
+    pub const fn new(max: u32) -> Pace {
+        let quarter = max / 4;
+        Pace { allowed: if quarter == 0 { 1 } else { quarter }, running: 0, max }
+    }
+
+    /// How many may run at once now.
+    pub const fn allowed(&self) -> u32 {
+        self.allowed
+    }
+
+    /// Takes a place, if there is one.
+    pub const fn enter(&mut self) -> bool {
+        if self.running >= self.allowed {
+            return false;
+        }
+        self.running = self.running.saturating_add(1);
+        true
+    }
+
+    /// Gives a place back.
+    pub const fn leave(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// Learns what came of a call to the provider, whoever made it. One that asks for a pause is slowed down for, too.
+    pub fn learn(&mut self, outcome: &Outcome) {
+        self.allowed = match Health::of(outcome) {
+            Health::Well => self.allowed.saturating_add(1).min(self.max),
+            Health::Ill | Health::Unclear => (self.allowed / 2).max(1),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use counterfoil_core::payments::provider::Cause;
+    use proptest::prelude::*;
+
+    const DOWN: Outcome = Outcome::Unknown(Cause::ServerError);
+    const BUSY: Outcome = Outcome::Busy { retry_after: None };
+    /// A provider that answers is well, whatever it says.
+    const WELL: Outcome = Outcome::Unknown(Cause::InProgress);
+
+    #[test]
+    fn an_outage_leaves_one_at_a_time_and_every_answer_after_it_one_more() {
+        let mut pace = Pace::new(64);
+        assert_eq!(pace.allowed(), 16);
+        for _ in 0..9 {
+            pace.learn(&DOWN);
+        }
+        assert_eq!(pace.allowed(), 1);
+        assert!(pace.enter() && !pace.enter());
+        pace.learn(&WELL);
+        assert!(pace.enter() && !pace.enter());
+        for _ in 0..100 {
+            pace.learn(&WELL);
+        }
+        assert_eq!(pace.allowed(), 64);
+    }
+
+    #[test]
+    fn a_provider_that_asks_for_a_pause_is_given_one() {
+        let mut pace = Pace::new(64);
+        pace.learn(&BUSY);
+        assert_eq!(pace.allowed(), 8);
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_runs_more_than_it_allows_nor_stops_for_ever(steps in prop::collection::vec(0_u8..4, 1..300)) {
+            let mut pace = Pace::new(32);
+            let mut running = 0_u32;
+            for step in steps {
+                match step {
+                    0 => {
+                        let before = pace.allowed();
+                        let entered = pace.enter();
+                        prop_assert_eq!(entered, running < before);
+                        running += u32::from(entered);
+                    }
+                    1 if running > 0 => {
+                        pace.leave();
+                        running -= 1;
+                    }
+                    2 => pace.learn(&DOWN),
+                    _ => pace.learn(&WELL),
+                }
+                prop_assert!((1..=32).contains(&pace.allowed()));
+            }
+            while running > 0 {
+                pace.leave();
+                running -= 1;
+            }
+            prop_assert!(pace.enter(), "one may always try");
+        }
+    }
+}

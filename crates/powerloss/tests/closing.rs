@@ -1,0 +1,60 @@
+//! A closing whose copy of the log the disk does not confirm.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+use counterfoil_powerloss::campaign::Take;
+use counterfoil_powerloss::chance::Chance;
+use counterfoil_powerloss::check::Checker;
+use counterfoil_powerloss::cut::{Mood, cut};
+use counterfoil_powerloss::disk::Disk;
+use counterfoil_powerloss::plan::{Kind, Plan};
+use counterfoil_powerloss::record::{Op, Recorder};
+use counterfoil_powerloss::rows;
+use counterfoil_powerloss::story::{Acknowledged, Story};
+use counterfoil_store::Store;
+use counterfoil_store_embedded::{EmbeddedStore, LogBounds, Options};
+use rusqlite::Connection;
+
+/// A reader keeps a checkpoint from copying all of the log, so SQLite does not sync the part it has copied. When the sync
+/// of the rest fails at the end, that part is lost with it; SQLite takes it for copied, and would remove the log after
+/// one more try with the rest alone.
+#[test]
+fn a_failed_sync_at_the_end_leaves_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let recorder = Recorder::start(dir.path(), Disk::default(), Plan::default()).unwrap();
+    let log = LogBounds { step: 100_000, ..LogBounds::default() };
+    let options = Options { readers: 1, log, ..Options::default() };
+    let store = EmbeddedStore::open(dir.path(), options).unwrap();
+    let mut story = Story { doubtful: true, ..Story::default() };
+    let mut commit = |set: counterfoil_store::ChangeSet| {
+        let receipt = runtime.block_on(store.commit(set.clone())).unwrap();
+        story.acknowledged.push(Acknowledged { set: set.id(), receipt, after: recorder.len() });
+        story.sets.insert(set.id().to_i64(), set);
+    };
+    commit(rows::ground(1));
+    commit(rows::open(2));
+    let program = || Connection::open(dir.path().canonicalize().unwrap().join("counterfoil.db")).unwrap();
+    let (reader, copier) = (program(), program());
+    reader.execute_batch("BEGIN; SELECT count(*) FROM commits").unwrap();
+    commit(rows::open(3));
+    commit(rows::settle(3, &vec![7; 20_000]));
+    let (frames, copied): (i64, i64) =
+        copier.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?))).unwrap();
+    assert!(0 < copied && copied < frames, "{copied} of {frames}");
+    reader.execute_batch("COMMIT").unwrap();
+    drop((reader, copier));
+    recorder.fail_next_sync(Kind::Database);
+    store.close();
+    let take = Take { recording: recorder.finish(), story };
+    assert!(take.recording.ops.iter().any(|op| matches!(op, Op::SyncFailed { .. })), "the last sync fails");
+
+    let mut chance = Chance::at(1, &[]);
+    let images = tempfile::tempdir().unwrap();
+    let mut checker = Checker::new(&take.story, images.path().join("image")).unwrap();
+    let end = take.recording.ops.len();
+    for mood in Mood::ALL {
+        let (image, _) = cut(&take.disk(end), mood, &mut chance);
+        checker.check(&image, end, &mut chance).unwrap_or_else(|why| panic!("{mood:?}: {why}"));
+    }
+}

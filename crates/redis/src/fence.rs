@@ -1,0 +1,48 @@
+//! Fences as keys that hold a token and end by themselves.
+//!
+//! Each step is one small script, sent whole: a server that was restarted or failed over has no memory of scripts, and
+//! needs none. A failover may lose the last writes, so at worst two holders are let in; the fence is the first, never
+//! the last.
+
+use crate::Redis;
+use counterfoil_core::types::time::Span;
+use counterfoil_gateway::fence::{Asked, Failure, Fence, Token};
+use redis::Cmd;
+
+/// Sets the token if there is none, and lengthens its own: a take whose answer was lost may be sent again.
+const TAKE: &str = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end \
+     if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end \
+     return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+const RENEW: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end \
+     return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+const RELEASE: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end \
+     return redis.call('DEL', KEYS[1])";
+
+impl Fence for Redis {
+    fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> Asked<'a> {
+        Box::pin(self.run(TAKE, name, token, Some(ttl)))
+    }
+
+    fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> Asked<'a> {
+        Box::pin(self.run(RENEW, name, token, Some(ttl)))
+    }
+
+    fn release<'a>(&'a self, name: &'a str, token: Token) -> Asked<'a> {
+        Box::pin(self.run(RELEASE, name, token, None))
+    }
+}
+
+impl Redis {
+    async fn run(
+        &self,
+        script: &'static str,
+        name: &str,
+        token: Token,
+        ttl: Option<Span>,
+    ) -> Result<bool, Failure> {
+        let mut command = Cmd::new();
+        command.arg("EVAL").arg(script).arg(1).arg(format!("counterfoil:fence:{name}"));
+        command.arg(token.to_string()).arg(ttl.map(Span::ms));
+        self.link.ask::<i64>(&command).await.map(|answer| answer == 1)
+    }
+}

@@ -1,0 +1,152 @@
+//! What the provider does: what was asked, or something else if the fault says so.
+
+use super::intent::Intent;
+use super::{Answered, DECLINED, Effect, LAPSING, MOODY, Provider, declined, rejected};
+use crate::chance::Chance;
+use crate::faults::Fault;
+use counterfoil_core::payments::provider::{Approval, Cause, Fault as Blame, Outcome, Stands, Step};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_gateway::Call;
+
+impl Provider {
+    /// The work is done, and this is the answer.
+    pub(super) fn execute(
+        &mut self,
+        call: &Call,
+        fault: Option<Fault>,
+        now: u64,
+        chance: &mut Chance,
+    ) -> Outcome {
+        let truth = self.decide(call, fault, now, chance);
+        let told = match (truth, fault) {
+            (Outcome::Approved(truth), Some(Fault::WrongPayment)) => {
+                Outcome::Approved(Approval { payment: Some("ch_somebody_else".into()), ..truth })
+            }
+            (truth, _) => truth,
+        };
+        let (outcome, answer) = match fault {
+            Some(Fault::ErrorAfter) => (Outcome::Unknown(Cause::ServerError), Answered::Failed(Some(told))),
+            Some(Fault::Unreadable) if matches!(told, Outcome::Approved(_)) => {
+                (Outcome::Unknown(Cause::Unreadable), Answered::Said(told))
+            }
+            _ => (told.clone(), Answered::Said(told)),
+        };
+        let scope = self.scope(call);
+        if let Some(kept) = self.keys.get_mut(&scope) {
+            kept.answer = answer;
+        }
+        outcome
+    }
+
+    /// Says yes or no, and does it.
+    fn decide(&mut self, call: &Call, fault: Option<Fault>, now: u64, chance: &mut Chance) -> Outcome {
+        let method = call.payment_method.reveal().as_str();
+        let approves = match (call.step, method) {
+            (Step::Charge | Step::Authorize, DECLINED) | (Step::Capture, LAPSING) => false,
+            (Step::Charge | Step::Authorize | Step::Capture, MOODY) => chance.percent(50),
+            _ => true,
+        };
+        match call.step {
+            Step::Charge | Step::Authorize if !approves => {
+                self.declined.insert(call.payment.clone(), now);
+                declined(Some("insufficient_funds"))
+            }
+            Step::Charge | Step::Authorize => {
+                let approval = self.make(call, fault, now, false);
+                if fault == Some(Fault::Duplicate) {
+                    self.make(call, fault, now, true);
+                }
+                Outcome::Approved(approval)
+            }
+            Step::Capture if !approves => declined(Some("authorization_lapsed")),
+            Step::Capture | Step::Void | Step::Refund => {
+                let done = self.operate(call, fault, now, false);
+                if done.is_some() && fault == Some(Fault::Duplicate) && call.step == Step::Refund {
+                    self.operate(call, fault, now, true);
+                }
+                done.map_or_else(|| rejected(Blame::Request), Outcome::Approved)
+            }
+        }
+    }
+
+    /// Makes a payment.
+    fn make(&mut self, call: &Call, fault: Option<Fault>, now: u64, own_duplicate: bool) -> Approval {
+        let captured = (call.step == Step::Charge) != (fault == Some(Fault::WrongCapture));
+        let amount = call.amount.minor().saturating_add(i64::from(fault == Some(Fault::WrongAmount)));
+        let asset = told_asset(call, fault);
+        let reference = format!("pi_{}", self.effects.len());
+        let stands = if captured { Stands::Captured } else { Stands::Held };
+        let intent = Intent {
+            reference: reference.clone(),
+            payment: call.payment.clone(),
+            amount,
+            asset,
+            captured: if captured { amount } else { 0 },
+            refunded: 0,
+            path: vec![(now, stands)],
+        };
+        self.intents.insert(reference.clone(), intent);
+        self.effects.push(Effect {
+            step: call.step,
+            payment: call.payment.clone(),
+            key: call.key.clone(),
+            captured,
+            amount,
+            asked: call.amount.minor(),
+            asset,
+            at: now,
+            reference: reference.clone(),
+            on: reference.clone(),
+            own_duplicate,
+        });
+        let payment = Some(call.payment.clone());
+        Approval { reference, stands, amount_minor: amount, asset: Some(asset), payment }
+    }
+
+    /// Captures, gives up or gives back, if the payment allows it.
+    fn operate(
+        &mut self,
+        call: &Call,
+        fault: Option<Fault>,
+        now: u64,
+        own_duplicate: bool,
+    ) -> Option<Approval> {
+        let number = self.effects.len();
+        let intent = self.intents.get_mut(call.reference.as_ref()?)?;
+        let asked = call.amount.minor();
+        // One too few: there may not be more.
+        let amount = asked.saturating_sub(i64::from(fault == Some(Fault::WrongAmount)));
+        match call.step {
+            Step::Charge | Step::Authorize => return None,
+            Step::Capture => intent.capture(amount, call.amount.asset(), now).ok()?,
+            Step::Void => intent.cancel(now).ok()?,
+            Step::Refund => intent.refund(amount, call.amount.asset()).ok()?,
+        }
+        let on = intent.reference.clone();
+        let amount = if call.step == Step::Void { intent.amount } else { amount };
+        let reference = if call.step == Step::Refund { format!("re_{number}") } else { on.clone() };
+        self.effects.push(Effect {
+            step: call.step,
+            payment: call.payment.clone(),
+            key: call.key.clone(),
+            captured: call.step == Step::Capture,
+            amount,
+            asked,
+            asset: call.amount.asset(),
+            at: now,
+            reference: reference.clone(),
+            on,
+            own_duplicate,
+        });
+        let payment = Some(call.payment.clone());
+        let (stands, asset) = (call.step.leads_to(), Some(told_asset(call, fault)));
+        Some(Approval { reference, stands, amount_minor: amount, asset, payment })
+    }
+}
+
+fn told_asset(call: &Call, fault: Option<Fault>) -> Asset {
+    match fault {
+        Some(Fault::WrongCurrency) => Asset::currency("ISK").unwrap_or(call.amount.asset()),
+        _ => call.amount.asset(),
+    }
+}

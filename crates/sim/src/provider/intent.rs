@@ -1,0 +1,106 @@
+//! A payment as the provider keeps it: what is held, what was taken, what was given back, and how it answers questions.
+
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Stands, Step};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::money::Money;
+
+/// A payment at the provider.
+#[derive(Clone, Debug)]
+pub(super) struct Intent {
+    pub(super) reference: String,
+    pub(super) payment: String,
+    pub(super) amount: i64,
+    pub(super) asset: Asset,
+    pub(super) captured: i64,
+    pub(super) refunded: i64,
+    /// Where it stood, and since when; the last is where it stands.
+    pub(super) path: Vec<(u64, Stands)>,
+}
+
+/// What a payment does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refused;
+
+impl Intent {
+    /// Where it stands now.
+    pub(super) fn stands(&self) -> Stands {
+        self.path.last().map_or(Stands::Held, |(_, stands)| *stands)
+    }
+
+    /// Where it stood, as far as what happened at `is_seen` instants; nothing if not even its beginning is.
+    fn seen(&self, is_seen: impl Fn(u64) -> bool) -> Option<Stands> {
+        self.path.iter().take_while(|(at, _)| is_seen(*at)).last().map(|(_, stands)| *stands)
+    }
+
+    /// Takes `amount` of what is held; the rest is given up.
+    pub(super) fn capture(&mut self, amount: i64, asset: Asset, now: u64) -> Result<(), Refused> {
+        let fits =
+            self.stands() == Stands::Held && asset == self.asset && (1..=self.amount).contains(&amount);
+        if !fits {
+            return Err(Refused);
+        }
+        self.captured = amount;
+        self.path.push((now, Stands::Captured));
+        Ok(())
+    }
+
+    /// Gives up what is held.
+    pub(super) fn cancel(&mut self, now: u64) -> Result<(), Refused> {
+        if self.stands() != Stands::Held {
+            return Err(Refused);
+        }
+        self.path.push((now, Stands::Canceled));
+        Ok(())
+    }
+
+    /// Gives `amount` back.
+    pub(super) fn refund(&mut self, amount: i64, asset: Asset) -> Result<(), Refused> {
+        let left = self.captured.saturating_sub(self.refunded);
+        let fits = self.stands() == Stands::Captured && asset == self.asset && (1..=left).contains(&amount);
+        if !fits {
+            return Err(Refused);
+        }
+        self.refunded = self.refunded.saturating_add(amount);
+        Ok(())
+    }
+
+    fn approved(&self, stands: Stands, amount: i64) -> Outcome {
+        Outcome::Approved(Approval {
+            reference: self.reference.clone(),
+            stands,
+            amount_minor: amount,
+            asset: Some(self.asset),
+            payment: Some(self.payment.clone()),
+        })
+    }
+
+    fn too_late(&self, code: &str) -> Outcome {
+        let reference = Some(self.reference.clone());
+        Outcome::Declined(Decline { code: code.to_owned(), decline_code: None, reference })
+    }
+
+    /// What a search for it says of its making.
+    pub(super) fn made(&self, is_seen: impl Fn(u64) -> bool) -> Option<Outcome> {
+        Some(match self.seen(is_seen)? {
+            Stands::Captured | Stands::Refunded => self.approved(Stands::Captured, self.captured),
+            Stands::Held => self.approved(Stands::Held, self.amount),
+            Stands::Canceled => self.too_late("canceled"),
+        })
+    }
+
+    /// What it says of a step that was to be done to it: as the connector reads it.
+    pub(super) fn after(&self, step: Step, asked: Money, is_seen: impl Fn(u64) -> bool) -> Found {
+        let Some(stands) = self.seen(is_seen) else { return Found::Unclear(Cause::Unreadable) };
+        match (step, stands) {
+            (Step::Charge | Step::Authorize | Step::Refund, _) => Found::Unclear(Cause::Unreadable),
+            (Step::Capture | Step::Void, Stands::Held) => Found::Nothing,
+            (Step::Capture, Stands::Captured | Stands::Refunded) => {
+                let amount = if self.captured == 0 { asked.minor() } else { self.captured };
+                Found::Payment(self.approved(Stands::Captured, amount))
+            }
+            (Step::Capture, Stands::Canceled) => Found::Payment(self.too_late("canceled")),
+            (Step::Void, Stands::Canceled) => Found::Payment(self.approved(Stands::Canceled, self.amount)),
+            (Step::Void, Stands::Captured | Stands::Refunded) => Found::Payment(self.too_late("captured")),
+        }
+    }
+}

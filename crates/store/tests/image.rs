@@ -1,0 +1,57 @@
+//! The image a group of sets is judged against: what it knows, what it keeps, and how much one set may hold.
+
+#![allow(clippy::unwrap_used, reason = "a beginning that is not valid must stop its test")]
+
+use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
+use counterfoil_store::conformance::fixtures::{charge, charge_id, set};
+use counterfoil_store::judge::{Image, judge};
+use counterfoil_store::{ChangeSet, Reason, Row, RowKey};
+
+fn key(number: i64) -> RowKey {
+    RowKey::Charge(charge_id(number))
+}
+
+#[test]
+fn absence_is_known_once_it_was_brought() {
+    let mut image = Image::default();
+    assert!(!image.knows(&key(1)));
+    image.bring(key(1), None);
+    assert!(image.knows(&key(1)));
+    assert_eq!(image.get(&key(1)), None);
+    image.bring(key(2), Some(charge(2).into()));
+    assert_eq!(image.get(&key(2)), Some(&Row::from(charge(2))));
+    assert!(!image.knows(&key(3)));
+}
+
+#[test]
+fn an_image_forgets_what_it_is_not_told_to_keep() {
+    let mut image = Image::default();
+    for number in 1..=3 {
+        image.bring(key(number), Some(charge(number).into()));
+    }
+    assert_eq!(image.keep(|kept| *kept != key(2)), 2);
+    assert!(image.knows(&key(1)) && !image.knows(&key(2)) && image.knows(&key(3)));
+    image.clear();
+    assert!(!image.knows(&key(1)) && !image.knows(&key(3)));
+    assert_eq!(image.keep(|_| true), 0);
+}
+
+#[test]
+fn a_set_holds_so_many_changes_and_no_more() {
+    let of = |count: usize| (1..).take(count).map(charge).fold(set(1), ChangeSet::insert);
+    let image = Image::default();
+    assert_eq!(judge(&image, &of(CHANGES_PER_SET_MAX)), Ok(()));
+    for count in [0, CHANGES_PER_SET_MAX + 1] {
+        let refusal = judge(&image, &of(count)).unwrap_err();
+        assert_eq!((refusal.change, refusal.reason, refusal.found), (0, Reason::Malformed, None), "{count}");
+    }
+}
+
+#[test]
+fn what_was_admitted_and_removed_is_absent_for_the_next() {
+    let mut image = Image::default();
+    image.admit(&set(1).insert(charge(1))).unwrap();
+    assert_eq!(image.get(&key(1)), Some(&Row::from(charge(1))));
+    let again = image.admit(&set(2).insert(charge(1))).unwrap_err();
+    assert_eq!((again.reason, again.found), (Reason::Present, Some(charge(1).into())));
+}

@@ -1,0 +1,95 @@
+//! What every server here needs: somebody who ends it when this process ends, a port, and word whether it lives.
+
+use crate::failure::{Failure, Result};
+use rustix::process::Pid;
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher};
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Below what Linux hands out by default: a client that looks for a dead server must not be given its port.
+const PORTS: std::ops::Range<u16> = 15_000..30_000;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Keeps the server while its own stdin is open, that is, while the process that started it lives: however that one
+/// ends, the server ends too, and its directory goes unless a line says that it is still needed.
+const SCRIPT: &str = r#"signal=$1; dir=$2; shift 2; "$@" & pid=$!; echo $pid > "$dir/pid"
+if read -r word; then kill -$signal $pid; wait $pid; else kill -$signal $pid; wait $pid; rm -rf "$dir"; fi"#;
+
+/// The process that keeps a server.
+#[derive(Debug)]
+pub(crate) struct Keeper(Child);
+
+impl Keeper {
+    /// Starts `server`, which `signal` ends at once, and lets it write to `log` in its directory.
+    pub(crate) fn start(server: &Command, signal: &str, dir: &Path) -> Result<Keeper> {
+        let log = File::create(dir.join("log")).map_err(Failure::while_("making a server's log"))?;
+        let errors = log.try_clone().map_err(Failure::while_("making a server's log"))?;
+        let mut keeper = Command::new("sh");
+        keeper.args(["-c", SCRIPT, "keeper", signal]).arg(dir);
+        keeper.arg(server.get_program()).args(server.get_args());
+        if let Some(folder) = server.get_current_dir() {
+            keeper.current_dir(folder);
+        }
+        // A group of its own: what is typed at the tests must not reach the server past its keeper.
+        keeper.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
+        keeper.spawn().map(Keeper).map_err(Failure::while_("starting a server"))
+    }
+
+    /// Ends the server, but leaves its directory.
+    pub(crate) fn let_go(mut self) {
+        if let Some(mut word) = self.0.stdin.take() {
+            // It may be gone already, and the server with it.
+            let _ = word.write_all(b"keep\n");
+        }
+        let _ = self.0.wait();
+    }
+}
+
+/// What the server in `dir` has written.
+pub(crate) fn log(dir: &Path) -> String {
+    fs::read_to_string(dir.join("log")).unwrap_or_default()
+}
+
+/// Asks again and again until the answer is yes, but not for ever.
+pub(crate) fn until(within: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < within {
+        if done() {
+            return true;
+        }
+        sleep(PAUSE);
+    }
+    false
+}
+
+/// The process whose number stands in the first line of a file.
+pub(crate) fn pid_in(path: &Path) -> Option<Pid> {
+    let text = fs::read_to_string(path).ok()?;
+    Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
+}
+
+pub(crate) fn is_alive(pid: Pid) -> bool {
+    // A zombie is dead: it holds nothing, it only waits for its parent to notice.
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
+}
+
+pub(crate) fn free_port() -> Result<u16> {
+    let mut seed = RandomState::new().build_hasher().finish();
+    for _ in 0..200 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let span = u64::from(PORTS.end - PORTS.start);
+        let port = PORTS.start + u16::try_from((seed >> 33) % span).unwrap_or(0);
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(Failure::new("no free port was found for a server"))
+}

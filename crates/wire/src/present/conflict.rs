@@ -1,0 +1,144 @@
+//! The words of refusals: what stands in the way, and what can be done instead.
+
+use crate::problem::{Code, Problem};
+use counterfoil_core::payments::charge::{Charge, FailureCode, Status};
+use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::operation::launch::Impossible;
+use counterfoil_core::types::reference::Reference;
+use counterfoil_engine::service::Unresolved;
+
+/// What a client waits before it asks again for something that is under way.
+const BUSY_RETRY_MS: u64 = 1_000;
+
+/// Another operation is under way. Nothing was stored under the key.
+pub fn busy() -> Problem {
+    Problem::new(Code::PaymentInProgress)
+        .retry_after(BUSY_RETRY_MS / 1_000)
+        .retry_after_ms(BUSY_RETRY_MS)
+        .safe_new_key(true)
+}
+
+/// An operation the charge's state does not allow.
+pub(super) fn impossible(charge: &Charge, kind: Kind, why: Impossible, id: Reference) -> Problem {
+    let problem = Problem::new(Code::ChargeStateConflict);
+    let problem = match why {
+        Impossible::Busy => return busy().charge(id),
+        Impossible::Status => problem.detail(format!(
+            "The charge {} and cannot be {}; nothing was done. {}",
+            stands(charge.status),
+            done(kind),
+            instead(kind, charge.status)
+        )),
+        Impossible::Exceeds { available } => problem
+            .detail(format!(
+                "At most {available} {} can be {}, in minor units; nothing was done. Ask for that much or less, or leave `amount` out for all of it, and use a new key.",
+                charge.order.amount.asset().code(),
+                done(kind)
+            ))
+            .amount_available(available),
+    };
+    problem.charge(id).charge_status(charge.status).safe_new_key(true)
+}
+
+const fn done(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Capture => "captured",
+        Kind::Void => "voided",
+        Kind::Refund => "refunded",
+    }
+}
+
+const fn stands(status: Status) -> &'static str {
+    match status {
+        Status::Processing => "is still being made",
+        Status::RequiresCapture => "is held and not captured yet",
+        Status::Succeeded => "is captured",
+        Status::Failed => "has failed",
+        Status::Voided => "is voided",
+        Status::Refunded => "is refunded whole",
+        Status::PartiallyRefunded => "is captured and refunded in part",
+        Status::Parked => "needs a human",
+    }
+}
+
+const fn instead(kind: Kind, status: Status) -> &'static str {
+    match (kind, status) {
+        (_, Status::Processing) => "Read GET /v1/charges/{id} until its status is final.",
+        (_, Status::Parked) => {
+            "An operator resolves it with POST /v1/dead-letters/{id}/resolve; try again after that, with a new key."
+        }
+        (_, Status::Failed) => "Nothing was taken; make a new charge.",
+        (Kind::Capture, Status::Voided) => "What was held is free again; make a new charge.",
+        (Kind::Void | Kind::Refund, Status::Voided) => {
+            "What was held is free already; there is nothing left to do."
+        }
+        (Kind::Capture, Status::Succeeded | Status::PartiallyRefunded | Status::Refunded) => {
+            "A charge is captured once; to take more, make a new charge."
+        }
+        (Kind::Void, Status::Succeeded | Status::PartiallyRefunded) => {
+            "Give the money back with POST /v1/refunds instead."
+        }
+        (Kind::Void | Kind::Refund, Status::Refunded) => {
+            "All of it was given back; there is nothing left to do."
+        }
+        (Kind::Refund, Status::RequiresCapture) => "Give it up with POST /v1/charges/{id}/void instead.",
+        // These fit; what does not fit them is the amount.
+        (Kind::Capture | Kind::Void, Status::RequiresCapture)
+        | (Kind::Refund, Status::Succeeded | Status::PartiallyRefunded) => {
+            "Read GET /v1/charges/{id} to see where it stands."
+        }
+    }
+}
+
+/// The provider refused to move a charge.
+pub(super) const fn unmoved(code: FailureCode) -> &'static str {
+    match code {
+        FailureCode::CardDeclined => {
+            "The card's issuer declined it and the charge is as it was. Read GET /v1/charges/{id}, and use a new key to try again."
+        }
+        FailureCode::GatewayRejected => {
+            "The payment provider does not accept it and the charge is as it was. Compare GET /v1/charges/{id} with what the provider shows, and use a new key to try again."
+        }
+        FailureCode::GatewayUnauthorized => {
+            "The payment provider does not accept this server's credentials and the charge is as it was. Tell the operator; once it is repaired, use a new key."
+        }
+        FailureCode::GatewayUnavailable => {
+            "The payment provider could not be reached and the charge is certainly as it was. Try again later with a new key."
+        }
+        FailureCode::MarkedFailed => {
+            "The outcome was not known; an operator has found that it did not happen, and the charge is as it was. If it is still wanted, ask again with a new key."
+        }
+    }
+}
+
+/// The word clients branch on.
+pub(super) const fn reason(why: Unresolved) -> &'static str {
+    match why {
+        Unresolved::NoEvidence => "no_evidence",
+        Unresolved::Several => "several",
+        Unresolved::Executed => "executed",
+        Unresolved::NothingToUndo => "nothing_to_undo",
+        Unresolved::Busy => "busy",
+    }
+}
+
+/// What stands in the way of a resolution, and what to do.
+pub(super) const fn unresolved(why: Unresolved) -> &'static str {
+    match why {
+        Unresolved::NoEvidence => {
+            "The provider could not be asked, or said nothing that can be believed. Look at the provider's own records: `adopt` again once it answers, or `fail` with a reason if nothing happened there. Use a new key."
+        }
+        Unresolved::Several => {
+            "The provider shows more than one payment with our reference. Undo there all but one, then `adopt` what is left, with a new key."
+        }
+        Unresolved::Executed => {
+            "The provider executed it, so it cannot be marked as failed. `adopt` it with a new key; what was taken can be refunded after that."
+        }
+        Unresolved::NothingToUndo => {
+            "There is nothing at the provider to undo, or it is too late. `fail` it with a reason if nothing happened, or `adopt` it and refund the charge, with a new key."
+        }
+        Unresolved::Busy => {
+            "Somebody works on it at this moment. Read GET /v1/dead-letters/{id}, and if it is still there, resolve it again with a new key."
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The two change sets of a charge, as the engine makes them: opened, and settled with its posting.
+
+use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::payments::books::decide::captured;
+use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::types::id::AccountId;
+use counterfoil_store::conformance::fixtures::{at, audit, charge, claim, outbox, set, settled};
+use counterfoil_store::{ChangeSet, RowKey};
+
+/// As long as the answer to a charge.
+pub(super) const ANSWER: [u8; 480] = [b'x'; 480];
+const RECEIVABLE: AccountId = AccountId::from_i64(8);
+
+/// Claim, charge, work and an audit record.
+pub(super) fn opening(number: i64) -> ChangeSet {
+    let set = set(number.saturating_mul(2));
+    set.insert(claim(number)).insert(charge(number)).insert(outbox(number)).insert(audit(number, 0))
+}
+
+/// Claim and charge end, the work is done; two audit records, and a transaction of two legs.
+pub(super) fn settling(number: i64) -> ChangeSet {
+    let opened = charge(number);
+    let work = RowKey::Outbox(opened.id.into());
+    let done = Claim { revision: 2, state: State::Completed(settled(&ANSWER, at(9))), ..claim(number) };
+    let sums = Sums { captured: opened.order.amount.minor(), ..Sums::default() };
+    let charged = Charge { status: Status::Succeeded, sums, revision: 2, ..opened };
+    let posting = captured(&charged, RECEIVABLE, charged.order.destination, at(9)).ok();
+    let set = set(number.saturating_mul(2).saturating_add(1))
+        .replace(done, 1)
+        .replace(charged, 1)
+        .remove(work, 1)
+        .insert(audit(number, 1))
+        .insert(audit(number, 2));
+    match posting {
+        Some(transaction) => set.insert(transaction),
+        None => set,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_is_two_sets_and_the_second_has_the_posting() {
+        assert_eq!(opening(1).changes().len(), 4);
+        assert_eq!(settling(1).changes().len(), 6);
+        assert_ne!(opening(1).id(), settling(1).id());
+        assert_ne!(settling(1).id(), opening(2).id());
+    }
+}

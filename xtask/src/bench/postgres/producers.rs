@@ -1,0 +1,215 @@
+//! Producers that wait for each of their commits, in a process of its own so that its CPU time is its own: change sets
+//! through the store, or the same rows written in the usual way.
+
+use super::charge::{ANSWER, opening, settling};
+use super::usual::{Pool, Row, Work};
+use crate::bench::child::{Driven, WARMUP};
+use crate::bench::sample::number;
+use crate::failure::{Failure, Result};
+use crate::process::cpu_of_self;
+use clap::{Args, ValueEnum};
+use counterfoil_load::Report;
+use counterfoil_load::histogram::Histogram;
+use counterfoil_store::Store;
+use counterfoil_store_postgres::{Options, PostgresStore};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// Who commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// The product's store.
+    Store,
+    /// The usual implementation.
+    Usual,
+}
+
+impl By {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            By::Store => "store",
+            By::Usual => "usual",
+        }
+    }
+}
+
+/// What the producers tell their parent.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Produced {
+    #[serde(flatten)]
+    pub(super) driven: Driven,
+    /// Transactions that carried the commits.
+    pub(super) writes: u64,
+}
+
+/// Commits without HTTP; `bench --store postgres` starts it.
+#[derive(Args)]
+pub(crate) struct Commits {
+    #[arg(long, value_enum)]
+    by: By,
+    /// A database with the tables of who commits.
+    #[arg(long)]
+    database: String,
+    #[arg(long)]
+    producers: usize,
+    #[arg(long)]
+    milliseconds: u64,
+    /// The first charge's number; those that follow must be free.
+    #[arg(long)]
+    first: i64,
+}
+
+enum Committer {
+    Store(PostgresStore),
+    Usual(Pool),
+}
+
+struct Scene {
+    committer: Committer,
+    next: AtomicI64,
+    start: Instant,
+    end: Instant,
+}
+
+#[derive(Default)]
+struct Tally {
+    answered: u64,
+    latencies: Histogram,
+    /// From the first measured commit to the last answer.
+    span: Option<(Instant, Instant)>,
+}
+
+impl Commits {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        // As the server runs.
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let produced = runtime.map_err(Failure::while_("starting the runtime"))?.block_on(self.measure())?;
+        println!("{}", serde_json::to_string(&produced).map_err(Failure::while_("telling the figures"))?);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn measure(self) -> Result<Produced> {
+        let writes = Arc::new(AtomicU64::new(0));
+        let committer = self.committer(&writes).await?;
+        let (cpu, begun) = (cpu_of_self()?, writes.load(Ordering::Relaxed));
+        let start = Instant::now() + WARMUP;
+        let end = start + Duration::from_millis(self.milliseconds);
+        let scene = Arc::new(Scene { committer, next: AtomicI64::new(self.first), start, end });
+        let mut running = JoinSet::new();
+        for _ in 0..self.producers {
+            running.spawn(Arc::clone(&scene).produce());
+        }
+        let (mut all, mut per_second) = (Tally::default(), 0.0);
+        while let Some(tally) = running.join_next().await {
+            let tally = tally.map_err(Failure::while_("a producer"))??;
+            per_second += tally.per_second();
+            all.answered += tally.answered;
+            all.latencies.merge(&tally.latencies);
+        }
+        let cpu = cpu_of_self()?.saturating_sub(cpu);
+        Ok(Produced {
+            driven: Driven {
+                report: all.report(self.producers, per_second, start.elapsed()),
+                answered: all.answered,
+                cpu_us: u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX),
+            },
+            writes: match self.by {
+                By::Store => writes.load(Ordering::Relaxed).saturating_sub(begun),
+                By::Usual => all.answered,
+            },
+        })
+    }
+
+    async fn committer(&self, writes: &Arc<AtomicU64>) -> Result<Committer> {
+        Ok(match self.by {
+            By::Usual => Committer::Usual(Pool::open(&self.database, self.producers).await?),
+            By::Store => {
+                let counted = Arc::clone(writes);
+                let observe = move |_, _| {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                };
+                let options = Options { observe: Some(Arc::new(observe)), ..Options::default() };
+                let opened = PostgresStore::open(&self.database, options).await;
+                Committer::Store(opened.map_err(Failure::while_("opening the store"))?)
+            }
+        })
+    }
+}
+
+impl Tally {
+    /// By the producer's own time, as the load over HTTP counts.
+    fn per_second(&self) -> f64 {
+        let span = self.span.map_or(Duration::ZERO, |(first, last)| last - first);
+        if span.is_zero() { 0.0 } else { number(self.latencies.count()) / span.as_secs_f64() }
+    }
+
+    fn count(&mut self, begun: Instant, start: Instant) {
+        let answered = Instant::now();
+        self.answered += 1;
+        if begun >= start {
+            self.latencies.record(answered - begun);
+            let (first, _) = self.span.unwrap_or((begun, answered));
+            self.span = Some((first, answered));
+        }
+    }
+
+    fn report(&self, producers: usize, per_second: f64, took: Duration) -> Report {
+        let at = |permille| self.latencies.percentile_us(permille);
+        Report {
+            connections: producers,
+            requests: self.latencies.count(),
+            ok: self.latencies.count(),
+            ok_replays: 0,
+            errors_by_status: BTreeMap::new(),
+            transport_errors: 0,
+            first_transport_error: None,
+            differing_replays: 0,
+            seconds: took.as_secs_f64(),
+            per_second,
+            p50_us: at(500),
+            p90_us: at(900),
+            p99_us: at(990),
+            p999_us: at(999),
+            max_us: self.latencies.max_us(),
+        }
+    }
+}
+
+impl Scene {
+    async fn produce(self: Arc<Scene>) -> Result<Tally> {
+        let mut tally = Tally::default();
+        while Instant::now() < self.end {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            match &self.committer {
+                Committer::Store(store) => {
+                    for set in [opening(number), settling(number)] {
+                        let begun = Instant::now();
+                        store.commit(set).await.map_err(|error| Failure::new(format!("{error:?}")))?;
+                        tally.count(begun, self.start);
+                    }
+                }
+                Committer::Usual(pool) => {
+                    let key = format!("bench-{number:020}");
+                    let work = Work { number, key: &key, request: &ANSWER[..200], answer: &ANSWER };
+                    for rows in [OPENING, SETTLING] {
+                        let begun = Instant::now();
+                        pool.commit(rows, &work).await?;
+                        tally.count(begun, self.start);
+                    }
+                }
+            }
+        }
+        Ok(tally)
+    }
+}
+
+/// The rows of the first change set.
+const OPENING: &[Row] = &[Row::Claim, Row::Opened, Row::Work, Row::Audit];
+/// The rows of the second.
+const SETTLING: &[Row] =
+    &[Row::Answer, Row::Succeeded, Row::WorkDone, Row::Audit, Row::Audit, Row::Transaction, Row::Entries];

@@ -1,0 +1,118 @@
+//! An HTTP server of the usual kind: the key is claimed in a commit of its own, the provider is called, and what came of
+//! it is committed with the charge and its ledger entries.
+
+use super::{Pool, Row, Work};
+use crate::bench::child::as_the_server_runs;
+use crate::failure::{Failure, Result};
+use bytes::Bytes;
+use clap::Args;
+use counterfoil_load::limits::{Provider, charge_answer, serve};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+
+/// A server of the usual kind; `bench --store postgres` starts it.
+#[derive(Args)]
+pub(crate) struct Usual {
+    #[arg(long)]
+    listen: SocketAddr,
+    #[arg(long)]
+    provider: SocketAddr,
+    /// A database with the usual tables.
+    #[arg(long)]
+    database: String,
+}
+
+struct Shop {
+    pool: Pool,
+    provider: Provider,
+    last: AtomicI64,
+}
+
+impl Usual {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        as_the_server_runs(async move {
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let shop = Arc::new(Shop {
+                pool: Pool::open(&self.database, usize::MAX).await.map_err(|failure| failed(&failure))?,
+                provider: Provider::new(self.provider)?,
+                last: AtomicI64::new(i64::try_from(since_epoch.as_micros()).unwrap_or(0)),
+            });
+            serve(TcpListener::bind(self.listen).await?, move |request| answer(Arc::clone(&shop), request))
+                .await
+        })
+    }
+}
+
+fn failed(failure: &Failure) -> std::io::Error {
+    std::io::Error::other(failure.to_string())
+}
+
+async fn answer(shop: Arc<Shop>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let Some(key) = request.headers().get("idempotency-key").cloned() else {
+        return told(StatusCode::BAD_REQUEST, "send an Idempotency-Key".to_owned());
+    };
+    let Ok(body) = request.into_body().collect().await else {
+        return told(StatusCode::BAD_REQUEST, "the request body was cut".to_owned());
+    };
+    // A client that hangs up must not leave a transaction open in the pool.
+    let charged = tokio::spawn(async move { shop.charge(key, &body.to_bytes()).await });
+    match charged.await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(failure)) => told(StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()),
+        Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+fn told(status: StatusCode, sentence: String) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::new(Bytes::from(sentence)));
+    *answer.status_mut() = status;
+    answer
+}
+
+impl Shop {
+    async fn charge(&self, key: HeaderValue, request: &[u8]) -> Result<Response<Full<Bytes>>> {
+        let Ok(order) = serde_json::from_slice::<serde_json::Value>(request) else {
+            return Ok(told(StatusCode::BAD_REQUEST, "the body is not JSON".to_owned()));
+        };
+        let text = key.to_str().map_err(Failure::while_("reading the key"))?.to_owned();
+        let number = self.last.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let mut work = Work { number, key: &text, request, answer: &[] };
+        if !self.pool.write(Row::Claim, &work).await? {
+            return Ok(match self.pool.answer(&text).await? {
+                Some(body) => charge_answer(StatusCode::CREATED, body.into()),
+                None => told(StatusCode::CONFLICT, "a request with this key is under way".to_owned()),
+            });
+        }
+        let paid = self.provider.pay(key).await;
+        let (status, reply) = paid.map_err(Failure::while_("calling the provider"))?;
+        if !status.is_success() {
+            return Ok(told(StatusCode::BAD_GATEWAY, format!("the provider answered {status}")));
+        }
+        let reply: serde_json::Value =
+            serde_json::from_slice(&reply).map_err(Failure::while_("reading the provider's answer"))?;
+        let body = Bytes::from(rendered(number, &order, &reply));
+        work.answer = &body;
+        self.pool.commit(&[Row::Answer, Row::Charge, Row::Transaction, Row::Entries], &work).await?;
+        Ok(charge_answer(StatusCode::CREATED, body))
+    }
+}
+
+/// As long as the product's answer.
+fn rendered(number: i64, order: &serde_json::Value, reply: &serde_json::Value) -> String {
+    format!(
+        r#"{{"id":"ch_{number:026}","object":"charge","amount":{},"currency":{},"status":"succeeded","captured":true,"amount_refunded":0,"payment_method":{},"destination":"ac_01JCQ2W8Z5T7K3M9N4P6R8S0VX","gateway":{{"name":"stripe","reference":{}}},"failure":null,"description":{},"metadata":{},"created_at":"2026-01-01T00:00:00.000Z"}}"#,
+        order["amount"],
+        order["currency"],
+        order["payment_method"],
+        reply["id"],
+        order["description"],
+        order["metadata"]
+    )
+}

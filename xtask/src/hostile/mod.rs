@@ -1,0 +1,43 @@
+//! `hostile`: bad input over the whole HTTP surface. First the corpus, thousands of bad requests with their exact answers;
+//! then Schemathesis, which makes up requests of its own from the served description and holds the answers to it.
+
+mod schemathesis;
+
+use crate::compile::{self, Profile, cargo, root};
+use crate::failure::{Failure, Result};
+use clap::Args;
+use std::process::ExitCode;
+use tokio::process::Command;
+
+/// Bad input over the whole HTTP surface: the corpus, then requests made up from the served description.
+#[derive(Args)]
+pub(crate) struct Hostile {
+    /// Requests made up per operation and phase.
+    #[arg(long, default_value_t = 25)]
+    examples: u32,
+    /// Where making them up begins; the same seed makes up the same ones.
+    #[arg(long, default_value_t = 1)]
+    seed: u32,
+}
+
+impl Hostile {
+    pub(crate) async fn run(self) -> Result<ExitCode> {
+        let corpus = corpus().await?;
+        let built = compile::build(Profile::Dev, &["counterfoil"]).await?;
+        let described = schemathesis::run(built.path("counterfoil")?, self.examples, self.seed).await?;
+        for (name, passed) in [("corpus", corpus), ("description", described)] {
+            println!("{name}: {}", if passed { "holds" } else { "FAILED" });
+        }
+        Ok(if corpus && described { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// Runs the corpus with its totals printed; whether every answer was the expected one.
+async fn corpus() -> Result<bool> {
+    // Each test starts a server of its own, and one of them measures its memory: one after the other.
+    let arguments = "test --package counterfoil --test hostile -- --nocapture --test-threads=1";
+    let mut command = Command::new(cargo());
+    command.args(arguments.split(' ')).current_dir(root()).kill_on_drop(true);
+    let status = command.status().await.map_err(Failure::while_("starting cargo"))?;
+    Ok(status.success())
+}
