@@ -12,7 +12,7 @@ use crate::service::Submitted;
 use crate::signal::Signal;
 use crate::waiters::News;
 use crate::world::World;
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Meeting, Resource};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::balance::Unfit;
 use counterfoil_core::outbox::Pinned;
@@ -373,12 +373,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// What is there after a commit nobody can be sure of. Somebody else's record speaks for itself; ours is under way,
-    /// and the recovery worker goes on with it. If there is none, ours may still appear.
+    /// and the recovery worker goes on with it. If there is none, ours may still appear; so it may where an old record's
+    /// key is free again, since that record may be swept away first.
     async fn after_doubt(&self, work: &Work) -> Opened {
+        let speaks = |found: &Claim| {
+            let meeting = found.meet(work.claim.fingerprint, self.store.now());
+            found.subject != work.claim.subject && meeting != Meeting::Free
+        };
         match self.store.read(vec![RowKey::Claim(work.claim.id)]).await.as_deref() {
-            Ok([Some(Row::Claim(found))]) if found.subject != work.claim.subject => {
-                Opened::Found(Box::new(found.clone()))
-            }
+            Ok([Some(Row::Claim(found))]) if speaks(found) => Opened::Found(Box::new(found.clone())),
             Ok(_) | Err(_) => Opened::Doubtful(work.charge.id),
         }
     }

@@ -8,6 +8,7 @@ use counterfoil_sim::script::Script;
 
 const STALE: &str = include_str!("scripts/a-stale-claim-meets-a-younger-record.txt");
 const ASLEEP: &str = include_str!("scripts/a-process-sleeps-while-it-connects.txt");
+const SWEPT: &str = include_str!("scripts/a-doubtful-claim-lands-when-an-old-record-is-swept.txt");
 
 fn told(script: &str, bug: Option<Bug>) -> Vec<String> {
     let script = Script::parse(script).unwrap();
@@ -25,4 +26,10 @@ fn a_process_that_slept_while_it_connected_does_not_send() {
     assert_eq!(told(ASLEEP, None), Vec::<String>::new());
     let broken = told(ASLEEP, Some(Bug::SendsLate));
     assert!(broken.iter().any(|what| what.contains("executed 2 times")), "{broken:?}");
+}
+
+/// Found by seed 516226: the client was told that the store was away, and was charged.
+#[test]
+fn a_doubtful_claim_over_an_old_record_is_not_told_as_a_store_that_was_away() {
+    assert_eq!(told(SWEPT, None), Vec::<String>::new());
 }
