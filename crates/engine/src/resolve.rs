@@ -13,7 +13,7 @@ use crate::world::World;
 use counterfoil_core::audit::{Kind, Record, record_id};
 use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled};
 use counterfoil_core::idempotency::request::{Outcome as Ended, Request};
-use counterfoil_core::outbox::{Outbox, Saga};
+use counterfoil_core::outbox::{Flow, Outbox, Saga};
 use counterfoil_core::payments::attempt::judge::Verdict;
 use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
@@ -432,7 +432,6 @@ fn given_up(work: &Work) -> Verdict {
 
 /// The charge as it was before it was parked.
 fn unparked(charge: &Charge, saga: Saga) -> Charge {
-    use counterfoil_core::outbox::Flow;
     let status = match saga.flow {
         Flow::Charge | Flow::Authorize | Flow::Split => Status::Processing,
         Flow::Capture | Flow::Void => Status::RequiresCapture,

@@ -2,7 +2,7 @@
 
 use super::Work;
 use super::attempt::judge::Verdict;
-use super::charge::{Charge, Failure, Status};
+use super::charge::{Charge, Failure, FailureCode, Status};
 use super::flow::{self, Deed, Onward};
 use super::operation::{self, Operation};
 use super::provider::{Approval, Step};
@@ -107,9 +107,7 @@ fn turn(work: &Work, heard: &Heard<'_>, now: Time) -> Option<Follow> {
     };
     Some(Follow {
         charge: moved(&work.charge, charge),
-        operation: work.operation.as_ref().zip(operation).and_then(|(old, new)| {
-            (*old != new).then(|| Operation { revision: old.revision.saturating_add(1), ..new })
-        }),
+        operation: moved_operation(work.operation.as_ref(), operation),
         books,
         fate,
     })
@@ -200,9 +198,7 @@ fn undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow, he
     match heard {
         Heard::Refused(failure, _) => kept.unwrap_or_else(|| (*failure).clone()),
         // What was undone last succeeded; why it was undone was remembered.
-        Heard::Done(_) => {
-            kept.unwrap_or(Failure { code: super::charge::FailureCode::GatewayRejected, decline_code: None })
-        }
+        Heard::Done(_) => kept.unwrap_or(Failure { code: FailureCode::GatewayRejected, decline_code: None }),
     }
 }
 
@@ -226,9 +222,7 @@ fn park(work: &Work, reason: Park, reference: Option<&String>) -> Follow {
     let outbox = Outbox { parked: Some(reason), due_at: Time::MAX, ..next_of(&work.outbox) };
     Follow {
         charge: moved(&work.charge, charge),
-        operation: work.operation.as_ref().zip(operation).and_then(|(old, new)| {
-            (*old != new).then(|| Operation { revision: old.revision.saturating_add(1), ..new })
-        }),
+        operation: moved_operation(work.operation.as_ref(), operation),
         books: Vec::new(),
         fate: Fate::Parked(outbox),
     }
@@ -236,6 +230,11 @@ fn park(work: &Work, reason: Park, reference: Option<&String>) -> Follow {
 
 fn moved(old: &Charge, new: Charge) -> Option<Charge> {
     (*old != new).then(|| Charge { revision: old.revision.saturating_add(1), ..new })
+}
+
+fn moved_operation(old: Option<&Operation>, new: Option<Operation>) -> Option<Operation> {
+    let (old, new) = old.zip(new)?;
+    (*old != new).then(|| Operation { revision: old.revision.saturating_add(1), ..new })
 }
 
 fn next_of(outbox: &Outbox) -> Outbox {

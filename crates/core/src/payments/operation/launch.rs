@@ -1,12 +1,12 @@
 //! Launching an operation: the claim, the moved charge, the operation, its work and its audit record, as one decision.
 
-use super::super::charge::{Charge, Status as ChargeStatus};
-use super::super::flow::{self, Onward, Turn};
 use super::{Kind, Operation, Status};
 use crate::audit::{Kind as Audited, Record, record_id};
 use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
 use crate::idempotency::request::Request;
 use crate::outbox::{History, Outbox, Pinned};
+use crate::payments::charge::{Charge, Status as ChargeStatus};
+use crate::payments::flow::{self, Onward, Turn};
 use crate::payments::{Work, turn_after};
 use crate::types::id::{ChargeId, HoldId, Holder, OperationId};
 use crate::types::money::Money;
