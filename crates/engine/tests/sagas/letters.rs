@@ -186,3 +186,13 @@ async fn a_resolution_whose_process_dies_leaves_the_letter_for_the_next() {
 async fn engine_resolve(engine: TestEngine, id: SubjectId, how: Resolution) -> Submitted {
     engine.resolve(request("r1", &(id, &how)), id, how).await
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_provider_took_twice_is_not_marked_as_failed() {
+    let (store, provider, engine, letter) = differing(1_300).await;
+    let _ = provider.clone().finds(&[Found::Several]);
+    let fail = Resolution::Fail { reason: "never arrived".into() };
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, fail).await.0, 409);
+    assert_eq!(stored(&store, letter.charge.id).await.status, Status::Parked);
+    verified(&store).await;
+}

@@ -281,3 +281,19 @@ async fn what_a_payment_reserved_is_not_a_clients_to_end() {
     assert_eq!(refund.await.unwrap().0, 201);
     verified(&store).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_charge_that_went_to_suspense_is_given_back_from_there() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    let full = open(&engine, guarded("full", None, Some(100))).await;
+    let mut command = command("charge", 1_000);
+    command.wanted.destination = Some(full);
+    assert_eq!(answer(&engine.submit(command).await).0, 201);
+    assert_eq!(posted(&engine, "chart:suspense:USD").await, 1_000);
+    let charge = made(&store, "charge").await;
+    assert_eq!(done(&engine, "refund", charge, Kind::Refund, Some(400)).await.0, 201);
+    assert_eq!(posted(&engine, "chart:suspense:USD").await, 600);
+    assert_eq!(posted(&engine, "full").await, 0, "it never had the money");
+    verified(&store).await;
+}
