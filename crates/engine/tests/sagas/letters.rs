@@ -196,3 +196,22 @@ async fn what_the_provider_took_twice_is_not_marked_as_failed() {
     assert_eq!(stored(&store, letter.charge.id).await.status, Status::Parked);
     verified(&store).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_human_who_hangs_up_leaves_nothing_half_done() {
+    let (store, provider, _, letter) = differing(1_300).await;
+    let engine = engine(&store.jumpy(3), &provider).await;
+    let id = letter.outbox.id;
+    let fail = Resolution::Fail { reason: "never arrived".into() };
+    let mut resolving = engine.resolve(request("r", &id), id, fail);
+    std::future::poll_fn(|context| {
+        assert!(resolving.as_mut().poll(context).is_pending(), "it ended at once");
+        std::task::Poll::Ready(())
+    })
+    .await;
+    drop(resolving);
+    seconds(5).await;
+    assert_eq!(stored(&store, letter.charge.id).await.status, Status::Failed);
+    assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap(), []);
+    verified(&store).await;
+}
