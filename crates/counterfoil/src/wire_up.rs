@@ -21,7 +21,7 @@ use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Beside, Engine, Parts};
 use counterfoil_gateway::fence::Fence;
 use counterfoil_gateway::{Profile, breaker};
-use counterfoil_gateway_stripe::StripeGateway;
+use counterfoil_gateway_stripe::{Bounds, StripeGateway};
 use counterfoil_redis::Redis;
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
@@ -55,10 +55,20 @@ pub(crate) fn gateway(settings: &Settings) -> Result<StripeGateway, Exit> {
     StripeGateway::new(counterfoil_gateway_stripe::Settings {
         url: Masked::new(url.reveal().to_owned()),
         profile,
+        bounds: Bounds {
+            dedup_window: given(settings.gateway.dedup_window_ms),
+            late_delivery: given(settings.gateway.late_delivery_ms),
+            query_lag: given(settings.gateway.query_lag_ms),
+        },
         timeout: Duration::from_millis(settings.gateway.timeout_ms),
         connections_max: settings.gateway.connections_max,
     })
     .map_err(Exit::refused)
+}
+
+/// A bound that was set; zero is none.
+fn given(ms: u64) -> Option<Span> {
+    (ms > 0).then(|| Span::from_ms(ms))
 }
 
 /// Opens the store and serves until a signal; then drains.

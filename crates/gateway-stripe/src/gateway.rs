@@ -4,7 +4,7 @@ use crate::answer;
 use crate::deadline::Deadline;
 use crate::form::{self, INTENTS_PATH};
 use crate::letter::Letter;
-use crate::settings::{Address, Settings, SettingsError};
+use crate::settings::{Address, Bounds, Settings, SettingsError};
 use crate::transport::{Failure, Transport};
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules, Step};
@@ -35,6 +35,7 @@ const UNKNOWN_PROVIDER: Rules = Rules {
 /// A provider that speaks Stripe's protocol.
 pub struct StripeGateway {
     profile: &'static Profile,
+    bounds: Bounds,
     endpoint: String,
     create: Uri,
     /// `Bearer KEY`, marked as sensitive.
@@ -46,7 +47,7 @@ impl StripeGateway {
     /// A connector; connections are made when they are needed.
     pub fn new(settings: Settings) -> Result<StripeGateway, SettingsError> {
         settings.check()?;
-        let Settings { url, profile, timeout, connections_max } = settings;
+        let Settings { url, profile, bounds, timeout, connections_max } = settings;
         let address = Address::parse(url.reveal())?;
         let create = at(&address.endpoint, INTENTS_PATH).ok_or(SettingsError::Host)?;
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", address.key.reveal()))
@@ -54,6 +55,7 @@ impl StripeGateway {
         authorization.set_sensitive(true);
         Ok(StripeGateway {
             profile,
+            bounds,
             create,
             authorization,
             transport: Transport::new(timeout, connections_max, address.is_https)?,
@@ -110,7 +112,11 @@ impl Gateway for StripeGateway {
     }
 
     fn rules(&self, pinned: &Pinned) -> Rules {
-        let rules = Profile::named(&pinned.profile).map_or(UNKNOWN_PROVIDER, |profile| profile.rules);
+        let mut rules = Profile::named(&pinned.profile).map_or(UNKNOWN_PROVIDER, |profile| profile.rules);
+        // What is known better is known of the provider that is set, not of one that old work is bound to.
+        if pinned.profile == self.profile.name {
+            rules = self.bounds.of(rules);
+        }
         // How long a request may wait for a slot and a connection is ours to say, whoever the provider is.
         Rules { send_within: whole_ms(self.transport.timeout()), ..rules }
     }

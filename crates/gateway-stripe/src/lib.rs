@@ -17,4 +17,4 @@ mod settings;
 mod transport;
 
 pub use gateway::StripeGateway;
-pub use settings::{Settings, SettingsError};
+pub use settings::{Bounds, Settings, SettingsError};

@@ -1,7 +1,9 @@
 //! Settings of the connector, and the reading of its URL. No sentence here repeats any part of the URL: a URL that
 //! is wrong may carry the key anywhere.
 
+use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Profile;
 use http::Uri;
 use std::time::Duration;
@@ -11,6 +13,29 @@ const CONNECTIONS_MAX: usize = 10_000;
 /// Longest deadline of one call: longer than any lease would be renewed for.
 const TIMEOUT_MAX: Duration = Duration::from_mins(10);
 
+/// Bounds of the provider's contract that its operator knows better than the profile; what is not given stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bounds {
+    /// How long keys are remembered. A profile that remembers none stays so.
+    pub dedup_window: Option<Span>,
+    /// A request is executed at most this long after it was sent.
+    pub late_delivery: Option<Span>,
+    /// A query sees everything executed at least this long ago.
+    pub query_lag: Option<Span>,
+}
+
+impl Bounds {
+    /// The rules within these bounds.
+    pub(crate) fn of(self, rules: Rules) -> Rules {
+        Rules {
+            dedup_window: rules.dedup_window.map(|window| self.dedup_window.unwrap_or(window)),
+            late_delivery: self.late_delivery.unwrap_or(rules.late_delivery),
+            query_lag: self.query_lag.unwrap_or(rules.query_lag),
+            ..rules
+        }
+    }
+}
+
 /// What a connector is started with.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -18,6 +43,8 @@ pub struct Settings {
     pub url: Masked<String>,
     /// The contract of the provider behind the URL.
     pub profile: &'static Profile,
+    /// What is known better.
+    pub bounds: Bounds,
     /// How long one call may take: connecting, sending and reading the whole answer.
     pub timeout: Duration,
     /// Requests that may be under way at once, and connections kept open between them.

@@ -106,13 +106,18 @@ fn begin(state: &mut State, job: &Job, now_ms: u64) -> Begun {
         Claim::Won => Begun::Claimed,
         Claim::InUse => Begun::Refused(Refusal::key_in_use(key)),
         Claim::Mismatch => Begun::Refused(Refusal::key_reused(key)),
-        Claim::Answered(answer) => Begun::Replay(answer.render(state).replayed()),
+        Claim::Answered(answer) => {
+            let reply = answer.render(state).replayed();
+            Begun::Replay(if state.fate.replays_otherwise() { reply.unfinished() } else { reply })
+        }
     }
 }
 
 fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
     let plan = state.fate.decide();
-    let (store_errors, late_ms) = (state.fate.faults().store_errors, state.fate.faults().late_delivery_ms);
+    let faults = state.fate.faults();
+    let (store_errors, forget_errors, late_ms) =
+        (faults.store_errors, faults.forget_errors, faults.late_delivery_ms);
     match plan.before {
         Before::Execute => {}
         Before::Drop => {
@@ -138,13 +143,17 @@ fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
         }
     };
     let (outcome, stored) = match plan.after {
-        After::Answer => (Outcome::Reply(answer.render(state)), answer),
-        After::Hang => (Outcome::Hang, answer),
-        After::Drop => (Outcome::Cut, answer),
-        After::Error if store_errors => (Outcome::Reply(Reply::failed()), Answer::Failed),
-        After::Error => (Outcome::Reply(Reply::failed()), answer),
+        After::Answer if plan.wrong_amount => {
+            (Outcome::Reply(answer.render(state).of_another_amount()), Some(answer))
+        }
+        After::Answer => (Outcome::Reply(answer.render(state)), Some(answer)),
+        After::Hang => (Outcome::Hang, Some(answer)),
+        After::Drop => (Outcome::Cut, Some(answer)),
+        After::Error if store_errors => (Outcome::Reply(Reply::failed()), Some(Answer::Failed)),
+        After::Error if forget_errors => (Outcome::Reply(Reply::failed()), None),
+        After::Error => (Outcome::Reply(Reply::failed()), Some(answer)),
     };
-    settle(state, job.key.as_ref(), Some(stored), now_ms);
+    settle(state, job.key.as_ref(), stored, now_ms);
     outcome
 }
 

@@ -1,6 +1,6 @@
 //! What the clients share: everything they asked for, what they were told, and what is to be asked next.
 
-use super::books;
+use super::mix::Mix;
 use super::order::{Order, What};
 use super::told::Attempt;
 use crate::dice::Dice;
@@ -11,11 +11,9 @@ use std::time::{Duration, Instant};
 /// Orders without a final answer at any time; above it no new ones are given.
 const OPEN_MAX: usize = 2_000;
 /// Orders of one campaign, kept in memory with their answers.
-const ORDERS_MAX: usize = 1_000_000;
+pub(super) const ORDERS_MAX: usize = 2_000_000;
 /// An order that was answered is asked for again once in this many times, under the kills.
 const REPLAY_ONCE_IN: u64 = 8;
-/// Every so-many-th charge uses a card that is declined.
-const DECLINED_ONCE_IN: u64 = 7;
 /// A client that was told to come back, or was cut off, comes back after this much at least.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 const RETRY_SPREAD_MS: u64 = 180;
@@ -37,7 +35,8 @@ pub(super) struct Board {
     pub(super) differing: Vec<usize>,
     pub(super) strange: Vec<(usize, u16)>,
     run: u64,
-    transfers_percent: u64,
+    mix: Mix,
+    orders_max: usize,
     dice: Dice,
     again: BinaryHeap<Reverse<(Instant, usize)>>,
     asked: usize,
@@ -45,14 +44,15 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// So many of a hundred orders are transfers; the others are charges.
-    pub(super) fn new(mut dice: Dice, transfers_percent: u64) -> Board {
+    /// Nothing new is made once there are `orders_max`; what follows from an order is asked for all the same.
+    pub(super) fn new(mut dice: Dice, mix: Mix, orders_max: usize) -> Board {
         Board {
             orders: Vec::new(),
             differing: Vec::new(),
             strange: Vec::new(),
             run: dice.roll(),
-            transfers_percent,
+            mix,
+            orders_max,
             dice,
             again: BinaryHeap::new(),
             asked: 0,
@@ -82,7 +82,7 @@ impl Board {
         if !self.making {
             return if waiting == 0 { Errand::Done } else { Errand::Idle };
         }
-        if waiting >= OPEN_MAX || self.orders.len() >= ORDERS_MAX {
+        if waiting >= OPEN_MAX || self.orders.len() >= self.orders_max {
             return Errand::Idle;
         }
         self.asked += 1;
@@ -90,13 +90,12 @@ impl Board {
     }
 
     fn make(&mut self) -> usize {
+        let what = self.mix.draw(self.orders.len(), &mut self.dice);
+        self.add(what)
+    }
+
+    fn add(&mut self, what: What) -> usize {
         let index = self.orders.len();
-        let what = if self.dice.below(100) < self.transfers_percent {
-            books::draw(&mut self.dice)
-        } else {
-            // Every amount is another, so that an effect of the wrong charge shows.
-            What::Charge { amount: 100 + index as u64, declined: self.dice.once_in(DECLINED_ONCE_IN) }
-        };
         let key = format!("crash-{:016x}-{index:07}", self.run);
         self.orders.push(Order { key, what, first: None });
         index
@@ -105,11 +104,19 @@ impl Board {
     /// Notes what came of an errand, and plans the next one for this order, if any.
     pub(super) fn note(&mut self, index: usize, attempt: Attempt, now: Instant) {
         self.asked -= 1;
-        let order = &mut self.orders[index];
         match attempt {
             Attempt::Final(told) => {
-                match &order.first {
-                    None => order.first = Some(told),
+                match &self.orders[index].first {
+                    None => {
+                        if self.making {
+                            let next = self.mix.after(&self.orders[index], &told, &mut self.dice);
+                            // Due at once, all of them: whoever is free takes the next one.
+                            let added = next.into_iter().map(|what| Reverse((now, self.add(what))));
+                            let added: Vec<_> = added.collect();
+                            self.again.extend(added);
+                        }
+                        self.orders[index].first = Some(told);
+                    }
                     Some(first) if *first == told => {}
                     Some(_) => self.differing.push(index),
                 }
@@ -118,8 +125,8 @@ impl Board {
                 }
             }
             Attempt::Strange(status) => {
+                // Asking again would bring the same.
                 self.strange.push((index, status));
-                self.plan(index, now);
             }
             Attempt::Later | Attempt::Cut => self.plan(index, now),
         }
@@ -142,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_key_is_asked_for_until_it_is_final() {
-        let mut board = Board::new(Dice::new(1), 20);
+        let mut board = Board::new(Dice::new(1), Mix::CHARGES, ORDERS_MAX);
         let now = Instant::now();
         assert_eq!(board.next(now), Errand::Ask(0));
         board.note(0, Attempt::Cut, now);
@@ -159,7 +166,7 @@ mod tests {
 
     #[test]
     fn another_final_answer_is_noted() {
-        let mut board = Board::new(Dice::new(1), 20);
+        let mut board = Board::new(Dice::new(1), Mix::CHARGES, ORDERS_MAX);
         let now = Instant::now();
         for body in ["a", "a", "b"] {
             board.asked += 1;
@@ -173,20 +180,20 @@ mod tests {
     }
 
     #[test]
-    fn transfers_are_a_share_of_the_orders() {
-        for (percent, least, most) in [(0, 0, 0), (20, 300, 500), (100, 2_000, 2_000)] {
-            let mut board = Board::new(Dice::new(1), percent);
-            for _ in 0..OPEN_MAX {
-                board.make();
-            }
-            let transfers = board.orders.iter().filter(|order| order.is_transfer()).count();
-            assert!((least..=most).contains(&transfers), "{transfers} at {percent} %");
-        }
+    fn a_held_charge_is_followed_by_operations_at_once() {
+        let mix = Mix { held: 100, ..Mix::CHARGES };
+        let mut board = Board::new(Dice::new(1), mix, 1);
+        let now = Instant::now();
+        assert_eq!(board.next(now), Errand::Ask(0));
+        assert_eq!(board.next(now), Errand::Idle, "there is to be one charge");
+        board.note(0, Attempt::Final(told(201, r#"{"id":"ch_1","amount":100}"#)), now);
+        assert_eq!(board.next(now), Errand::Ask(1));
+        assert!(board.orders[1].is_operation());
     }
 
     #[test]
     fn what_is_open_is_bounded() {
-        let mut board = Board::new(Dice::new(1), 20);
+        let mut board = Board::new(Dice::new(1), Mix::CHARGES, ORDERS_MAX);
         let now = Instant::now();
         let asked = (0..OPEN_MAX * 2).filter(|_| board.next(now) != Errand::Idle).count();
         assert_eq!(asked, OPEN_MAX);

@@ -1,7 +1,7 @@
 //! The clients: they ask, remember what they are told, and ask again until it is final.
 
 use super::board::{Board, Errand};
-use super::order::Order;
+use super::order::{Letter, Order};
 use super::told::{Attempt, Told};
 use crate::dice::Dice;
 use crate::http::{Answer, Connection, Request};
@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 /// Longer than the server lets a twin wait.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// Pause of a client between two orders, at most: load, not a flood that fills the memory with answers.
-const PAUSE_MS: u64 = 8;
+/// A server that is dead answers at once; whoever asked it waits, at most so long.
+const PAUSE_MS: u64 = 20;
 const IDLE: Duration = Duration::from_millis(5);
 /// Tries of the last pass, with nothing left that could disturb it.
 const REPLAY_TRIES: u32 = 5;
@@ -48,8 +48,8 @@ impl Client {
         Client { address: address.clone(), connections, turn: 0 }
     }
 
-    pub(super) async fn ask(&mut self, order: &Order) -> Attempt {
-        Attempt::of(self.send("POST", order.path(), &order.key, &order.body()).await)
+    pub(super) async fn ask(&mut self, letter: &Letter) -> Attempt {
+        Attempt::of(self.send("POST", &letter.path, &letter.key, &letter.body).await)
     }
 
     /// What a path shows.
@@ -101,10 +101,13 @@ async fn work(mut client: Client, board: Shared, mut dice: Dice) {
         let errand = lock(&board).next(Instant::now());
         match errand {
             Errand::Ask(index) => {
-                let order = lock(&board).orders[index].clone();
-                let attempt = client.ask(&order).await;
+                let letter = lock(&board).orders[index].letter();
+                let attempt = client.ask(&letter).await;
+                let cut = attempt == Attempt::Cut;
                 lock(&board).note(index, attempt, Instant::now());
-                tokio::time::sleep(Duration::from_millis(dice.below(PAUSE_MS))).await;
+                if cut {
+                    tokio::time::sleep(Duration::from_millis(dice.below(PAUSE_MS))).await;
+                }
             }
             Errand::Idle => tokio::time::sleep(IDLE).await,
             Errand::Done => return,
@@ -114,8 +117,9 @@ async fn work(mut client: Client, board: Shared, mut dice: Dice) {
 
 /// Asks once more, now that nothing disturbs.
 pub(super) async fn replay(client: &mut Client, order: &Order) -> Option<Told> {
+    let letter = order.letter();
     for _ in 0..REPLAY_TRIES {
-        match client.ask(order).await {
+        match client.ask(&letter).await {
             Attempt::Final(told) => return Some(told),
             Attempt::Strange(_) => return None,
             Attempt::Later | Attempt::Cut => tokio::time::sleep(IDLE).await,

@@ -1,6 +1,6 @@
-//! `crash`: real processes, real kills. Clients charge and transfer without pause while the server is killed at random
-//! instants and the provider fails at random; then clients' history, provider's effects, the books and the store are
-//! judged together.
+//! `crash`: real processes, real kills. Clients charge, capture, void, refund and transfer without pause while the server
+//! is killed at random instants, the provider fails at random and the line to it is cut at random bytes; then clients'
+//! history, provider's effects, what is shown, the books and the store are judged together.
 
 mod aftermath;
 mod board;
@@ -9,10 +9,13 @@ mod client;
 mod database;
 mod judge;
 mod kill;
+mod mix;
 mod order;
 mod provider;
+mod proxy;
 mod report;
 mod scene;
+mod served;
 mod stop;
 mod told;
 
@@ -21,18 +24,20 @@ use crate::dice::Dice;
 use crate::failure::Result;
 use crate::progress::Progress;
 use aftermath::{note_answers, replay_all, settle};
-use board::Board;
+use board::{Board, ORDERS_MAX};
 use books::Watch;
 use clap::Args;
 use client::{Shared, lock};
-use judge::{Wrong, judge, judge_transfers};
+use judge::{Evidence, Wrong, judge, judge_books};
 use kill::{Plan, Toll};
-use order::Order;
-use report::Report;
-use scene::{Kind, Scene};
+use mix::Mix;
+use report::{Report, asked};
+use scene::{Kind, Plot, Scene};
+use served::Parked;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
 #[derive(Args)]
@@ -44,16 +49,23 @@ pub(crate) struct Crash {
     #[arg(long, default_value_t = 1000)]
     kills: u64,
     /// A kill comes at a random instant within this time after the server is ready.
-    #[arg(long, default_value_t = 300, value_name = "MS")]
+    #[arg(long, default_value_t = 800, value_name = "MS")]
     within_ms: u64,
     /// With `--store postgres`: the database is killed too, once in so many kills of servers.
     #[arg(long, default_value_t = 10, value_name = "KILLS", value_parser = clap::value_parser!(u64).range(1..))]
     database_every: u64,
-    /// So many of a hundred requests are transfers between guarded accounts; the others are charges.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(0..=100))]
+    /// So many of a hundred orders are transfers between guarded accounts; the others are charges.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=100))]
     transfers_percent: u8,
+    /// So many of a hundred charges are held, and captured or voided by whoever comes first. With 0 nothing is asked of
+    /// charges afterwards, refunds neither.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u8).range(0..=50))]
+    held_percent: u8,
+    /// So many of a hundred charges are paid by an account and a card together.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=50))]
+    split_percent: u8,
     /// Clients that ask at the same time.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     clients: u16,
     /// Odds, in thousandths, that the provider cuts a connection: so many before executing, so many after.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u16).range(0..=500))]
@@ -61,6 +73,12 @@ pub(crate) struct Crash {
     /// Odds, in thousandths, that the provider answers 500: so many before executing, so many after.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=500))]
     errors: u16,
+    /// Odds, in thousandths, that the provider executes and never answers.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=500))]
+    hangs: u16,
+    /// A connection to the provider is cut after at most so many bytes, at a random byte; 0 for never.
+    #[arg(long, default_value_t = 200_000, value_name = "BYTES")]
+    cut_bytes: u64,
     /// Odds, in thousandths, that the provider itself executes twice: a lie that the judge has to find.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
     duplicates: u16,
@@ -73,6 +91,9 @@ pub(crate) struct Crash {
     /// Which build of the server is killed.
     #[arg(long, value_enum, default_value = "release")]
     profile: Profile,
+    /// Kills this binary instead of building one.
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    binary: Option<PathBuf>,
     /// Instead of killing: stops the server (SIGSTOP) for longer than its leases, while the provider is slow.
     #[arg(long)]
     stop: bool,
@@ -83,14 +104,29 @@ pub(crate) struct Crash {
 
 impl Crash {
     pub(crate) async fn run(self) -> Result<ExitCode> {
-        let built = compile::build(self.profile, &["counterfoil"]).await?;
-        let mut scene = Scene::set(built.path("counterfoil")?, self.store, self.stop).await?;
+        let binary = match &self.binary {
+            Some(binary) => binary.clone(),
+            None => compile::build(self.profile, &["counterfoil"]).await?.path("counterfoil")?.to_owned(),
+        };
         let seed = self.seed.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u64::from(now.subsec_nanos())
         });
-        let judged =
-            if self.stop { stop::run(&mut scene, seed).await } else { self.campaign(&mut scene, seed).await };
+        let mut dice = Dice::new(seed);
+        let plot = Plot {
+            store: self.store,
+            place: None,
+            lease_ms: self.stop.then_some(stop::LEASE_MS),
+            cut_bytes: (self.cut_bytes > 0 && !self.stop).then_some(self.cut_bytes),
+            settings: Vec::new(),
+            dice: dice.fork(),
+        };
+        let mut scene = Scene::set(&binary, plot).await?;
+        let judged = if self.stop {
+            stop::run(&mut scene, seed).await
+        } else {
+            self.campaign(&mut scene, seed, dice).await
+        };
         let holds = judged.as_ref().is_ok_and(Report::holds);
         // A failure that was asked for is nothing to look into.
         if !holds && self.duplicates == 0 {
@@ -109,16 +145,22 @@ impl Crash {
         Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    async fn campaign(&self, scene: &mut Scene, seed: u64) -> Result<Report> {
-        let mut dice = Dice::new(seed);
-        books::open(&scene.address).await?;
-        provider::set_faults(scene.victim.gateway, &self.faults(dice.roll())).await?;
-        let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), u64::from(self.transfers_percent))));
+    async fn campaign(&self, scene: &mut Scene, seed: u64, mut dice: Dice) -> Result<Report> {
+        let begun = Instant::now();
+        let wallets = books::open(&scene.address).await?;
+        provider::set_faults(scene.provider, &self.faults(dice.roll())).await?;
+        let mix = Mix {
+            transfers: self.transfers_percent.into(),
+            held: self.held_percent.into(),
+            split: self.split_percent.into(),
+            wallets,
+        };
+        let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, ORDERS_MAX)));
         let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut dice);
         let watch = Watch::start(&scene.address);
 
         let toll = self.torment(scene, &board, &mut dice).await?;
-        provider::clear_faults(scene.victim.gateway).await?;
+        provider::clear_faults(scene.provider).await?;
         lock(&board).close();
         settle(clients, &board, Duration::from_secs(self.settle_seconds)).await;
         let below = watch.end().await?;
@@ -129,30 +171,35 @@ impl Crash {
         };
         let orders = Arc::new(orders);
         let replays = replay_all(&scene.address, &orders).await;
-        let effects = provider::effects(scene.victim.gateway).await?;
-        let mut verdict = judge(&orders, &effects);
-        verdict.join(judge_transfers(&orders, &books::balances(&scene.address).await?));
-        note_answers(&mut verdict, &orders, &differing, &strange, &replays);
+        let effects = provider::effects(scene.provider).await?;
+        let evidence = Evidence {
+            orders: &orders,
+            effects: &effects,
+            shown: &served::charges(&scene.address).await?,
+            // This provider keeps its word, so nothing may be left to a human.
+            parked: &Parked::default(),
+            by_itself: false,
+        };
+        let mut judged = judge(&evidence);
+        let balances = books::balances(&scene.address, "available").await?;
+        let of_books = judge_books(&orders, &judged, &balances);
+        let verdict = &mut judged.verdict;
+        verdict.join(of_books);
+        note_answers(verdict, &orders, &differing, &strange, &replays);
         for seen in below {
             verdict.note(Wrong::Floor, seen);
         }
         let (drained, verified) = scene.close().await?;
-        Ok(Report {
-            seed,
-            kills: self.kills,
-            stops: 0,
-            database_kills: toll.database_kills,
-            charges: count(&orders, |order| !order.is_transfer()),
-            transfers: count(&orders, Order::is_transfer),
-            transfers_refused: count(&orders, Order::is_refused_transfer),
-            answered: count(&orders, |order| order.first.is_some()),
-            effects: effects.len() as u64,
-            replays: replays.len() as u64,
-            readiness: toll.readiness,
-            verdict,
-            verified,
-            drained,
-        })
+        let mut figures = vec![
+            ("kills", self.kills),
+            ("database kills", toll.database_kills),
+            ("cut connections", scene.line.as_ref().map_or(0, |line| line.cuts())),
+        ];
+        figures.extend(asked(&orders));
+        figures.extend([("effects", effects.len() as u64), ("replays", replays.len() as u64)]);
+        let Toll { readiness, .. } = toll;
+        let took = begun.elapsed();
+        Ok(Report { seed, took, figures, readiness, verdict: judged.verdict, verified, drained })
     }
 
     async fn torment(&self, scene: &mut Scene, board: &Shared, dice: &mut Dice) -> Result<Toll> {
@@ -166,13 +213,9 @@ impl Crash {
 
     /// The provider's faults, as its control route reads them.
     fn faults(&self, seed: u64) -> String {
-        let (drops, errors, duplicates) = (self.drops, self.errors, self.duplicates);
+        let (drops, errors, hangs, duplicates) = (self.drops, self.errors, self.hangs, self.duplicates);
         format!(
-            r#"{{"drop_before":0.{drops:03},"drop_after":0.{drops:03},"error_before":0.{errors:03},"error_after":0.{errors:03},"duplicate":0.{duplicates:03},"seed":{seed}}}"#
+            r#"{{"drop_before":0.{drops:03},"drop_after":0.{drops:03},"error_before":0.{errors:03},"error_after":0.{errors:03},"hang_after":0.{hangs:03},"duplicate":0.{duplicates:03},"seed":{seed}}}"#
         )
     }
-}
-
-fn count(orders: &[Order], which: impl Fn(&Order) -> bool) -> u64 {
-    orders.iter().filter(|order| which(order)).count() as u64
 }

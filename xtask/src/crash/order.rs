@@ -1,15 +1,69 @@
-//! What a client asks for under one key: a charge, or a transfer between accounts of the books.
+//! What a client asks for under one key: a charge, something of a charge, or a transfer between accounts of the books.
 
 use super::books;
 use super::told::Told;
+use std::sync::Arc;
 
 /// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// A charge; `declined`: with a card that is.
-    Charge { amount: u64, declined: bool },
-    /// A transfer from one guarded account to another, by their places in [`books::GUARDED`].
+    Charge(Charge),
+    /// Something of a charge that was answered as made.
+    Operate(Operate),
+    /// A transfer, by places in [`books::GUARDED`]; the place behind the last one is where money comes from.
     Transfer { from: usize, to: usize, amount: u64 },
+}
+
+/// A charge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Charge {
+    pub(super) amount: u64,
+    /// With a card that is.
+    pub(super) declined: bool,
+    pub(super) tender: Tender,
+}
+
+/// Who pays, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Tender {
+    /// The card, at once.
+    Card,
+    /// The card, when it is captured.
+    Held,
+    /// A guarded account, by its place and its name, pays so much, the card the rest.
+    Split { place: usize, account: Arc<str>, wallet: u64 },
+}
+
+impl Charge {
+    /// What the account pays.
+    pub(super) fn wallet(&self) -> u64 {
+        match self.tender {
+            Tender::Card | Tender::Held => 0,
+            Tender::Split { wallet, .. } => wallet,
+        }
+    }
+
+    /// What the card pays.
+    pub(super) fn card(&self) -> u64 {
+        self.amount.saturating_sub(self.wallet())
+    }
+}
+
+/// Something of a charge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Operate {
+    pub(super) deed: Deed,
+    /// The charge's own name.
+    pub(super) charge: Box<str>,
+    /// Nothing means all there is.
+    pub(super) amount: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Capture,
+    Void,
+    Refund,
 }
 
 /// An order as its client knows it.
@@ -21,33 +75,103 @@ pub(super) struct Order {
     pub(super) first: Option<Told>,
 }
 
+/// An order as it is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Letter {
+    pub(super) path: String,
+    pub(super) key: String,
+    pub(super) body: String,
+}
+
 impl Order {
+    pub(super) fn is_charge(&self) -> bool {
+        matches!(self.what, What::Charge(_))
+    }
+
+    pub(super) fn is_operation(&self) -> bool {
+        matches!(self.what, What::Operate(_))
+    }
+
     pub(super) fn is_transfer(&self) -> bool {
         matches!(self.what, What::Transfer { .. })
     }
 
-    /// Whether it is a transfer that was refused: there was too little to take.
-    pub(super) fn is_refused_transfer(&self) -> bool {
-        self.is_transfer() && self.first.as_ref().is_some_and(|told| told.status != 201)
+    /// Whether it was answered with a refusal.
+    pub(super) fn is_refused(&self) -> bool {
+        self.first.as_ref().is_some_and(|told| !told.is_success())
     }
 
-    /// Where it is sent to.
-    pub(super) fn path(&self) -> &'static str {
-        match self.what {
-            What::Charge { .. } => "/v1/charges",
-            What::Transfer { .. } => "/v1/transfers",
-        }
-    }
-
-    pub(super) fn body(&self) -> String {
-        match self.what {
-            What::Charge { amount, declined } => {
-                let method = if declined { "pm_card_chargeDeclined" } else { "pm_card_visa" };
-                format!(r#"{{"amount":{amount},"currency":"USD","payment_method":"{method}"}}"#)
+    pub(super) fn letter(&self) -> Letter {
+        let (path, body) = match &self.what {
+            What::Charge(charge) => ("/v1/charges".to_owned(), charge_body(charge)),
+            What::Operate(Operate { deed: Deed::Refund, charge, amount }) => {
+                let amount = amount.map_or(String::new(), |amount| format!(r#","amount":{amount}"#));
+                ("/v1/refunds".to_owned(), format!(r#"{{"charge":"{charge}"{amount}}}"#))
+            }
+            What::Operate(Operate { deed: Deed::Capture, charge, amount }) => {
+                let body = amount.map_or("{}".to_owned(), |amount| format!(r#"{{"amount":{amount}}}"#));
+                (format!("/v1/charges/{charge}/capture"), body)
+            }
+            What::Operate(Operate { deed: Deed::Void, charge, .. }) => {
+                (format!("/v1/charges/{charge}/void"), "{}".to_owned())
             }
             What::Transfer { from, to, amount } => {
-                books::transfer(books::code(from), books::code(to), amount)
+                let body = books::transfer(books::code(*from), books::code(*to), *amount);
+                ("/v1/transfers".to_owned(), body)
             }
+        };
+        Letter { path, key: self.key.clone(), body }
+    }
+}
+
+fn charge_body(charge: &Charge) -> String {
+    let method = if charge.declined { "pm_card_chargeDeclined" } else { "pm_card_visa" };
+    let tender = match &charge.tender {
+        Tender::Card => String::new(),
+        Tender::Held => r#","capture":false"#.to_owned(),
+        Tender::Split { account, wallet, .. } => {
+            format!(r#","wallet":{{"account":"{account}","amount":{wallet}}}"#)
         }
+    };
+    format!(r#"{{"amount":{},"currency":"USD","payment_method":"{method}"{tender}}}"#, charge.amount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(what: What) -> (String, String) {
+        let Letter { path, body, .. } = Order { key: "k".into(), what, first: None }.letter();
+        (path, body)
+    }
+
+    fn operate(deed: Deed, amount: Option<u64>) -> (String, String) {
+        letter(What::Operate(Operate { deed, charge: "ch_1".into(), amount }))
+    }
+
+    #[test]
+    fn every_kind_has_its_path_and_body() {
+        let charge = |declined, tender| letter(What::Charge(Charge { amount: 700, declined, tender }));
+        assert_eq!(
+            charge(true, Tender::Card),
+            (
+                "/v1/charges".into(),
+                r#"{"amount":700,"currency":"USD","payment_method":"pm_card_chargeDeclined"}"#.into()
+            )
+        );
+        assert!(charge(false, Tender::Held).1.ends_with(r#""pm_card_visa","capture":false}"#));
+        let split = charge(false, Tender::Split { place: 0, account: "ac_1".into(), wallet: 9 }).1;
+        assert!(split.ends_with(r#","wallet":{"account":"ac_1","amount":9}}"#), "{split}");
+        assert_eq!(
+            operate(Deed::Refund, Some(3)),
+            ("/v1/refunds".into(), r#"{"charge":"ch_1","amount":3}"#.into())
+        );
+        assert_eq!(operate(Deed::Refund, None).1, r#"{"charge":"ch_1"}"#);
+        assert_eq!(
+            operate(Deed::Capture, Some(3)),
+            ("/v1/charges/ch_1/capture".into(), r#"{"amount":3}"#.into())
+        );
+        assert_eq!(operate(Deed::Capture, None).1, "{}");
+        assert_eq!(operate(Deed::Void, None), ("/v1/charges/ch_1/void".into(), "{}".into()));
     }
 }

@@ -8,26 +8,43 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_mins(1);
 
+/// What an effect did with the money.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Charge,
+    Authorize,
+    Capture,
+    Cancel,
+    Refund,
+}
+
 /// An effect the provider executed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Effect {
+    pub(super) kind: Kind,
     pub(super) key: Option<String>,
     pub(super) payment: Option<String>,
     pub(super) amount: u64,
 }
 
+/// Everything that was executed, and what is still on its way.
 #[derive(Deserialize)]
-struct Effects {
-    data: Vec<Effect>,
+pub(super) struct Effects {
+    pub(super) data: Vec<Effect>,
+    pub(super) late_pending: u64,
 }
 
 /// Everything that was executed.
 pub(super) async fn effects(provider: SocketAddr) -> Result<Vec<Effect>> {
+    Ok(history(provider).await?.data)
+}
+
+pub(super) async fn history(provider: SocketAddr) -> Result<Effects> {
     let doing = "reading the provider's effects";
     let answer =
         http::ask(provider, "GET", "/_sim/effects", "", LIMIT).await.map_err(Failure::while_(doing))?;
-    let effects: Effects = serde_json::from_slice(&answer.body).map_err(Failure::while_(doing))?;
-    Ok(effects.data)
+    serde_json::from_slice(&answer.body).map_err(Failure::while_(doing))
 }
 
 /// Puts faults in force, as a JSON object.

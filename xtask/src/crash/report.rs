@@ -1,6 +1,7 @@
 //! What a campaign found: a table for people, one JSON object for programs.
 
 use super::judge::{Verdict, WRONGS};
+use super::order::{Deed, Operate, Order, What};
 use comfy_table::{Cell, Color, Table, presets};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -8,21 +9,36 @@ use std::time::Duration;
 /// A campaign in figures.
 pub(super) struct Report {
     pub(super) seed: u64,
-    pub(super) kills: u64,
-    pub(super) stops: u64,
-    pub(super) database_kills: u64,
-    pub(super) charges: u64,
-    pub(super) transfers: u64,
-    pub(super) transfers_refused: u64,
-    pub(super) answered: u64,
-    pub(super) effects: u64,
-    pub(super) replays: u64,
+    /// How long it took, all in all.
+    pub(super) took: Duration,
+    /// Everything that was counted, by name; in JSON spaces become underscores.
+    pub(super) figures: Vec<(&'static str, u64)>,
     pub(super) readiness: Vec<Duration>,
     pub(super) verdict: Verdict,
     /// Whether `counterfoil verify` found every invariant intact.
     pub(super) verified: bool,
     /// Whether the server ended with 0 when asked to.
     pub(super) drained: bool,
+}
+
+/// What clients asked for, counted.
+pub(super) fn asked(orders: &[Order]) -> Vec<(&'static str, u64)> {
+    let count = |which: &dyn Fn(&Order) -> bool| orders.iter().filter(|order| which(order)).count() as u64;
+    let of = |wanted: Deed| {
+        count(&|order| matches!(order.what, What::Operate(Operate { deed, .. }) if deed == wanted))
+    };
+    vec![
+        ("charges", count(&Order::is_charge)),
+        ("charges refused", count(&|order| order.is_charge() && order.is_refused())),
+        ("operations", count(&Order::is_operation)),
+        ("operations refused", count(&|order| order.is_operation() && order.is_refused())),
+        ("captures", of(Deed::Capture)),
+        ("voids", of(Deed::Void)),
+        ("refunds", of(Deed::Refund)),
+        ("transfers", count(&Order::is_transfer)),
+        ("transfers refused", count(&|order| order.is_transfer() && order.is_refused())),
+        ("answered", count(&|order| order.first.is_some())),
+    ]
 }
 
 impl Report {
@@ -40,12 +56,13 @@ impl Report {
 
     pub(super) fn json(&self) -> Value {
         let mut value = json!({
-            "holds": self.holds(), "seed": self.seed, "kills": self.kills, "stops": self.stops,
-            "database_kills": self.database_kills, "charges": self.charges, "transfers": self.transfers,
-            "transfers_refused": self.transfers_refused, "answered": self.answered, "effects": self.effects, "replays": self.replays,
+            "holds": self.holds(), "seed": self.seed, "seconds": self.took.as_secs(),
             "ready_ms": { "p50": self.ready_ms(50), "p99": self.ready_ms(99), "max": self.ready_ms(100) },
             "verified": self.verified, "drained": self.drained, "examples": self.verdict.examples,
         });
+        for (name, figure) in &self.figures {
+            value[name.replace(' ', "_")] = json!(figure);
+        }
         for (wrong, name) in WRONGS {
             value["wrong"][name] = json!(self.verdict.count(wrong));
         }
@@ -55,21 +72,13 @@ impl Report {
     pub(super) fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::UTF8_FULL_CONDENSED).set_header(["what", "found"]);
-        for (name, figure) in [
-            ("seed", self.seed),
-            ("kills", self.kills),
-            ("stops", self.stops),
-            ("kills of the database", self.database_kills),
-            ("charges asked for", self.charges),
-            ("transfers asked for", self.transfers),
-            ("transfers refused for funds", self.transfers_refused),
-            ("answered", self.answered),
-            ("effects at the provider", self.effects),
-            ("replays compared", self.replays),
+        let figures = [("seed", self.seed), ("seconds", self.took.as_secs())];
+        let ready = [
             ("ready again, p50 ms", self.ready_ms(50)),
             ("ready again, p99 ms", self.ready_ms(99)),
             ("ready again, max ms", self.ready_ms(100)),
-        ] {
+        ];
+        for (name, figure) in figures.iter().chain(&self.figures).chain(&ready) {
             table.add_row([Cell::new(name), Cell::new(figure)]);
         }
         for (wrong, name) in WRONGS {
@@ -84,7 +93,7 @@ impl Report {
     }
 }
 
-fn colour(good: bool) -> Color {
+pub(super) fn colour(good: bool) -> Color {
     if good { Color::Green } else { Color::Red }
 }
 
@@ -96,15 +105,8 @@ mod tests {
     fn report() -> Report {
         Report {
             seed: 1,
-            kills: 3,
-            stops: 0,
-            database_kills: 0,
-            charges: 10,
-            transfers: 4,
-            transfers_refused: 1,
-            answered: 14,
-            effects: 9,
-            replays: 14,
+            took: Duration::from_secs(9),
+            figures: vec![("kills", 3), ("database kills", 0)],
             readiness: [30, 10, 20].map(Duration::from_millis).to_vec(),
             verdict: Verdict::default(),
             verified: true,
@@ -118,6 +120,7 @@ mod tests {
         assert!(report.holds());
         let json = report.json();
         assert_eq!(json["ready_ms"], json!({ "p50": 20, "p99": 30, "max": 30 }));
+        assert_eq!((&json["kills"], &json["database_kills"]), (&json!(3), &json!(0)));
         assert_eq!(json["wrong"]["double effects"], 0);
         assert!(report.table().to_string().contains("ready again, p99 ms"));
     }

@@ -3,10 +3,12 @@
 use super::client::Address;
 use super::database::Database;
 use super::kill::{Stand, Victim};
-use super::stop;
+use super::proxy::Proxy;
+use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::process::{Product, Running, free_address};
 use clap::ValueEnum;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -17,6 +19,13 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 const SHARED_LEASE_MS: u64 = 2_000;
 /// Servers on one database.
 const SERVERS: usize = 2;
+/// Doubt is looked into soon and often, so that a campaign ends soon after its last kill.
+const EAGER: [(&str, &str); 4] = [
+    ("COUNTERFOIL_GATEWAY__TIMEOUT_MS", "2000"),
+    ("COUNTERFOIL_OUTBOX__POLL_MS", "100"),
+    ("COUNTERFOIL_OUTBOX__BACKOFF_BASE_MS", "50"),
+    ("COUNTERFOIL_OUTBOX__BACKOFF_CAP_MS", "1000"),
+];
 
 /// Which store the servers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,47 +36,73 @@ pub(super) enum Kind {
     Postgres,
 }
 
+/// What a scene is like.
+pub(super) struct Plot {
+    pub(super) store: Kind,
+    /// Where the embedded store is, if not in a directory of its own.
+    pub(super) place: Option<PathBuf>,
+    /// Leases that end after so long; the store's usual ones if not given.
+    pub(super) lease_ms: Option<u64>,
+    /// Calls to the provider go over a line that is cut after at most so many bytes a connection.
+    pub(super) cut_bytes: Option<u64>,
+    /// Settings of the servers, after all others.
+    pub(super) settings: Vec<(&'static str, String)>,
+    pub(super) dice: Dice,
+}
+
 /// The servers, their provider and their store, started.
 pub(super) struct Scene {
     pub(super) victim: Victim,
     pub(super) address: Address,
     pub(super) stands: Vec<Stand>,
     pub(super) database: Option<Database>,
+    /// Where the provider itself listens.
+    pub(super) provider: SocketAddr,
+    pub(super) line: Option<Proxy>,
     _simulator: Running,
     directory: Option<TempDir>,
 }
 
 impl Scene {
-    /// `short_leases`: leases that end while the server is stopped.
-    pub(super) async fn set(binary: &Path, kind: Kind, short_leases: bool) -> Result<Scene> {
+    pub(super) async fn set(binary: &Path, plot: Plot) -> Result<Scene> {
         // Beside the build, which is on a disk: the system's directory for such things may be memory.
         let beside = binary.parent().unwrap_or(binary);
         let made = tempfile::Builder::new().prefix("crash-").tempdir_in(beside);
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
         let product = Product::new(binary, directory.path());
-        let (database, store, servers) = match kind {
-            Kind::Embedded => (None, directory.path().join("store").to_string_lossy().into_owned(), 1),
+        let (database, store, servers) = match plot.store {
+            Kind::Embedded => {
+                let place = plot.place.unwrap_or_else(|| directory.path().join("store"));
+                (None, place.to_string_lossy().into_owned(), 1)
+            }
             Kind::Postgres => {
                 let database = Database::start().await?;
                 let url = database.url().to_owned();
                 (Some(database), url, SERVERS)
             }
         };
-        let lease_ms = match kind {
-            _ if short_leases => Some(stop::LEASE_MS),
-            Kind::Embedded => None,
-            Kind::Postgres => Some(SHARED_LEASE_MS),
+        let lease_ms = match plot.store {
+            Kind::Embedded => plot.lease_ms,
+            Kind::Postgres => plot.lease_ms.or(Some(SHARED_LEASE_MS)),
         };
-        let settings = lease_ms.map(|ms| ("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", ms.to_string()));
+        let mut settings: Vec<_> = EAGER.map(|(name, value)| (name, value.to_owned())).to_vec();
+        settings.extend(lease_ms.map(|ms| ("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", ms.to_string())));
+        settings.extend(plot.settings);
         let api_key = product.tenant(&store).await?;
-        let (simulator, gateway) = product.simulator().await?;
-        let victim = Victim { product, store, gateway, settings: settings.into_iter().collect() };
+        let (simulator, provider) = product.simulator().await?;
+        let line = match plot.cut_bytes {
+            Some(bytes) => Some(Proxy::start(provider, bytes, plot.dice).await?),
+            None => None,
+        };
+        let gateway = line.as_ref().map_or(provider, |line| line.address);
+        let victim = Victim { product, store, gateway, settings };
         let mut stands = Vec::new();
         for _ in 0..servers {
             stands.push(victim.stand(free_address()?).await?);
         }
         let address = Address { servers: stands.iter().map(|stand| stand.address).collect(), api_key };
-        Ok(Scene { victim, address, stands, database, _simulator: simulator, directory: Some(directory) })
+        let directory = Some(directory);
+        Ok(Scene { victim, address, stands, database, provider, line, _simulator: simulator, directory })
     }
 
     /// Asks the servers to end and verifies what they leave behind.

@@ -1,13 +1,15 @@
 //! A server that stands still for longer than its leases, while the provider works: when it goes on, it must see
 //! that its time is over, and still every key gets one effect and one answer.
 
-use super::board::{Board, Errand};
+use super::board::{Board, Errand, ORDERS_MAX};
 use super::client::{Address, Client};
-use super::judge::{Replay, Verdict, Wrong, judge};
+use super::judge::{Evidence, Replay, Verdict, Wrong, judge};
+use super::mix::Mix;
 use super::order::Order;
-use super::provider;
-use super::report::Report;
+use super::report::{Report, asked};
 use super::scene::Scene;
+use super::served::Parked;
+use super::{provider, served};
 use super::told::Attempt;
 use crate::dice::Dice;
 use crate::failure::{Failure, Result};
@@ -30,9 +32,10 @@ const STANDSTILL: Duration = Duration::from_millis(PROVIDER_MS + 2 * LEASE_MS);
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
-    let gateway = scene.victim.gateway;
+    let begun = Instant::now();
+    let gateway = scene.provider;
     provider::set_faults(gateway, &format!(r#"{{"latency_ms":{PROVIDER_MS}}}"#)).await?;
-    let mut board = Board::new(Dice::new(seed), 0);
+    let mut board = Board::new(Dice::new(seed), Mix::CHARGES, ORDERS_MAX);
     let mut charges: Vec<Order> = Vec::new();
     let mut in_silence = 0;
     for _ in 0..STOPS {
@@ -82,31 +85,26 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
         }
     }
     let effects = provider::effects(gateway).await?;
-    verdict.join(judge(&charges, &effects));
+    let shown = served::charges(&scene.address).await?;
+    let evidence = Evidence {
+        orders: &charges,
+        effects: &effects,
+        shown: &shown,
+        parked: &Parked::default(),
+        by_itself: false,
+    };
+    verdict.join(judge(&evidence).verdict);
     let (drained, verified) = scene.close().await?;
-    Ok(Report {
-        seed,
-        kills: 0,
-        stops: STOPS,
-        database_kills: 0,
-        transfers: 0,
-        transfers_refused: 0,
-        charges: charges.len() as u64,
-        answered: charges.iter().filter(|charge| charge.first.is_some()).count() as u64,
-        effects: effects.len() as u64,
-        replays,
-        readiness: Vec::new(),
-        verdict,
-        verified,
-        drained,
-    })
+    let mut figures = vec![("stops", STOPS), ("effects", effects.len() as u64), ("replays", replays)];
+    figures.extend(asked(&charges));
+    Ok(Report { seed, took: begun.elapsed(), figures, readiness: Vec::new(), verdict, verified, drained })
 }
 
 fn ask_all(address: &Address, charges: &[Order]) -> JoinSet<(usize, Attempt)> {
     let mut asking = JoinSet::new();
     for (index, charge) in charges.iter().cloned().enumerate() {
         let mut client = Client::new(address);
-        asking.spawn(async move { (index, client.ask(&charge).await) });
+        asking.spawn(async move { (index, client.ask(&charge.letter()).await) });
     }
     asking
 }
@@ -135,7 +133,7 @@ async fn last_word(address: &Address, charge: &Order) -> Option<super::told::Tol
     let begun = Instant::now();
     let mut client = Client::new(address);
     while begun.elapsed() < LIMIT {
-        match client.ask(charge).await {
+        match client.ask(&charge.letter()).await {
             Attempt::Final(told) => return Some(told),
             Attempt::Strange(_) => return None,
             Attempt::Later | Attempt::Cut => sleep(Duration::from_millis(50)).await,

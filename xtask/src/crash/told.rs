@@ -5,6 +5,25 @@ use serde_json::Value;
 
 /// Headers that a replay must repeat.
 const DECLARED: [&str; 3] = ["content-type", "location", "idempotency-expires"];
+/// Refusals that end nothing: the same key may be asked again.
+const PASSING: [&str; 6] = [
+    "idempotency_key_in_use",
+    "payment_in_progress",
+    "outcome_pending",
+    "store_unavailable",
+    "rate_limited",
+    "shutting_down",
+];
+/// Refusals that end the matter.
+const LASTING: [&str; 7] = [
+    "card_declined",
+    "insufficient_funds",
+    "cap_exceeded",
+    "charge_state_conflict",
+    "gateway_rejected",
+    "gateway_unauthorized",
+    "gateway_unavailable",
+];
 
 /// A final answer: status, declared headers and body, byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +48,15 @@ pub(super) enum Attempt {
 
 impl Attempt {
     pub(super) fn of(answer: std::io::Result<Answer>) -> Attempt {
-        match answer {
-            Ok(answer) if matches!(answer.status, 201 | 400 | 402) => Attempt::Final(Told::of(&answer)),
-            Ok(answer) if matches!(answer.status, 409 | 429 | 503) => Attempt::Later,
-            Ok(answer) => Attempt::Strange(answer.status),
-            Err(_) => Attempt::Cut,
+        let Ok(answer) = answer else { return Attempt::Cut };
+        if matches!(answer.status, 200 | 201) {
+            return Attempt::Final(Told::of(&answer));
+        }
+        let told = Told::of(&answer);
+        match told.error() {
+            Some(error) if PASSING.contains(&error.as_str()) => Attempt::Later,
+            Some(error) if LASTING.contains(&error.as_str()) => Attempt::Final(told),
+            Some(_) | None => Attempt::Strange(answer.status),
         }
     }
 }
@@ -49,23 +72,29 @@ impl Told {
         }
     }
 
-    /// What it speaks of: `id` of a charge or transfer, `charge` of a refused charge.
+    /// Whether what was asked for was done.
+    pub(super) fn is_success(&self) -> bool {
+        matches!(self.status, 200 | 201)
+    }
+
+    fn body(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// What it speaks of: `id` of what was made or moved, `charge` of a refused charge.
     pub(super) fn names(&self) -> Option<String> {
-        let body: Value = serde_json::from_slice(&self.body).ok()?;
-        let field = if self.status == 201 { "id" } else { "charge" };
-        body[field].as_str().map(str::to_owned)
+        let field = if self.is_success() { "id" } else { "charge" };
+        self.body()[field].as_str().map(str::to_owned)
     }
 
     /// The error it tells of.
     pub(super) fn error(&self) -> Option<String> {
-        let body: Value = serde_json::from_slice(&self.body).ok()?;
-        body["error"].as_str().map(str::to_owned)
+        self.body()["error"].as_str().map(str::to_owned)
     }
 
-    /// The amount it names.
-    pub(super) fn amount(&self) -> Option<u64> {
-        let body: Value = serde_json::from_slice(&self.body).ok()?;
-        body["amount"].as_u64()
+    /// A number it names.
+    pub(super) fn number(&self, field: &str) -> Option<u64> {
+        self.body()[field].as_u64()
     }
 }
 
@@ -85,7 +114,7 @@ pub(super) mod tests {
     #[test]
     fn only_declared_parts_count() {
         let first = told(201, r#"{"id":"ch_1","amount":7}"#);
-        assert_eq!((first.names().as_deref(), first.amount()), (Some("ch_1"), Some(7)));
+        assert_eq!((first.names().as_deref(), first.number("amount")), (Some("ch_1"), Some(7)));
         let mut replay = answer(201, r#"{"id":"ch_1","amount":7}"#);
         replay.headers.push(("idempotent-replayed".into(), "true".into()));
         assert_eq!(Told::of(&replay), first);
@@ -97,16 +126,21 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_status_has_its_meaning() {
-        let of = |status| Attempt::of(Ok(answer(status, "{}")));
-        for status in [201, 400, 402] {
-            assert!(matches!(of(status), Attempt::Final(_)), "{status}");
+    fn every_answer_has_its_meaning() {
+        let of = |status, error| Attempt::of(Ok(answer(status, &format!(r#"{{"error":"{error}"}}"#))));
+        for status in [200, 201] {
+            assert!(matches!(of(status, ""), Attempt::Final(_)), "{status}");
         }
-        for status in [409, 429, 503] {
-            assert_eq!(of(status), Attempt::Later);
+        for (status, error) in [(400, "insufficient_funds"), (402, "card_declined")] {
+            assert!(matches!(of(status, error), Attempt::Final(_)), "{error}");
         }
-        for status in [200, 401, 404, 410, 422, 500] {
-            assert_eq!(of(status), Attempt::Strange(status));
+        // One status, two meanings.
+        assert!(matches!(of(409, "charge_state_conflict"), Attempt::Final(_)));
+        assert_eq!(of(409, "payment_in_progress"), Attempt::Later);
+        assert!(matches!(of(503, "gateway_unavailable"), Attempt::Final(_)));
+        assert_eq!(of(503, "outcome_pending"), Attempt::Later);
+        for (status, error) in [(400, "invalid_request"), (404, "not_found"), (500, ""), (503, "")] {
+            assert_eq!(of(status, error), Attempt::Strange(status));
         }
         assert_eq!(Attempt::of(Err(std::io::ErrorKind::UnexpectedEof.into())), Attempt::Cut);
     }

@@ -78,9 +78,10 @@ impl Product {
         Running::start("server", &mut command)
     }
 
-    /// Makes a tenant and gives its API key.
+    /// Makes a tenant and gives its API key, which may do everything.
     pub(crate) async fn tenant(&self, store: impl AsRef<OsStr>) -> Result<String> {
-        let (succeeded, told) = self.told(&["tenant", "create", "xtask", "--json"], store).await?;
+        let arguments = ["tenant", "create", "xtask", "--scopes", "read,write,admin", "--json"];
+        let (succeeded, told) = self.told(&arguments, store).await?;
         match told["secret"].as_str() {
             Some(secret) if succeeded => Ok(secret.to_owned()),
             Some(_) | None => Err(Failure::new("`counterfoil tenant create` gave no API key; see above")),

@@ -78,6 +78,15 @@ settings! {
         timeout_ms: u64 = Whole::new(20_000, 10, 10 * MINUTE_MS);
         /// The name of the provider's set of rules: what it can do and what its errors mean.
         profile: String = Text { default: "stripe" };
+        /// How long the provider remembers keys, in milliseconds, where it promises something else than its profile says;
+        /// 0 means as the profile says. Longer than the truth, a card may be charged twice.
+        dedup_window_ms: u64 = Whole::new(0, 0, 366 * DAY_MS);
+        /// How long after it was sent a request may still be executed, in milliseconds; 0 means as the profile says.
+        /// Shorter than the truth, a card may be charged twice.
+        late_delivery_ms: u64 = Whole::new(0, 0, DAY_MS);
+        /// How far the provider's queries may be behind, in milliseconds; 0 means as the profile says. Shorter than the
+        /// truth, a card may be charged twice.
+        query_lag_ms: u64 = Whole::new(0, 0, DAY_MS);
         /// How many connections to the provider may be open at once.
         connections_max: usize = Whole::new(512, 1, 65_535);
         /// How many failures in a row open the circuit breaker.

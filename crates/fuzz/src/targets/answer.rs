@@ -8,7 +8,7 @@ use counterfoil_core::types::limits::PROVIDER_REFERENCE_BYTES_MAX;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
-use counterfoil_gateway_stripe::{Settings, StripeGateway};
+use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -303,6 +303,7 @@ async fn provider(stays: bool) -> (Arc<Mutex<Vec<u8>>>, StripeGateway) {
     let settings = Settings {
         url: Masked::new(format!("stripe+http://sk_test_1@{address}")),
         profile: Profile::named("stripe").expect("a profile"),
+        bounds: Bounds::default(),
         timeout: Duration::from_secs(20),
         connections_max: 4,
     };

@@ -6,7 +6,7 @@ use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
-use counterfoil_gateway_stripe::{Settings, StripeGateway};
+use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -95,6 +95,7 @@ pub(crate) fn settings(url: &str, timeout: Duration) -> Settings {
     Settings {
         url: Masked::new(url.to_owned()),
         profile: Profile::named("stripe").unwrap(),
+        bounds: Bounds::default(),
         timeout,
         connections_max: 8,
     }

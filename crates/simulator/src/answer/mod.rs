@@ -3,6 +3,7 @@
 //! An answer refers to objects by number and carries the state they had when it was given; everything else it
 //! shows never changes, so rendering it again gives the same bytes.
 
+mod distort;
 mod json;
 mod object;
 

@@ -10,6 +10,8 @@ const SEED: u64 = 0x00c0_ffee;
 pub(crate) struct Fate {
     faults: Faults,
     dice: Dice,
+    /// Of their own, so that retries do not move the throws of what is executed.
+    of_replays: Dice,
 }
 
 /// What happens to one request.
@@ -18,6 +20,8 @@ pub(crate) struct Plan {
     pub(crate) before: Before,
     pub(crate) twice: bool,
     pub(crate) after: After,
+    /// The answer names another amount.
+    pub(crate) wrong_amount: bool,
 }
 
 /// Before executing.
@@ -46,7 +50,7 @@ pub(crate) enum After {
 
 impl Default for Fate {
     fn default() -> Self {
-        Fate { faults: Faults::default(), dice: Dice::new(SEED) }
+        Fate { faults: Faults::default(), dice: Dice::new(SEED), of_replays: Dice::new(!SEED) }
     }
 }
 
@@ -59,21 +63,29 @@ impl Fate {
     /// Puts settings in force and starts the dice anew.
     pub(crate) fn set(&mut self, faults: Faults) -> Result<(), BadFaults> {
         faults.check()?;
-        self.dice = Dice::new(faults.seed.unwrap_or(SEED));
+        let seed = faults.seed.unwrap_or(SEED);
+        self.dice = Dice::new(seed);
+        self.of_replays = Dice::new(!seed);
         self.faults = faults;
         Ok(())
+    }
+
+    /// Throws for one replay: whether it is another body.
+    pub(crate) fn replays_otherwise(&mut self) -> bool {
+        self.of_replays.comes_up(self.faults.other_replay)
     }
 
     /// Throws for one request. Every die is thrown every time, so that changing one of the odds does not move
     /// the others' throws.
     pub(crate) fn decide(&mut self) -> Plan {
-        let Fate { faults, dice } = self;
+        let Fate { faults, dice, .. } = self;
         let drop_before = dice.comes_up(faults.drop_before);
         let error_before = dice.comes_up(faults.error_before);
         let twice = dice.comes_up(faults.duplicate);
         let hang_after = dice.comes_up(faults.hang_after);
         let drop_after = dice.comes_up(faults.drop_after);
         let error_after = dice.comes_up(faults.error_after);
+        let wrong_amount = dice.comes_up(faults.wrong_amount);
         let before = match (drop_before, error_before) {
             (true, _) => Before::Drop,
             (false, true) => Before::Error,
@@ -85,7 +97,7 @@ impl Fate {
             (false, false, true) => After::Error,
             (false, false, false) => After::Answer,
         };
-        Plan { before, twice, after }
+        Plan { before, twice, after, wrong_amount }
     }
 }
 
@@ -96,8 +108,9 @@ mod tests {
     #[test]
     fn no_faults_is_no_faults() {
         let mut fate = Fate::default();
-        let plan = Plan { before: Before::Execute, twice: false, after: After::Answer };
-        assert!((0..1000).all(|_| fate.decide() == plan));
+        let plan =
+            Plan { before: Before::Execute, twice: false, after: After::Answer, wrong_amount: false };
+        assert!((0..1000).all(|_| fate.decide() == plan && !fate.replays_otherwise()));
     }
 
     #[test]

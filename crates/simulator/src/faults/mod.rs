@@ -18,7 +18,8 @@ const WINDOW_MS_MAX: u64 = 31 * 86_400_000;
 
 /// How the provider misbehaves. The default is not at all.
 ///
-/// The odds are rolled once for every POST that would execute; replays, refusals and queries are spared. When
+/// The odds are rolled once for every POST that would execute; replays but for `other_replay`, refusals and queries are
+/// spared. When
 /// several come up for one request, `drop_before` goes before `error_before`, and after executing `hang_after`
 /// before `drop_after` before `error_after`; `duplicate` goes together with any of the latter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +43,12 @@ pub struct Faults {
     pub dedup_window_ms: u64,
     /// Whether the 500s above are what their key replays.
     pub store_errors: bool,
+    /// Whether a 500 after executing leaves its key free, so that a retry is executed again.
+    pub forget_errors: bool,
+    /// Odds of an answer that names another amount than was executed. Its key replays the truth.
+    pub wrong_amount: f64,
+    /// Odds that a replay is another body than the first: one that says that the request is not finished.
+    pub other_replay: f64,
     /// Queries do not see what is younger than this.
     pub query_lag_ms: u64,
     /// A request met by `drop_before` or `hang_after` is executed this much later instead; 0 for never and at
@@ -70,6 +77,9 @@ impl Default for Faults {
             // Stripe's own: at least a day.
             dedup_window_ms: 86_400_000,
             store_errors: false,
+            forget_errors: false,
+            wrong_amount: 0.0,
+            other_replay: 0.0,
             query_lag_ms: 0,
             late_delivery_ms: 0,
             seed: None,
@@ -99,6 +109,8 @@ impl Faults {
             ("drop_after", self.drop_after),
             ("hang_after", self.hang_after),
             ("duplicate", self.duplicate),
+            ("wrong_amount", self.wrong_amount),
+            ("other_replay", self.other_replay),
         ];
         let times = [
             ("latency_ms", self.latency_ms, LATENCY_MS_MAX),

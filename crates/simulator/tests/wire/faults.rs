@@ -203,3 +203,39 @@ async fn the_seed_decides_which_requests_are_met() {
     assert_eq!(stories[0], stories[1]);
     assert_ne!(stories[0], stories[2]);
 }
+
+#[tokio::test]
+async fn an_error_that_is_forgotten_is_executed_again_by_its_retry() {
+    let provider = Provider::start();
+    provider.faults(Faults { error_after: 1.0, forget_errors: true, ..none() });
+    assert_eq!(provider.charge("k1").await.unwrap().status, 500);
+    provider.faults(Faults { forget_errors: true, ..none() });
+    let retry = provider.charge("k1").await.unwrap();
+    assert_eq!((retry.status, retry.replayed), (200, false));
+    assert_eq!(provider.truth(), [("charge", 1250), ("charge", 1250)]);
+    assert!(provider.charge("k1").await.unwrap().replayed, "what was no error is remembered");
+}
+
+#[tokio::test]
+async fn a_wrong_amount_is_told_once_and_never_executed() {
+    let provider = Provider::start();
+    provider.faults(Faults { wrong_amount: 1.0, ..none() });
+    let got = provider.charge("k1").await.unwrap().json();
+    assert_eq!((&got["amount"], &got["amount_received"]), (&json!(1251), &json!(1251)));
+    assert_eq!(provider.truth(), [("charge", 1250)]);
+    assert_eq!(provider.charge("k1").await.unwrap().json()["amount"], 1250);
+    assert_eq!(provider.search("pay_1").await["data"][0]["amount"], 1250);
+}
+
+#[tokio::test]
+async fn another_replay_says_that_nothing_is_finished() {
+    let provider = Provider::start();
+    provider.faults(Faults { other_replay: 1.0, ..none() });
+    assert_eq!(provider.charge("k1").await.unwrap().json()["status"], "succeeded");
+    let retry = provider.charge("k1").await.unwrap();
+    assert_eq!((retry.status, retry.replayed, &retry.json()["status"]), (200, true, &json!("processing")));
+    let refund = format!("payment_intent={}", retry.id());
+    assert_eq!(provider.post("/v1/refunds", "k2", &refund).await.unwrap().json()["status"], "succeeded");
+    assert_eq!(provider.post("/v1/refunds", "k2", &refund).await.unwrap().json()["status"], "pending");
+    assert_eq!(provider.truth(), [("charge", 1250), ("refund", 1250)]);
+}

@@ -1,0 +1,88 @@
+//! The provider's effects, sorted by payment, and what must hold of them whatever anybody was told.
+
+use super::super::provider::{Effect, Kind};
+use super::{Verdict, Wrong};
+use std::collections::{HashMap, HashSet};
+
+/// What the provider did for one payment, in amounts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Done {
+    pub(super) charges: Vec<u64>,
+    pub(super) authorized: Vec<u64>,
+    pub(super) captures: Vec<u64>,
+    pub(super) cancels: Vec<u64>,
+    pub(super) refunds: Vec<u64>,
+}
+
+impl Done {
+    /// What was taken from the card.
+    pub(super) fn taken(&self) -> u64 {
+        self.charges.iter().chain(&self.captures).sum()
+    }
+
+    /// What was given back to it.
+    pub(super) fn given_back(&self) -> u64 {
+        self.refunds.iter().sum()
+    }
+
+    /// Whether the card's holder pays nothing: there was nothing, or what was held is free again.
+    pub(super) fn is_nothing(&self) -> bool {
+        let released = self.authorized.len() == self.cancels.len();
+        self.charges.is_empty() && self.captures.is_empty() && self.refunds.is_empty() && released
+    }
+}
+
+/// Sorts effects. `by_itself`: this provider executes a request twice now and then, under one key of ours; that is
+/// counted and not held against anybody.
+pub(super) fn sort(
+    effects: &[Effect],
+    by_itself: bool,
+    verdict: &mut Verdict,
+) -> (HashMap<String, Done>, u64) {
+    let mut all: HashMap<String, Done> = HashMap::new();
+    let (mut keys, mut repeated) = (HashSet::new(), 0);
+    for effect in effects {
+        if let Some(key) = &effect.key
+            && !keys.insert(key)
+        {
+            repeated += 1;
+            if by_itself {
+                continue;
+            }
+            verdict.note(Wrong::Double, format!("the provider executed its key {key} again"));
+        }
+        let Some(payment) = &effect.payment else {
+            verdict.note(Wrong::Unexplained, "an effect names no payment".to_owned());
+            continue;
+        };
+        let done = all.entry(payment.clone()).or_default();
+        let kind = match effect.kind {
+            Kind::Charge => &mut done.charges,
+            Kind::Authorize => &mut done.authorized,
+            Kind::Capture => &mut done.captures,
+            Kind::Cancel => &mut done.cancels,
+            Kind::Refund => &mut done.refunds,
+        };
+        kind.push(effect.amount);
+    }
+    for (payment, done) in &all {
+        judge_one(payment, done, verdict);
+    }
+    (all, repeated)
+}
+
+fn judge_one(payment: &str, done: &Done, verdict: &mut Verdict) {
+    let made = done.charges.len() + done.authorized.len();
+    for (what, count) in [("made", made), ("captured", done.captures.len()), ("voided", done.cancels.len())] {
+        if count > 1 {
+            verdict.note(Wrong::Double, format!("{payment} was {what} {count} times"));
+        }
+    }
+    if !done.captures.is_empty() && !done.cancels.is_empty() {
+        verdict.note(Wrong::Both, format!("{payment} was captured and voided"));
+    }
+    let (taken, back) = (done.taken(), done.given_back());
+    if back > taken {
+        verdict.note(Wrong::OverRefund, format!("{payment}: {back} of {taken} were given back"));
+    }
+}

@@ -1,0 +1,274 @@
+//! Charges and what was asked of them: what clients were told against what the provider did and what is shown.
+
+use super::super::order::{Charge, Deed, Operate, Order, Tender, What};
+use super::super::provider::Effect;
+use super::super::served::{Parked, Shown};
+use super::super::told::Told;
+use super::effects::{Done, sort};
+use super::{Verdict, Wrong};
+use std::collections::{HashMap, HashSet};
+
+/// Everything that is known from outside.
+pub(in super::super) struct Evidence<'a> {
+    pub(in super::super) orders: &'a [Order],
+    pub(in super::super) effects: &'a [Effect],
+    pub(in super::super) shown: &'a HashMap<String, Shown>,
+    /// Work that is left to a human, which the provider may be to blame for.
+    pub(in super::super) parked: &'a Parked,
+    /// Whether the provider executes twice by itself.
+    pub(in super::super) by_itself: bool,
+}
+
+/// The verdict, and what the ledger has to show.
+#[derive(Default)]
+pub(in super::super) struct Judged {
+    pub(in super::super) verdict: Verdict,
+    /// Taken from cards and not given back.
+    pub(in super::super) cards: u64,
+    /// Paid by accounts.
+    pub(in super::super) wallets: u64,
+    /// Requests that the provider executed again by itself.
+    pub(in super::super) repeated: u64,
+}
+
+/// What clients were told about operations on one charge.
+#[derive(Default)]
+struct Asked {
+    captured: Vec<u64>,
+    voided: Vec<u64>,
+    refunded: Vec<u64>,
+    /// Deeds that were refused, and those whose end nobody knows.
+    refused: Vec<Deed>,
+    open: Vec<Deed>,
+}
+
+impl Asked {
+    fn told(&self, deed: Deed) -> &[u64] {
+        match deed {
+            Deed::Capture => &self.captured,
+            Deed::Void => &self.voided,
+            Deed::Refund => &self.refunded,
+        }
+    }
+}
+
+/// Judges charges and operations.
+pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
+    let mut judged = Judged::default();
+    let (mut done, repeated) = sort(evidence.effects, evidence.by_itself, &mut judged.verdict);
+    judged.repeated = repeated;
+    let asked = operations(evidence, &mut judged.verdict);
+    let mut seen = HashSet::new();
+    for (index, order) in evidence.orders.iter().enumerate() {
+        let What::Charge(charge) = &order.what else { continue };
+        let verdict = &mut judged.verdict;
+        let Some(first) = &order.first else {
+            if !evidence.parked.orders.contains(&index) {
+                verdict.note(Wrong::Unanswered, format!("{} has no final answer", order.key));
+            }
+            continue;
+        };
+        let Some(id) = named(order, first, &mut seen, verdict) else { continue };
+        let done = done.remove(&id).unwrap_or_default();
+        let none = Asked::default();
+        let case = Case { order, charge, first, id: &id, done: &done, asked: asked.get(&id).unwrap_or(&none) };
+        case.judge(verdict);
+        let settled = case.asked.open.is_empty();
+        case.compare_shown(evidence.shown.get(&id), settled, verdict);
+        let (cards, wallets) = case.money(settled);
+        judged.cards += cards;
+        judged.wallets += wallets;
+    }
+    // What is left belongs to no answer. A parked charge has none, and its effect may be among it.
+    let unexplained = |id: &&String| !seen.contains(*id) && !evidence.parked.charges.contains(*id);
+    for id in done.keys().filter(unexplained) {
+        judged.verdict.note(Wrong::Unexplained, format!("{id} was charged and nobody was told"));
+    }
+    for id in evidence.shown.keys().filter(unexplained) {
+        judged.verdict.note(Wrong::Unexplained, format!("{id} is shown and nobody was told"));
+    }
+    judged
+}
+
+/// Which charge an answer is about. What an account could not pay for has made none.
+fn named(order: &Order, first: &Told, seen: &mut HashSet<String>, verdict: &mut Verdict) -> Option<String> {
+    let key = &order.key;
+    match first.names() {
+        Some(id) if seen.insert(id.clone()) => Some(id),
+        Some(id) => {
+            verdict.note(Wrong::Mistaken, format!("{key}: {id} is the charge of another key"));
+            None
+        }
+        None if first.error().as_deref() == Some("insufficient_funds") => None,
+        None => {
+            verdict.note(Wrong::Mistaken, format!("{key}: the answer {} names no charge", first.status));
+            None
+        }
+    }
+}
+
+fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String, Asked> {
+    let mut all: HashMap<String, Asked> = HashMap::new();
+    let mut refunds = HashSet::new();
+    for (index, order) in evidence.orders.iter().enumerate() {
+        let What::Operate(Operate { deed, charge, amount }) = &order.what else { continue };
+        let (key, asked) = (&order.key, all.entry(charge.to_string()).or_default());
+        let Some(first) = &order.first else {
+            asked.open.push(*deed);
+            if !evidence.parked.orders.contains(&index) {
+                verdict.note(Wrong::Unanswered, format!("{key} has no final answer"));
+            }
+            continue;
+        };
+        if !first.is_success() {
+            asked.refused.push(*deed);
+            continue;
+        }
+        let told = match deed {
+            Deed::Capture => first.number("amount_captured"),
+            Deed::Void => first.number("amount"),
+            Deed::Refund => first.number("amount"),
+        };
+        let Some(told) = told else {
+            verdict.note(Wrong::Mistaken, format!("{key}: the answer names no amount"));
+            continue;
+        };
+        if amount.is_some_and(|amount| amount != told) {
+            verdict.note(Wrong::Amount, format!("{key} was answered with another amount"));
+        }
+        let id = first.names().unwrap_or_default();
+        match deed {
+            Deed::Capture => asked.captured.push(told),
+            Deed::Void => asked.voided.push(told),
+            Deed::Refund => asked.refunded.push(told),
+        }
+        let mistaken = match deed {
+            Deed::Capture | Deed::Void => id != **charge,
+            Deed::Refund => !refunds.insert(id.clone()),
+        };
+        if mistaken {
+            verdict.note(Wrong::Mistaken, format!("{key} was told of {id}"));
+        }
+    }
+    all
+}
+
+/// One charge with all that is known of it.
+struct Case<'a> {
+    order: &'a Order,
+    charge: &'a Charge,
+    first: &'a Told,
+    id: &'a str,
+    done: &'a Done,
+    asked: &'a Asked,
+}
+
+impl Case<'_> {
+    fn judge(&self, verdict: &mut Verdict) {
+        let Case { order: Order { key, .. }, charge, first, id, done, asked } = self;
+        if !first.is_success() {
+            if !done.is_nothing() {
+                verdict.note(Wrong::PaidRefusal, format!("{key}: {id} was refused with {}", first.status));
+            }
+            return;
+        }
+        if charge.declined {
+            verdict.note(Wrong::Strange, format!("{key}: {id} succeeded with a card that is declined"));
+        }
+        if first.number("amount") != Some(charge.amount) {
+            verdict.note(Wrong::Amount, format!("{key}: {id} was answered with another amount"));
+        }
+        let made = match &charge.tender {
+            Tender::Card => done.charges.first(),
+            Tender::Held | Tender::Split { .. } => done.authorized.first(),
+        };
+        match made {
+            None => verdict.note(Wrong::Unpaid, format!("{key}: {id} was answered and never charged")),
+            Some(amount) if *amount != charge.card() => {
+                verdict.note(Wrong::Amount, format!("{key}: {id} was charged {amount} for {}", charge.card()));
+            }
+            Some(_) => {}
+        }
+        let own = match &charge.tender {
+            Tender::Card | Tender::Held => None,
+            // Its own capture is part of a split.
+            Tender::Split { .. } => Some(charge.card()),
+        };
+        self.compare(Deed::Capture, own, &done.captures, verdict);
+        self.compare(Deed::Void, None, &done.cancels, verdict);
+        self.compare(Deed::Refund, None, &done.refunds, verdict);
+        if asked.captured.len() > 1 || asked.voided.len() > 1 {
+            verdict.note(Wrong::Double, format!("{id}: several captures or voids were acknowledged"));
+        }
+    }
+
+    /// What was told of a deed against what was done, one by one.
+    fn compare(&self, deed: Deed, own: Option<u64>, done: &[u64], verdict: &mut Verdict) {
+        let (id, mut done) = (self.id, done.to_vec());
+        for told in self.asked.told(deed).iter().chain(&own) {
+            match done.iter().position(|amount| amount == told) {
+                Some(place) => {
+                    done.swap_remove(place);
+                }
+                None => verdict.note(Wrong::Unpaid, format!("{id}: {deed:?} of {told} was told and not done")),
+            }
+        }
+        let open = self.asked.open.iter().filter(|open| **open == deed).count();
+        for amount in done.iter().skip(open) {
+            let (wrong, told) = if self.asked.refused.contains(&deed) {
+                (Wrong::PaidRefusal, "refused")
+            } else {
+                (Wrong::Unexplained, "not told")
+            };
+            verdict.note(wrong, format!("{id}: {deed:?} of {amount} was done and {told}"));
+        }
+    }
+
+    fn compare_shown(&self, shown: Option<&Shown>, settled: bool, verdict: &mut Verdict) {
+        let (id, done) = (self.id, self.done);
+        let Some(shown) = shown else {
+            return verdict.note(Wrong::Shown, format!("{id} was told and is not shown"));
+        };
+        if !settled {
+            return;
+        }
+        let (taken, back) = (done.taken(), done.given_back());
+        let status = if !self.first.is_success() {
+            "failed"
+        } else if !done.cancels.is_empty() {
+            "voided"
+        } else if taken == 0 {
+            "requires_capture"
+        } else if back == 0 {
+            "succeeded"
+        } else if back < taken {
+            "partially_refunded"
+        } else {
+            "refunded"
+        };
+        let captured = taken + if taken > 0 { self.charge.wallet() } else { 0 };
+        let expected = Shown { status: status.to_owned(), captured, refunded: back };
+        if *shown != expected {
+            verdict.note(Wrong::Shown, format!("{id} is shown as {shown:?} and is {expected:?}"));
+        }
+    }
+
+    /// What the card and the account have paid: by the provider's effects, or, while something is open that may or may
+    /// not be in the books, by what was told.
+    fn money(&self, settled: bool) -> (u64, u64) {
+        if !self.first.is_success() {
+            return (0, 0);
+        }
+        let cards = if settled {
+            self.done.taken().saturating_sub(self.done.given_back())
+        } else {
+            let sum = |amounts: &[u64]| amounts.iter().sum::<u64>();
+            let at_once = match &self.charge.tender {
+                Tender::Held => 0,
+                Tender::Card | Tender::Split { .. } => self.charge.card(),
+            };
+            (at_once + sum(&self.asked.captured)).saturating_sub(sum(&self.asked.refunded))
+        };
+        (cards, self.charge.wallet())
+    }
+}

@@ -1,0 +1,158 @@
+//! What clients ask for: which charge comes next, and what is asked of a charge once it is made. Operations come in
+//! bunches, each under a key of its own, so that several clients race them on one charge.
+
+use super::books;
+use super::order::{Charge, Deed, Operate, Order, Tender, What};
+use super::told::Told;
+use crate::dice::Dice;
+use std::sync::Arc;
+
+/// Every so-many-th charge uses a card that is declined.
+const DECLINED_ONCE_IN: u64 = 7;
+/// A charge that was taken is given back, or in part, once in so many times.
+const REFUNDED_ONCE_IN: u64 = 8;
+/// Operations of one bunch, at most.
+const BUNCH_MAX: u64 = 4;
+/// The largest part that an account pays.
+const WALLET_MAX: u64 = 1_000;
+
+/// Shares of a hundred.
+#[derive(Clone, Debug)]
+pub(super) struct Mix {
+    /// Of all orders: transfers between guarded accounts.
+    pub(super) transfers: u64,
+    /// Of charges: held, to be captured or voided.
+    pub(super) held: u64,
+    /// Of charges: paid by an account and a card together.
+    pub(super) split: u64,
+    /// The guarded accounts' own names, in their order; without them nothing is split.
+    pub(super) wallets: Vec<Arc<str>>,
+}
+
+impl Mix {
+    /// Charges at once and nothing else.
+    pub(super) const CHARGES: Mix = Mix { transfers: 0, held: 0, split: 0, wallets: Vec::new() };
+
+    /// The order at this place.
+    pub(super) fn draw(&self, index: usize, dice: &mut Dice) -> What {
+        if dice.below(100) < self.transfers {
+            return books::draw(dice);
+        }
+        // Every amount is another, so that an effect of the wrong charge shows.
+        let amount = 100 + index as u64;
+        let share = dice.below(100);
+        let (place, wallet) = (books::place(dice), 1 + dice.below(WALLET_MAX.min(amount - 1)));
+        let tender = match self.wallets.get(place) {
+            _ if share < self.held => Tender::Held,
+            Some(account) if share < self.held + self.split => {
+                Tender::Split { place, account: Arc::clone(account), wallet }
+            }
+            Some(_) | None => Tender::Card,
+        };
+        What::Charge(Charge { amount, declined: dice.once_in(DECLINED_ONCE_IN), tender })
+    }
+
+    /// What is asked for at once after `order` was answered.
+    pub(super) fn after(&self, order: &Order, told: &Told, dice: &mut Dice) -> Vec<What> {
+        if !told.is_success() || self.held == 0 {
+            return Vec::new();
+        }
+        let charge = match &order.what {
+            What::Charge(Charge { tender: Tender::Held, .. }) => {
+                return named(told).map_or(Vec::new(), |charge| claims(&charge, told, dice));
+            }
+            What::Charge(Charge { tender: Tender::Card | Tender::Split { .. }, .. }) => {
+                if !dice.once_in(REFUNDED_ONCE_IN) {
+                    return Vec::new();
+                }
+                named(told)
+            }
+            What::Operate(Operate { deed: Deed::Capture, charge, .. }) => Some(charge.clone()),
+            What::Operate(Operate { deed: Deed::Void | Deed::Refund, .. }) | What::Transfer { .. } => None,
+        };
+        charge.map_or(Vec::new(), |charge| refunds(&charge, told, dice))
+    }
+}
+
+fn named(told: &Told) -> Option<Box<str>> {
+    told.names().map(Into::into)
+}
+
+/// Captures and voids of a held charge: one of them may succeed.
+fn claims(charge: &str, told: &Told, dice: &mut Dice) -> Vec<What> {
+    let amount = told.number("amount").unwrap_or(1).max(1);
+    (0..=dice.below(BUNCH_MAX))
+        .map(|_| match dice.below(5) {
+            0 | 1 => operate(Deed::Capture, charge, None),
+            2 | 3 => operate(Deed::Capture, charge, Some(1 + dice.below(amount))),
+            _ => operate(Deed::Void, charge, None),
+        })
+        .collect()
+}
+
+/// Refunds of a charge that was taken: together they may ask for more than there is.
+fn refunds(charge: &str, told: &Told, dice: &mut Dice) -> Vec<What> {
+    let captured = told.number("amount_captured").unwrap_or(1).max(1);
+    (0..=dice.below(BUNCH_MAX))
+        .map(|_| {
+            let part = 1 + dice.below(captured);
+            operate(Deed::Refund, charge, (!dice.once_in(4)).then_some(part))
+        })
+        .collect()
+}
+
+fn operate(deed: Deed, charge: &str, amount: Option<u64>) -> What {
+    What::Operate(Operate { deed, charge: charge.into(), amount })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::tests::told;
+    use super::*;
+
+    fn mix() -> Mix {
+        Mix { transfers: 10, held: 30, split: 20, wallets: vec!["ac_1".into(); 4] }
+    }
+
+    #[test]
+    fn shares_are_kept() {
+        let (mut dice, mix) = (Dice::new(1), mix());
+        let drawn: Vec<What> = (0..4_000).map(|index| mix.draw(index, &mut dice)).collect();
+        let count = |which: fn(&What) -> bool| drawn.iter().filter(|what| which(what)).count();
+        let charges = count(|what| matches!(what, What::Charge(_)));
+        assert!((3_450..=3_750).contains(&charges), "{charges}");
+        let held = count(|what| matches!(what, What::Charge(Charge { tender: Tender::Held, .. })));
+        assert!((950..=1_210).contains(&held), "{held}");
+        let split = |what: &What| matches!(what, What::Charge(charge) if charge.wallet() > 0 && charge.card() > 0);
+        assert!((600..=850).contains(&count(split)), "{}", count(split));
+        assert!((0..500).all(|index| matches!(
+            Mix::CHARGES.draw(index, &mut dice),
+            What::Charge(Charge { tender: Tender::Card, .. })
+        )));
+    }
+
+    #[test]
+    fn what_follows_fits_what_was_answered() {
+        let mut dice = Dice::new(1);
+        let made = told(201, r#"{"id":"ch_1","amount":500,"amount_captured":500}"#);
+        let order = |tender| Order {
+            key: "k".into(),
+            what: What::Charge(Charge { amount: 500, declined: false, tender }),
+            first: None,
+        };
+        let (held, taken) = (order(Tender::Held), order(Tender::Card));
+        let mut refunded = 0;
+        for _ in 0..200 {
+            let claims = mix().after(&held, &made, &mut dice);
+            assert!((1..=4).contains(&claims.len()));
+            for what in claims.into_iter().chain(mix().after(&taken, &made, &mut dice)) {
+                let What::Operate(Operate { deed, charge, amount }) = what else { panic!("{what:?}") };
+                assert!(&*charge == "ch_1" && amount.is_none_or(|amount| (1..=500).contains(&amount)));
+                refunded += u32::from(deed == Deed::Refund);
+            }
+            assert!(mix().after(&held, &told(402, "{}"), &mut dice).is_empty());
+            assert!(Mix::CHARGES.after(&held, &made, &mut dice).is_empty());
+        }
+        assert!(refunded > 10, "{refunded}");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the API serves at the end: every charge, every dead letter, and what came of keys that were never answered.
+
+use super::client::{Address, Client};
+use super::order::Order;
+use crate::failure::{Failure, Result};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// Tries to read a page when nothing disturbs any more.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A charge as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) status: String,
+    pub(super) captured: u64,
+    pub(super) refunded: u64,
+}
+
+/// Every charge, by its name.
+pub(super) async fn charges(address: &Address) -> Result<HashMap<String, Shown>> {
+    let all = list(address, "/v1/charges").await?;
+    let charges = all.iter().filter_map(|charge| Some((charge["id"].as_str()?.to_owned(), shown(charge)?)));
+    Ok(charges.collect())
+}
+
+fn shown(charge: &Value) -> Option<Shown> {
+    Some(Shown {
+        status: charge["status"].as_str()?.to_owned(),
+        captured: charge["amount_captured"].as_u64()?,
+        refunded: charge["amount_refunded"].as_u64()?,
+    })
+}
+
+/// Work that is left to a human.
+#[derive(Debug, Default)]
+pub(super) struct Parked {
+    /// Places of orders that are.
+    pub(super) orders: HashSet<usize>,
+    /// Charges that something is parked of.
+    pub(super) charges: HashSet<String>,
+    /// How many letters there are, by their reasons.
+    pub(super) reasons: HashMap<String, u64>,
+}
+
+impl Parked {
+    pub(super) fn count(&self) -> u64 {
+        self.reasons.values().sum()
+    }
+}
+
+/// Which of the unanswered orders are dead letters.
+pub(super) async fn parked(address: &Address, orders: &[Order]) -> Result<Parked> {
+    let letters = list(address, "/v1/dead-letters").await?;
+    let mut parked = Parked::default();
+    for letter in &letters {
+        *parked.reasons.entry(text(&letter["reason"])).or_default() += 1;
+        parked.charges.insert(text(&letter["charge"]));
+    }
+    // A refund is a resource of its own; what else there is leads to the charge.
+    let of = |letter: &Value| letter["refund"].as_str().unwrap_or(letter["charge"].as_str().unwrap_or("")).to_owned();
+    let names: HashSet<String> = letters.iter().map(of).collect();
+    let mut client = Client::new(address);
+    for (index, order) in orders.iter().enumerate().filter(|(_, order)| order.first.is_none()) {
+        let key = look(&mut client, &format!("/v1/idempotency-keys/{}", order.key)).await?;
+        if key["resource"]["id"].as_str().is_some_and(|id| names.contains(id)) {
+            parked.orders.insert(index);
+        }
+    }
+    Ok(parked)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// All pages of a list.
+async fn list(address: &Address, path: &str) -> Result<Vec<Value>> {
+    let mut client = Client::new(address);
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let mut page = look(&mut client, &format!("{path}?limit=100{after}")).await?;
+        let more = page["has_more"] == true;
+        let Some(data) = page["data"].as_array_mut() else {
+            return Err(Failure::new(format!("{path} is no list: {page}")));
+        };
+        all.append(data);
+        match all.last().and_then(|last| last["id"].as_str()) {
+            Some(last) if more => after = format!("&starting_after={last}"),
+            Some(_) | None => return Ok(all),
+        }
+    }
+}
+
+async fn look(client: &mut Client, path: &str) -> Result<Value> {
+    for _ in 0..TRIES {
+        if let Ok(answer) = client.look(path).await
+            && matches!(answer.status, 200 | 404)
+        {
+            return serde_json::from_slice(&answer.body).map_err(Failure::while_(format!("reading {path}")));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(Failure::new(format!("{path} cannot be read")))
+}
