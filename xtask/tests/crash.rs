@@ -19,15 +19,16 @@ fn campaign(arguments: &[&str], holds: bool) -> serde_json::Value {
 
 #[test]
 fn ten_kills_under_load_with_a_failing_provider() {
-    let report = campaign(&["--kills", "10", "--clients", "8", "--errors", "2"], true);
+    let arguments = ["--kills", "10", "--within-ms", "400", "--clients", "16", "--errors", "2"];
+    let report = campaign(&arguments, true);
     assert_eq!(report["kills"], 10);
     lively(&report);
 }
 
 #[test]
 fn ten_kills_of_two_servers_on_one_database_that_dies_too() {
-    let arguments = ["--store", "postgres", "--kills", "10", "--database-every", "4", "--clients", "8"];
-    let report = campaign(&arguments, true);
+    let arguments = "--store postgres --kills 10 --within-ms 400 --database-every 4 --clients 16";
+    let report = campaign(&arguments.split(' ').collect::<Vec<_>>(), true);
     assert_eq!((&report["kills"], &report["database_kills"]), (&10.into(), &2.into()));
     lively(&report);
 }
@@ -35,10 +36,12 @@ fn ten_kills_of_two_servers_on_one_database_that_dies_too() {
 /// A campaign that asked for nothing has proven nothing.
 #[track_caller]
 fn lively(report: &serde_json::Value) {
-    let [charges, transfers] = ["charges", "transfers"].map(|name| report[name].as_u64().unwrap_or(0));
-    assert!(charges > 20 && transfers > 5, "{report:#}");
-    assert_eq!(report["answered"], charges + transfers);
-    assert_eq!(report["replays"], charges + transfers);
+    let figure = |name| report[name].as_u64().unwrap_or(0);
+    let (charges, operations, transfers) = (figure("charges"), figure("operations"), figure("transfers"));
+    assert!(charges > 20 && operations > 10 && transfers > 2, "{report:#}");
+    assert!(["captures", "refunds"].into_iter().all(|name| figure(name) > 2), "{report:#}");
+    assert_eq!(report["answered"], charges + operations + transfers);
+    assert_eq!(report["replays"], charges + operations + transfers);
     assert!(report["effects"].as_u64() > Some(10), "{report:#}");
 }
 
@@ -55,4 +58,21 @@ fn a_provider_that_charges_twice_is_found() {
     let report = campaign(&["--kills", "2", "--clients", "4", "--errors", "0", "--duplicates", "300"], false);
     assert!(report["wrong"]["double effects"].as_u64() > Some(0), "{report:#}");
     assert!(report["examples"].as_array().is_some_and(|examples| !examples.is_empty()));
+}
+
+/// Every provider once and every fault at least once; the whole matrix is `cargo xtask crash --matrix`.
+#[test]
+fn twelve_providers_that_keep_their_contracts_and_fail_within_them() {
+    let report = campaign(&["--matrix", "--cells", "12"], true);
+    assert_eq!((&report["cells"], &report["kills"]), (&12.into(), &36.into()));
+    let figure = |name| report[name].as_u64().unwrap_or(0);
+    assert!(figure("charges") == 360 && figure("operations") > 100, "{report:#}");
+    assert!(figure("executed_twice_by_the_provider") > 0, "{report:#}");
+    assert!(report["reasons"]["answer_differs"].as_u64() > Some(0), "{report:#}");
+}
+
+#[test]
+fn a_server_that_believes_in_every_promise_is_found() {
+    let report = campaign(&["--matrix", "--cells", "12", "--blind"], false);
+    assert!(report["wrong"]["double effects"].as_u64() > Some(0), "{report:#}");
 }

@@ -12,6 +12,8 @@ use tokio::time::timeout;
 
 /// Clients of the last pass.
 const CLIENTS: usize = 32;
+/// So many answers take long enough to show how far it is.
+const SHOWN_FROM: usize = 10_000;
 /// The pace of the display; a client that ends is noticed at once.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -49,9 +51,13 @@ pub(super) async fn replay_all(address: &Address, orders: &Arc<Vec<Order>>) -> V
         });
     }
     let progress = Progress::new(orders.len() as u64);
+    let many = orders.len() >= SHOWN_FROM;
     let mut all = Vec::with_capacity(orders.len());
     while !clients.is_empty() {
-        progress.show(next.load(Ordering::Relaxed).min(orders.len()) as u64, "answers replayed and compared");
+        if many {
+            let done = next.load(Ordering::Relaxed).min(orders.len());
+            progress.show(done as u64, "answers replayed and compared");
+        }
         if let Ok(Some(Ok(found))) = timeout(LOOK_EVERY, clients.join_next()).await {
             all.extend(found);
         }

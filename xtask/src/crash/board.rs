@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Orders without a final answer at any time; above it no new ones are given.
 const OPEN_MAX: usize = 2_000;
-/// Orders of one campaign, kept in memory with their answers.
-pub(super) const ORDERS_MAX: usize = 2_000_000;
+/// Orders of one campaign, kept in memory with their answers; what follows from them comes on top.
+pub(super) const ORDERS_MAX: usize = 1_000_000;
 /// An order that was answered is asked for again once in this many times, under the kills.
 const REPLAY_ONCE_IN: u64 = 8;
 /// A client that was told to come back, or was cut off, comes back after this much at least.
@@ -36,7 +36,8 @@ pub(super) struct Board {
     pub(super) strange: Vec<(usize, u16)>,
     run: u64,
     mix: Mix,
-    orders_max: usize,
+    made: usize,
+    made_max: usize,
     dice: Dice,
     again: BinaryHeap<Reverse<(Instant, usize)>>,
     asked: usize,
@@ -44,15 +45,16 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Nothing new is made once there are `orders_max`; what follows from an order is asked for all the same.
-    pub(super) fn new(mut dice: Dice, mix: Mix, orders_max: usize) -> Board {
+    /// Nothing new is made after `made_max` orders; what follows from one is asked for all the same.
+    pub(super) fn new(mut dice: Dice, mix: Mix, made_max: usize) -> Board {
         Board {
             orders: Vec::new(),
             differing: Vec::new(),
             strange: Vec::new(),
             run: dice.roll(),
             mix,
-            orders_max,
+            made: 0,
+            made_max,
             dice,
             again: BinaryHeap::new(),
             asked: 0,
@@ -70,6 +72,15 @@ impl Board {
         self.making = false;
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        !self.making
+    }
+
+    /// Whether nothing new is made any more.
+    pub(super) fn is_full(&self) -> bool {
+        self.made >= self.made_max
+    }
+
     pub(super) fn next(&mut self, now: Instant) -> Errand {
         if let Some(Reverse((due, index))) = self.again.peek().copied()
             && due <= now
@@ -82,7 +93,7 @@ impl Board {
         if !self.making {
             return if waiting == 0 { Errand::Done } else { Errand::Idle };
         }
-        if waiting >= OPEN_MAX || self.orders.len() >= self.orders_max {
+        if waiting >= OPEN_MAX || self.is_full() {
             return Errand::Idle;
         }
         self.asked += 1;
@@ -90,6 +101,7 @@ impl Board {
     }
 
     fn make(&mut self) -> usize {
+        self.made += 1;
         let what = self.mix.draw(self.orders.len(), &mut self.dice);
         self.add(what)
     }

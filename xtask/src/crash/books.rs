@@ -145,7 +145,9 @@ impl Watch {
             let mut seen = Vec::new();
             while !ended.load(Ordering::Relaxed) {
                 for (code, _) in GUARDED {
-                    if let Some(balance) = look(&mut client, code, "available").await.filter(|balance| *balance < 0) {
+                    if let Some(balance) =
+                        look(&mut client, code, "available").await.filter(|balance| *balance < 0)
+                    {
                         seen.push(format!("{code} was seen at {balance}"));
                     }
                 }

@@ -98,10 +98,6 @@ impl Verdict {
         self.counts.get(&wrong).copied().unwrap_or(0)
     }
 
-    pub(super) fn total(&self) -> u64 {
-        self.counts.values().sum()
-    }
-
     pub(super) fn is_clean(&self) -> bool {
         self.counts.is_empty()
     }

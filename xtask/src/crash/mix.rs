@@ -123,7 +123,8 @@ mod tests {
         assert!((3_450..=3_750).contains(&charges), "{charges}");
         let held = count(|what| matches!(what, What::Charge(Charge { tender: Tender::Held, .. })));
         assert!((950..=1_210).contains(&held), "{held}");
-        let split = |what: &What| matches!(what, What::Charge(charge) if charge.wallet() > 0 && charge.card() > 0);
+        let split =
+            |what: &What| matches!(what, What::Charge(charge) if charge.wallet() > 0 && charge.card() > 0);
         assert!((600..=850).contains(&count(split)), "{}", count(split));
         assert!((0..500).all(|index| matches!(
             Mix::CHARGES.draw(index, &mut dice),

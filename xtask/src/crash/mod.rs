@@ -9,6 +9,7 @@ mod client;
 mod database;
 mod judge;
 mod kill;
+mod matrix;
 mod mix;
 mod order;
 mod provider;
@@ -34,10 +35,11 @@ use mix::Mix;
 use report::{Report, asked};
 use scene::{Kind, Plot, Scene};
 use served::Parked;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::task::LocalSet;
 
 /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
 #[derive(Args)]
@@ -97,6 +99,15 @@ pub(crate) struct Crash {
     /// Instead of killing: stops the server (SIGSTOP) for longer than its leases, while the provider is slow.
     #[arg(long)]
     stop: bool,
+    /// Instead of one campaign: every provider's contract with every fault and kills, each in a cell of its own.
+    #[arg(long, conflicts_with_all = ["stop", "store", "kills"])]
+    matrix: bool,
+    /// With `--matrix`: only so many cells.
+    #[arg(long, default_value_t = usize::MAX, hide_default_value = true, requires = "matrix")]
+    cells: usize,
+    /// With `--matrix`: the servers are told that their provider keeps every promise, a lie that the judge has to find.
+    #[arg(long, requires = "matrix")]
+    blind: bool,
     /// Prints one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -112,6 +123,9 @@ impl Crash {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u64::from(now.subsec_nanos())
         });
+        if self.matrix {
+            return self.matrix(&binary, seed).await;
+        }
         let mut dice = Dice::new(seed);
         let plot = Plot {
             store: self.store,
@@ -143,6 +157,19 @@ impl Crash {
             eprintln!("xtask: {example}");
         }
         Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    async fn matrix(&self, binary: &Path, seed: u64) -> Result<ExitCode> {
+        let matrix = LocalSet::new().run_until(matrix::run(binary, self.cells, self.blind, seed)).await?;
+        if self.json {
+            println!("{}", matrix.json());
+        } else {
+            println!("{}", matrix.tables());
+        }
+        for example in matrix.examples() {
+            eprintln!("xtask: {example}");
+        }
+        Ok(if matrix.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     async fn campaign(&self, scene: &mut Scene, seed: u64, mut dice: Dice) -> Result<Report> {

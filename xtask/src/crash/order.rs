@@ -11,7 +11,11 @@ pub(super) enum What {
     /// Something of a charge that was answered as made.
     Operate(Operate),
     /// A transfer, by places in [`books::GUARDED`]; the place behind the last one is where money comes from.
-    Transfer { from: usize, to: usize, amount: u64 },
+    Transfer {
+        from: usize,
+        to: usize,
+        amount: u64,
+    },
 }
 
 /// A charge.

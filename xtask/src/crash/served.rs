@@ -1,7 +1,7 @@
 //! What the API serves at the end: every charge, every dead letter, and what came of keys that were never answered.
 
 use super::client::{Address, Client};
-use super::order::Order;
+use super::order::{Order, What};
 use crate::failure::{Failure, Result};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -39,16 +39,12 @@ fn shown(charge: &Value) -> Option<Shown> {
 pub(super) struct Parked {
     /// Places of orders that are.
     pub(super) orders: HashSet<usize>,
+    /// Places of orders that nothing was stored of, because something else of their charge is.
+    pub(super) behind: HashSet<usize>,
     /// Charges that something is parked of.
     pub(super) charges: HashSet<String>,
     /// How many letters there are, by their reasons.
     pub(super) reasons: HashMap<String, u64>,
-}
-
-impl Parked {
-    pub(super) fn count(&self) -> u64 {
-        self.reasons.values().sum()
-    }
 }
 
 /// Which of the unanswered orders are dead letters.
@@ -60,13 +56,22 @@ pub(super) async fn parked(address: &Address, orders: &[Order]) -> Result<Parked
         parked.charges.insert(text(&letter["charge"]));
     }
     // A refund is a resource of its own; what else there is leads to the charge.
-    let of = |letter: &Value| letter["refund"].as_str().unwrap_or(letter["charge"].as_str().unwrap_or("")).to_owned();
+    let of = |letter: &Value| {
+        letter["refund"].as_str().unwrap_or(letter["charge"].as_str().unwrap_or("")).to_owned()
+    };
     let names: HashSet<String> = letters.iter().map(of).collect();
     let mut client = Client::new(address);
     for (index, order) in orders.iter().enumerate().filter(|(_, order)| order.first.is_none()) {
         let key = look(&mut client, &format!("/v1/idempotency-keys/{}", order.key)).await?;
-        if key["resource"]["id"].as_str().is_some_and(|id| names.contains(id)) {
-            parked.orders.insert(index);
+        let of_parked = |charge: &str| parked.charges.contains(charge);
+        match (key["resource"]["id"].as_str(), &order.what) {
+            (Some(id), _) if names.contains(id) => {
+                parked.orders.insert(index);
+            }
+            (None, What::Operate(operate)) if key["error"] == "not_found" && of_parked(&operate.charge) => {
+                parked.behind.insert(index);
+            }
+            (Some(_) | None, _) => {}
         }
     }
     Ok(parked)

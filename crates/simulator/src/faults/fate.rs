@@ -108,8 +108,7 @@ mod tests {
     #[test]
     fn no_faults_is_no_faults() {
         let mut fate = Fate::default();
-        let plan =
-            Plan { before: Before::Execute, twice: false, after: After::Answer, wrong_amount: false };
+        let plan = Plan { before: Before::Execute, twice: false, after: After::Answer, wrong_amount: false };
         assert!((0..1000).all(|_| fate.decide() == plan && !fate.replays_otherwise()));
     }
 

@@ -29,7 +29,8 @@ pub(in super::super) fn judge_books(orders: &[Order], judged: &Judged, balances:
     let (taken, wallets) = (signed(judged.cards), signed(judged.wallets));
     let found = balances.guarded.iter().chain([&balances.world, &balances.receivable, &balances.payable]);
     let names = (0..=GUARDED.len()).map(books::code).chain([books::RECEIVABLE, books::PAYABLE]);
-    for ((found, expected), name) in found.zip(expected.iter().chain([&taken, &(taken + wallets)])).zip(names) {
+    for ((found, expected), name) in found.zip(expected.iter().chain([&taken, &(taken + wallets)])).zip(names)
+    {
         if found != expected {
             let told = format!("{name} holds {found}; what was acknowledged and done makes {expected}");
             verdict.note(Wrong::Balance, told);

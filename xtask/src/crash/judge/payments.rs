@@ -71,7 +71,8 @@ pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
         let Some(id) = named(order, first, &mut seen, verdict) else { continue };
         let done = done.remove(&id).unwrap_or_default();
         let none = Asked::default();
-        let case = Case { order, charge, first, id: &id, done: &done, asked: asked.get(&id).unwrap_or(&none) };
+        let case =
+            Case { order, charge, first, id: &id, done: &done, asked: asked.get(&id).unwrap_or(&none) };
         case.judge(verdict);
         let settled = case.asked.open.is_empty();
         case.compare_shown(evidence.shown.get(&id), settled, verdict);
@@ -114,6 +115,9 @@ fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String,
         let What::Operate(Operate { deed, charge, amount }) = &order.what else { continue };
         let (key, asked) = (&order.key, all.entry(charge.to_string()).or_default());
         let Some(first) = &order.first else {
+            if evidence.parked.behind.contains(&index) {
+                continue;
+            }
             asked.open.push(*deed);
             if !evidence.parked.orders.contains(&index) {
                 verdict.note(Wrong::Unanswered, format!("{key} has no final answer"));
@@ -185,7 +189,8 @@ impl Case<'_> {
         match made {
             None => verdict.note(Wrong::Unpaid, format!("{key}: {id} was answered and never charged")),
             Some(amount) if *amount != charge.card() => {
-                verdict.note(Wrong::Amount, format!("{key}: {id} was charged {amount} for {}", charge.card()));
+                verdict
+                    .note(Wrong::Amount, format!("{key}: {id} was charged {amount} for {}", charge.card()));
             }
             Some(_) => {}
         }
@@ -210,7 +215,9 @@ impl Case<'_> {
                 Some(place) => {
                     done.swap_remove(place);
                 }
-                None => verdict.note(Wrong::Unpaid, format!("{id}: {deed:?} of {told} was told and not done")),
+                None => {
+                    verdict.note(Wrong::Unpaid, format!("{id}: {deed:?} of {told} was told and not done"))
+                }
             }
         }
         let open = self.asked.open.iter().filter(|open| **open == deed).count();

@@ -1,97 +1,271 @@
 //! Planted lies: each must be found, and only it.
 
+use super::super::books::Balances;
+use super::super::order::{Charge, Deed, Operate, Order, Tender, What};
+use super::super::provider::{Effect, Kind};
+use super::super::served::{Parked, Shown};
 use super::super::told::tests::told;
 use super::*;
+use std::collections::HashMap;
 
-fn charge(number: u64, first: Option<Told>) -> Order {
-    Order {
-        key: format!("key-{number}"),
-        what: What::Charge { amount: 100 + number, declined: false },
-        first,
-    }
+fn order(number: u64, what: What, first: Option<Told>) -> Order {
+    Order { key: format!("key-{number}"), what, first }
 }
 
-fn made(number: u64) -> Order {
+/// The charge of that number, of an amount of its own.
+fn charge(number: u64, tender: Tender, first: Option<Told>) -> Order {
+    order(number, What::Charge(Charge { amount: 100 + number, declined: false, tender }), first)
+}
+
+fn made(number: u64, tender: Tender) -> Order {
     let body = format!(r#"{{"id":"ch_{number}","amount":{}}}"#, 100 + number);
-    charge(number, Some(told(201, &body)))
+    charge(number, tender, Some(told(201, &body)))
+}
+
+fn paid(number: u64) -> Order {
+    made(number, Tender::Card)
 }
 
 fn refused(number: u64) -> Order {
-    let refusal = told(402, &format!(r#"{{"charge":"ch_{number}"}}"#));
-    declined(charge(number, Some(refusal)))
+    let refusal = told(402, &format!(r#"{{"charge":"ch_{number}","error":"card_declined"}}"#));
+    declined(charge(number, Tender::Card, Some(refusal)))
 }
 
 /// With a card that is declined.
-fn declined(order: Order) -> Order {
-    let What::Charge { amount, .. } = order.what else { panic!("a transfer") };
-    Order { what: What::Charge { amount, declined: true }, ..order }
+fn declined(mut order: Order) -> Order {
+    let What::Charge(charge) = &mut order.what else { panic!("no charge") };
+    charge.declined = true;
+    order
 }
 
-fn effect(number: u64) -> Effect {
-    Effect { key: Some(format!("k{number}")), payment: Some(format!("ch_{number}")), amount: 100 + number }
+fn operation(key: u64, deed: Deed, of: u64, first: Option<Told>) -> Order {
+    let operate = Operate { deed, charge: format!("ch_{of}").into(), amount: None };
+    order(key, What::Operate(operate), first)
 }
 
-fn wrongs(charges: &[Order], effects: &[Effect]) -> Vec<Wrong> {
-    let verdict = judge(charges, effects);
+fn captured(key: u64, of: u64, amount: u64) -> Order {
+    let body = format!(r#"{{"id":"ch_{of}","amount_captured":{amount}}}"#);
+    operation(key, Deed::Capture, of, Some(told(200, &body)))
+}
+
+fn voided(key: u64, of: u64) -> Order {
+    let body = format!(r#"{{"id":"ch_{of}","amount":{}}}"#, 100 + of);
+    operation(key, Deed::Void, of, Some(told(200, &body)))
+}
+
+fn given_back(key: u64, of: u64, amount: u64) -> Order {
+    let body = format!(r#"{{"id":"re_{key}","amount":{amount}}}"#);
+    operation(key, Deed::Refund, of, Some(told(201, &body)))
+}
+
+fn conflict(key: u64, deed: Deed, of: u64) -> Order {
+    operation(key, deed, of, Some(told(409, r#"{"error":"charge_state_conflict"}"#)))
+}
+
+fn effect(kind: Kind, number: u64, amount: u64) -> Effect {
+    let key = Some(format!("{kind:?}-{number}-{amount}"));
+    Effect { kind, key, payment: Some(format!("ch_{number}")), amount }
+}
+
+/// The charge of that number, executed.
+fn done(number: u64) -> Effect {
+    effect(Kind::Charge, number, 100 + number)
+}
+
+fn held(number: u64) -> Effect {
+    effect(Kind::Authorize, number, 100 + number)
+}
+
+/// What a server shows that shows everything as the provider has it.
+fn honest(orders: &[Order], effects: &[Effect]) -> HashMap<String, Shown> {
+    let sum = |id: &str, kinds: &[Kind]| -> u64 {
+        let of = effects.iter().filter(|one| one.payment.as_deref() == Some(id) && kinds.contains(&one.kind));
+        of.map(|one| one.amount).sum()
+    };
+    let charges = orders.iter().filter(|order| order.is_charge());
+    let shown = charges.filter_map(|order| {
+        let first = order.first.as_ref()?;
+        let id = first.names()?;
+        let (taken, back) = (sum(&id, &[Kind::Charge, Kind::Capture]), sum(&id, &[Kind::Refund]));
+        let status = match (first.is_success(), sum(&id, &[Kind::Cancel]), taken, back) {
+            (false, ..) => "failed",
+            (true, 1.., ..) => "voided",
+            (true, 0, 0, _) => "requires_capture",
+            (true, 0, _, 0) => "succeeded",
+            (true, 0, taken, back) if back < taken => "partially_refunded",
+            (true, 0, ..) => "refunded",
+        };
+        let What::Charge(charge) = &order.what else { return None };
+        let captured = taken + if taken > 0 { charge.wallet() } else { 0 };
+        Some((id, Shown { status: status.to_owned(), captured, refunded: back }))
+    });
+    shown.collect()
+}
+
+fn judged(orders: &[Order], effects: &[Effect], parked: &Parked) -> Judged {
+    let shown = honest(orders, effects);
+    judge(&Evidence { orders, effects, shown: &shown, parked, by_itself: false })
+}
+
+fn wrongs(orders: &[Order], effects: &[Effect]) -> Vec<Wrong> {
+    let Judged { verdict, .. } = judged(orders, effects, &Parked::default());
     assert_eq!(verdict.is_clean(), verdict.counts.is_empty() && verdict.examples.is_empty());
     verdict.counts.into_keys().collect()
 }
 
 #[test]
 fn an_honest_history_is_clean() {
-    assert!(wrongs(&[made(1), refused(2), made(3)], &[effect(3), effect(1)]).is_empty());
+    assert!(wrongs(&[paid(1), refused(2), paid(3)], &[done(3), done(1)]).is_empty());
     assert!(wrongs(&[], &[]).is_empty());
+    let split = Tender::Split { place: 0, account: "ac_1".into(), wallet: 50 };
+    let orders = [made(1, Tender::Held), captured(2, 1, 60), conflict(3, Deed::Void, 1), made(4, split)];
+    let effects = [
+        held(1),
+        effect(Kind::Capture, 1, 60),
+        effect(Kind::Authorize, 4, 54),
+        effect(Kind::Capture, 4, 54),
+        effect(Kind::Refund, 1, 20),
+        effect(Kind::Refund, 1, 40),
+    ];
+    let orders = [&orders[..], &[given_back(5, 1, 40), given_back(6, 1, 20)]].concat();
+    assert!(wrongs(&orders, &effects).is_empty());
+    let judged = judged(&orders, &effects, &Parked::default());
+    assert_eq!((judged.cards, judged.wallets), (54, 50));
+    assert!(
+        wrongs(&[made(1, Tender::Held), voided(2, 1)], &[held(1), effect(Kind::Cancel, 1, 101)]).is_empty()
+    );
 }
 
 #[test]
-fn two_effects_of_one_payment() {
-    let other_key = Effect { key: Some("k9".into()), ..effect(1) };
-    assert_eq!(wrongs(&[made(1)], &[effect(1), other_key]), [Wrong::Double]);
+fn two_effects_of_one_step_or_of_one_key() {
+    let other_key = Effect { key: Some("k9".into()), ..done(1) };
+    assert_eq!(wrongs(&[paid(1)], &[done(1), other_key]), [Wrong::Double]);
+    let same_key = Effect { key: done(1).key, ..done(2) };
+    assert_eq!(wrongs(&[paid(1), paid(2)], &[done(1), same_key]), [Wrong::Double]);
+    let twice = [held(1), effect(Kind::Capture, 1, 40), effect(Kind::Capture, 1, 50)];
+    let orders = [made(1, Tender::Held), captured(2, 1, 40), captured(3, 1, 50)];
+    assert_eq!(wrongs(&orders, &twice), [Wrong::Double]);
 }
 
 #[test]
-fn two_effects_of_one_key_at_the_provider() {
-    let same_key = Effect { key: Some("k1".into()), ..effect(2) };
-    assert_eq!(wrongs(&[made(1), made(2)], &[effect(1), same_key]), [Wrong::Double]);
+fn what_a_provider_repeats_by_itself_is_counted_and_nobodys_fault() {
+    let (orders, effects) = ([paid(1)], [done(1), done(1)]);
+    let shown = honest(&orders, &effects[..1]);
+    let evidence = Evidence {
+        orders: &orders,
+        effects: &effects,
+        shown: &shown,
+        parked: &Parked::default(),
+        by_itself: true,
+    };
+    let found = judge(&evidence);
+    assert!(found.verdict.is_clean(), "{:?}", found.verdict);
+    assert_eq!(found.repeated, 1);
+}
+
+#[test]
+fn captured_and_voided_and_more_given_back_than_taken() {
+    let both = [held(1), effect(Kind::Capture, 1, 101), effect(Kind::Cancel, 1, 101)];
+    let orders = [made(1, Tender::Held), captured(2, 1, 101), voided(3, 1)];
+    assert_eq!(wrongs(&orders, &both), [Wrong::Both]);
+    let over = [done(1), effect(Kind::Refund, 1, 60), effect(Kind::Refund, 1, 61)];
+    let orders = [paid(1), given_back(2, 1, 60), given_back(3, 1, 61)];
+    assert_eq!(wrongs(&orders, &over), [Wrong::OverRefund]);
 }
 
 #[test]
 fn a_success_without_effect() {
-    assert_eq!(wrongs(&[made(1), made(2)], &[effect(2)]), [Wrong::Unpaid]);
+    assert_eq!(wrongs(&[paid(1), paid(2)], &[done(2)]), [Wrong::Unpaid]);
+    assert_eq!(wrongs(&[paid(1), given_back(2, 1, 5)], &[done(1)]), [Wrong::Unpaid]);
+    assert_eq!(wrongs(&[made(1, Tender::Held), voided(2, 1)], &[held(1)]), [Wrong::Unpaid]);
 }
 
 #[test]
 fn a_refusal_with_an_effect() {
-    assert_eq!(wrongs(&[refused(1)], &[effect(1)]), [Wrong::PaidRefusal]);
+    assert_eq!(wrongs(&[refused(1)], &[done(1)]), [Wrong::PaidRefusal]);
+    let orders = [paid(1), conflict(2, Deed::Refund, 1)];
+    assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::PaidRefusal]);
+    // What was held and is free again cost nobody anything.
+    assert!(wrongs(&[refused(1)], &[held(1), effect(Kind::Cancel, 1, 101)]).is_empty());
 }
 
 #[test]
 fn another_amount_at_the_provider_or_in_the_answer() {
-    let wrong = Effect { amount: 7, ..effect(1) };
-    assert_eq!(wrongs(&[made(1)], &[wrong]), [Wrong::Amount]);
-    let answered = charge(1, Some(told(201, r#"{"id":"ch_1","amount":7}"#)));
-    assert_eq!(wrongs(&[answered], &[effect(1)]), [Wrong::Amount]);
+    assert_eq!(wrongs(&[paid(1)], &[effect(Kind::Charge, 1, 7)]), [Wrong::Amount]);
+    let answered = charge(1, Tender::Card, Some(told(201, r#"{"id":"ch_1","amount":7}"#)));
+    assert_eq!(wrongs(&[answered], &[done(1)]), [Wrong::Amount]);
+    let orders = [paid(1), given_back(2, 1, 5)];
+    assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 6)]), [Wrong::Unpaid, Wrong::Unexplained]);
 }
 
 #[test]
 fn a_key_without_an_answer_and_an_effect_nobody_was_told_of() {
-    assert_eq!(wrongs(&[charge(1, None)], &[]), [Wrong::Unanswered]);
-    assert_eq!(wrongs(&[made(1)], &[effect(1), effect(2)]), [Wrong::Unexplained]);
-    let nameless = Effect { payment: None, ..effect(2) };
-    assert_eq!(wrongs(&[made(1)], &[effect(1), nameless]), [Wrong::Unexplained]);
+    assert_eq!(wrongs(&[charge(1, Tender::Card, None)], &[]), [Wrong::Unanswered]);
+    assert_eq!(wrongs(&[paid(1), operation(2, Deed::Refund, 1, None)], &[done(1)]), [Wrong::Unanswered]);
+    assert_eq!(wrongs(&[paid(1)], &[done(1), done(2)]), [Wrong::Unexplained]);
+    assert_eq!(wrongs(&[paid(1)], &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::Unexplained]);
+    let nameless = Effect { payment: None, ..done(2) };
+    assert_eq!(wrongs(&[paid(1)], &[done(1), nameless]), [Wrong::Unexplained]);
 }
 
 #[test]
-fn two_keys_with_one_charge() {
-    let twin = Order { key: "key-9".into(), ..made(1) };
-    assert_eq!(wrongs(&[made(1), twin], &[effect(1)]), [Wrong::Mistaken]);
-    assert_eq!(wrongs(&[charge(1, Some(told(201, "{}")))], &[]), [Wrong::Mistaken]);
+fn what_is_parked_is_no_wrong_whether_or_not_it_was_done() {
+    let orders = [charge(1, Tender::Card, None), paid(2), operation(3, Deed::Refund, 2, None)];
+    let parked = Parked {
+        orders: [0, 2].into(),
+        charges: ["ch_1".to_owned(), "ch_2".to_owned()].into(),
+        ..Parked::default()
+    };
+    for effects in [vec![done(2)], vec![done(1), done(2), effect(Kind::Refund, 2, 5)]] {
+        let found = judged(&orders, &effects, &parked);
+        assert!(found.verdict.is_clean(), "{:?}", found.verdict);
+        assert_eq!(found.cards, 102, "what nobody was told of is not in the books");
+    }
+    let behind = Parked { behind: [1].into(), ..Parked::default() };
+    let orders = [paid(2), operation(3, Deed::Refund, 2, None)];
+    assert!(judged(&orders, &[done(2)], &behind).verdict.is_clean());
+    let done = judged(&orders, &[done(2), effect(Kind::Refund, 2, 5)], &behind).verdict;
+    assert_eq!(done.count(Wrong::Unexplained), 1, "what was never stored is never done");
+}
+
+#[test]
+fn a_charge_that_is_shown_otherwise_or_not_at_all() {
+    let (orders, effects) = ([paid(1)], [done(1)]);
+    let wrong = |shown: &HashMap<String, Shown>| {
+        let parked = Parked::default();
+        let evidence =
+            Evidence { orders: &orders, effects: &effects, shown, parked: &parked, by_itself: false };
+        judge(&evidence).verdict.counts.into_keys().collect::<Vec<_>>()
+    };
+    let mut shown = honest(&orders, &effects);
+    assert!(wrong(&shown).is_empty());
+    for change in [
+        (|one| one.status = "refunded".to_owned()) as fn(&mut Shown),
+        |one| one.captured += 1,
+        |one| one.refunded += 1,
+    ] {
+        let mut other = shown.clone();
+        other.values_mut().for_each(change);
+        assert_eq!(wrong(&other), [Wrong::Shown]);
+    }
+    assert_eq!(wrong(&HashMap::new()), [Wrong::Shown]);
+    shown.insert("ch_9".into(), Shown { status: "succeeded".into(), captured: 1, refunded: 0 });
+    assert_eq!(wrong(&shown), [Wrong::Unexplained]);
+}
+
+#[test]
+fn two_keys_with_one_charge_or_one_refund() {
+    let twin = Order { key: "key-9".into(), ..paid(1) };
+    assert_eq!(wrongs(&[paid(1), twin], &[done(1)]), [Wrong::Mistaken]);
+    assert_eq!(wrongs(&[charge(1, Tender::Card, Some(told(201, "{}")))], &[]), [Wrong::Mistaken]);
+    let twin = Order { key: "key-9".into(), ..given_back(2, 1, 5) };
+    let effects = [done(1), effect(Kind::Refund, 1, 5), Effect { key: None, ..effect(Kind::Refund, 1, 5) }];
+    assert_eq!(wrongs(&[paid(1), given_back(2, 1, 5), twin], &effects), [Wrong::Mistaken]);
 }
 
 #[test]
 fn a_declined_card_that_succeeds() {
-    let lucky = declined(made(1));
-    assert_eq!(wrongs(&[lucky], &[effect(1)]), [Wrong::Strange]);
+    assert_eq!(wrongs(&[declined(paid(1))], &[done(1)]), [Wrong::Strange]);
 }
 
 #[test]
@@ -112,14 +286,13 @@ fn every_kind_is_reported_once() {
     assert_eq!(WRONGS.len(), Wrong::Strange as usize + 1);
 }
 
-mod transfers {
-    use super::super::super::books::Balances;
+mod money {
     use super::*;
 
     const SHORT: &str = r#"{"error":"insufficient_funds"}"#;
 
     fn transfer(number: u64, first: Option<Told>) -> Order {
-        Order { key: format!("key-{number}"), what: What::Transfer { from: 0, to: 1, amount: number }, first }
+        order(number, What::Transfer { from: 0, to: 1, amount: number }, first)
     }
 
     fn made(number: u64) -> Order {
@@ -127,19 +300,18 @@ mod transfers {
     }
 
     fn books(guarded: [i64; 4]) -> Balances {
-        Balances { guarded: guarded.to_vec(), world: -40_000 }
+        Balances { guarded: guarded.to_vec(), world: -40_000, receivable: 0, payable: 0 }
     }
 
     fn wrongs(orders: &[Order], balances: &Balances) -> Vec<Wrong> {
-        judge_transfers(orders, balances).counts.into_keys().collect()
+        judge_books(orders, &Judged::default(), balances).counts.into_keys().collect()
     }
 
     #[test]
     fn honest_books_are_clean() {
         assert!(wrongs(&[], &books([10_000; 4])).is_empty());
         let refused = transfer(9, Some(told(400, SHORT)));
-        let charge = charge(8, None);
-        let orders = [made(7), refused, charge, made(5)];
+        let orders = [made(7), refused, charge(8, Tender::Card, None), made(5)];
         assert!(wrongs(&orders, &books([9_988, 10_012, 10_000, 10_000])).is_empty());
     }
 
@@ -156,6 +328,19 @@ mod transfers {
         let leak = Balances { world: -39_999, ..books([10_000; 4]) };
         assert_eq!(wrongs(&[], &leak), [Wrong::Balance]);
         assert_eq!(wrongs(&[made(10_001)], &books([-1, 20_001, 10_000, 10_000])), [Wrong::Floor]);
+    }
+
+    #[test]
+    fn books_that_differ_from_the_provider_by_one_minor_unit() {
+        let tender = Tender::Split { place: 2, account: "ac_1".into(), wallet: 50 };
+        let orders = [super::made(4, tender)];
+        let judged = Judged { cards: 54, wallets: 50, ..Judged::default() };
+        let right = Balances { receivable: 54, payable: 104, ..books([10_000, 10_000, 9_950, 10_000]) };
+        assert!(judge_books(&orders, &judged, &right).is_clean());
+        for (receivable, payable) in [(55, 105), (54, 105), (53, 103)] {
+            let other = Balances { receivable, payable, ..books([10_000, 10_000, 9_950, 10_000]) };
+            assert!(judge_books(&orders, &judged, &other).count(Wrong::Balance) > 0);
+        }
     }
 
     #[test]

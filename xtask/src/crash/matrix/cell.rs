@@ -1,0 +1,163 @@
+//! One cell: a provider with its contract, a fault, a server that is killed, clients that go on asking. Everything is its
+//! own, so that nothing of another cell can be mistaken for its work.
+
+use super::super::aftermath::{note_answers, replay_all};
+use super::super::board::Board;
+use super::super::client::{self, Shared, lock};
+use super::super::judge::{Evidence, Verdict, Wrong, judge, judge_books};
+use super::super::mix::Mix;
+use super::super::provider::{history, set_faults};
+use super::super::report::asked;
+use super::super::scene::{Kind, Plot, Scene};
+use super::super::served::{self, Parked};
+use super::super::{books, provider};
+use super::contract::Contract;
+use super::fault::Fault;
+use crate::dice::Dice;
+use crate::failure::{Failure, Result};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Charges of a cell; operations come on top.
+const CHARGES: usize = 30;
+const CLIENTS: usize = 8;
+/// How often the server is killed.
+pub(super) const KILLS: u64 = 3;
+/// A kill comes within this time after the server is ready.
+const WITHIN_MS: u64 = 250;
+/// How long everything may take to end or to be parked.
+const SETTLE: Duration = Duration::from_secs(90);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// What came of a cell.
+pub(super) struct Found {
+    pub(super) profile: &'static str,
+    pub(super) fault: &'static str,
+    pub(super) verdict: Verdict,
+    pub(super) figures: Vec<(&'static str, u64)>,
+    /// Dead letters by their reasons.
+    pub(super) parked: HashMap<String, u64>,
+    /// Requests that the provider executed again by itself.
+    pub(super) repeated: u64,
+    pub(super) sound: bool,
+}
+
+impl Found {
+    pub(super) fn holds(&self) -> bool {
+        self.verdict.is_clean() && self.sound
+    }
+}
+
+pub(super) async fn run(
+    binary: &Path,
+    contract: Contract,
+    fault: Fault,
+    blind: bool,
+    mut dice: Dice,
+) -> Result<Found> {
+    let plot = Plot {
+        store: Kind::Embedded,
+        place: None,
+        lease_ms: None,
+        cut_bytes: None,
+        settings: if blind { Contract::BLIND.settings() } else { contract.settings() },
+        dice: dice.fork(),
+    };
+    let mut scene = Scene::set(binary, plot).await?;
+    let wallets = books::open(&scene.address).await?;
+    set_faults(scene.provider, &fault.faults(&contract, dice.roll())).await?;
+    let mix = Mix { transfers: 0, held: 30, split: 15, wallets };
+    let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, CHARGES)));
+    let mut clients = client::start(CLIENTS, &scene.address, &board, &mut dice);
+
+    for kill in 0..KILLS {
+        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
+        let stand = scene.stands.first_mut().ok_or_else(|| Failure::new("there is no server to kill"))?;
+        stand.server.kill().await?;
+        if kill == 0 {
+            sleep(fault.away(&contract)).await;
+        }
+        *stand = scene.victim.stand(stand.address).await?;
+    }
+    let parked = settle(&mut clients, &board, &scene).await?;
+    clients.shutdown().await;
+    set_faults(scene.provider, &format!("{{{}}}", contract.usual())).await?;
+    let effects = arrived(&scene).await?;
+
+    let (orders, differing, strange) = {
+        let mut board = lock(&board);
+        (std::mem::take(&mut board.orders), board.differing.clone(), board.strange.clone())
+    };
+    let orders = Arc::new(orders);
+    let replays = replay_all(&scene.address, &orders).await;
+    let evidence = Evidence {
+        orders: &orders,
+        effects: &effects,
+        shown: &served::charges(&scene.address).await?,
+        parked: &parked,
+        by_itself: fault.by_itself,
+    };
+    let mut judged = judge(&evidence);
+    let of_books = judge_books(&orders, &judged, &books::balances(&scene.address, "posted").await?);
+    judged.verdict.join(of_books);
+    note_answers(&mut judged.verdict, &orders, &differing, &strange, &replays);
+    if orders.len() < CHARGES {
+        judged.verdict.note(Wrong::Strange, format!("only {} orders were made", orders.len()));
+    }
+    let (drained, verified) = scene.close().await?;
+    let mut figures = asked(&orders);
+    figures.extend([("effects", effects.len() as u64), ("replays", replays.len() as u64)]);
+    let found = Found {
+        profile: contract.profile,
+        fault: fault.name,
+        verdict: judged.verdict,
+        figures,
+        parked: parked.reasons,
+        repeated: judged.repeated,
+        sound: drained && verified,
+    };
+    // A failure that was asked for is nothing to look into.
+    if !found.holds() && !blind {
+        eprintln!("xtask: {} × {}: kept in {}", found.profile, found.fault, scene.keep().display());
+    }
+    Ok(found)
+}
+
+/// Waits until everything that was asked for has ended or is parked, with the faults still in force: a provider does not
+/// get better because somebody waits.
+async fn settle(clients: &mut JoinSet<()>, board: &Shared, scene: &Scene) -> Result<Parked> {
+    let begun = Instant::now();
+    loop {
+        let orders = {
+            let mut board = lock(board);
+            // What follows from an answer is still asked for; nothing else is.
+            if board.is_full() && begun.elapsed() > LOOK_EVERY * 4 {
+                board.close();
+            }
+            board.orders.clone()
+        };
+        let parked = served::parked(&scene.address, &orders).await?;
+        let open = orders.iter().filter(|order| order.first.is_none()).count();
+        let waiting = parked.orders.len() + parked.behind.len();
+        if (open == waiting && lock(board).is_closed()) || begun.elapsed() > SETTLE {
+            return Ok(parked);
+        }
+        let _ = timeout(LOOK_EVERY, clients.join_next()).await;
+        sleep(LOOK_EVERY / 5).await;
+    }
+}
+
+/// The provider's effects, once nothing is on its way to it any more.
+async fn arrived(scene: &Scene) -> Result<Vec<provider::Effect>> {
+    loop {
+        let history = history(scene.provider).await?;
+        if history.late_pending == 0 {
+            return Ok(history.data);
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
