@@ -1,4 +1,4 @@
-//! Development commands: the tests, the benchmark, the crash campaign, hostile input. Nothing of this is shipped.
+//! Development commands: the tests, the benchmark, the crash campaign, hostile input, the long proof. Nothing of this is shipped.
 //!
 //! Owns starting and killing real processes and judging them from outside. It shares no code with the server it judges,
 //! only the load generator with `counterfoil bench`; the exceptions measure the engine and the store on PostgreSQL from
@@ -19,6 +19,7 @@ mod http;
 mod mutants;
 mod process;
 mod progress;
+mod prove;
 mod servers;
 mod test;
 
@@ -52,6 +53,8 @@ enum Command {
     Hostile(hostile::Hostile),
     /// Changes the money modules one place at a time and counts the changes that no test notices.
     Mutants(mutants::Mutants),
+    /// Every proof there is, for so many hours, and one report.
+    Prove(prove::Prove),
     /// Load in a process of its own; `bench` starts it.
     #[command(hide = true)]
     Load(bench::child::Load),
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Crash(crash) => attended(crash.run()),
         Command::Hostile(hostile) => attended(hostile.run()),
         Command::Mutants(mutants) => mutants.run(),
+        Command::Prove(prove) => attended(prove.run()),
         Command::Load(load) => attended(load.run()),
         Command::Engine(engine) => engine.run(),
         Command::Commits(commits) => commits.run(),

@@ -34,6 +34,8 @@ pub(super) struct Board {
     pub(super) orders: Vec<Order>,
     pub(super) differing: Vec<usize>,
     pub(super) strange: Vec<(usize, u16)>,
+    /// How often somebody was told that the store is away.
+    pub(super) away: u64,
     run: u64,
     mix: Mix,
     made: usize,
@@ -51,6 +53,7 @@ impl Board {
             orders: Vec::new(),
             differing: Vec::new(),
             strange: Vec::new(),
+            away: 0,
             run: dice.roll(),
             mix,
             made: 0,
@@ -139,6 +142,10 @@ impl Board {
             Attempt::Strange(status) => {
                 // Asking again would bring the same.
                 self.strange.push((index, status));
+            }
+            Attempt::Away => {
+                self.away += 1;
+                self.plan(index, now);
             }
             Attempt::Later | Attempt::Cut => self.plan(index, now),
         }

@@ -122,7 +122,7 @@ pub(super) async fn replay(client: &mut Client, order: &Order) -> Option<Told> {
         match client.ask(&letter).await {
             Attempt::Final(told) => return Some(told),
             Attempt::Strange(_) => return None,
-            Attempt::Later | Attempt::Cut => tokio::time::sleep(IDLE).await,
+            Attempt::Later | Attempt::Away | Attempt::Cut => tokio::time::sleep(IDLE).await,
         }
     }
     None

@@ -66,7 +66,7 @@ pub(super) const WRONGS: [(Wrong, &str); 15] = [
 ];
 
 /// Examples kept.
-const EXAMPLES_MAX: usize = 20;
+pub(super) const EXAMPLES_MAX: usize = 20;
 
 /// What the last pass over all orders found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,7 +45,12 @@ pub(super) struct Plan {
 pub(super) struct Toll {
     /// The times until a killed server was ready again.
     pub(super) readiness: Vec<Duration>,
+    pub(super) kills: u64,
     pub(super) database_kills: u64,
+    /// How often the disk was full.
+    pub(super) full: u64,
+    /// How often the clock was moved.
+    pub(super) moves: u64,
 }
 
 impl Victim {
@@ -97,6 +102,7 @@ impl Victim {
                 begun = Instant::now();
                 *server = self.start(*address)?;
             }
+            toll.kills = done;
             toll.readiness.push(server.ready(*address, begun).await?);
             for Stand { address, server } in stands.iter_mut() {
                 server.ready(*address, Instant::now()).await?;

@@ -6,7 +6,9 @@ mod aftermath;
 mod board;
 mod books;
 mod client;
+mod clock;
 mod database;
+mod disk;
 mod judge;
 mod kill;
 mod matrix;
@@ -22,14 +24,16 @@ mod told;
 
 use crate::compile::{self, Profile};
 use crate::dice::Dice;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use aftermath::{note_answers, replay_all, settle};
 use board::{Board, ORDERS_MAX};
 use books::Watch;
 use clap::Args;
 use client::{Shared, lock};
-use judge::{Evidence, Wrong, judge, judge_books};
+use clock::Clock;
+use disk::Disk;
+use judge::{EXAMPLES_MAX, Evidence, Wrong, judge, judge_books};
 use kill::{Plan, Toll};
 use mix::Mix;
 use report::{Report, asked};
@@ -41,8 +45,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::task::LocalSet;
 
+/// Orders of a campaign on a small disk.
+const ORDERS_ON_A_SMALL_DISK: usize = 15_000;
+
+/// What else is done to the servers.
+struct Harm {
+    disk: Option<Disk>,
+    clock: Option<Clock>,
+}
+
 /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of a command line")]
 pub(crate) struct Crash {
     /// The store: with `postgres`, two servers share a database and either may be killed.
     #[arg(long, value_enum, default_value = "embedded")]
@@ -99,8 +113,15 @@ pub(crate) struct Crash {
     /// Instead of killing: stops the server (SIGSTOP) for longer than its leases, while the provider is slow.
     #[arg(long)]
     stop: bool,
-    /// Instead of one campaign: every provider's contract with every fault and kills, each in a cell of its own.
+    /// Instead of killing only: fills the store's disk under load, again and again. The disk is a small one, mounted for it
+    /// by root.
     #[arg(long, conflicts_with_all = ["stop", "store", "kills"])]
+    disk: bool,
+    /// Beside killing: moves the servers' wall clock by hours, back and forth.
+    #[arg(long, conflicts_with_all = ["stop", "disk"])]
+    clock: bool,
+    /// Instead of one campaign: every provider's contract with every fault and kills, each in a cell of its own.
+    #[arg(long, conflicts_with_all = ["stop", "store", "kills", "disk", "clock"])]
     matrix: bool,
     /// With `--matrix`: only so many cells.
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true, requires = "matrix")]
@@ -127,25 +148,32 @@ impl Crash {
             return self.matrix(&binary, seed).await;
         }
         let mut dice = Dice::new(seed);
+        let mut harm = Harm {
+            disk: if self.disk { Some(Disk::mount()?) } else { None },
+            clock: if self.clock { Some(Clock::build()?) } else { None },
+        };
         let plot = Plot {
             store: self.store,
-            place: None,
+            place: harm.disk.as_ref().map(Disk::store),
             lease_ms: self.stop.then_some(stop::LEASE_MS),
             cut_bytes: (self.cut_bytes > 0 && !self.stop).then_some(self.cut_bytes),
-            settings: Vec::new(),
+            settings: harm.clock.as_ref().map_or(Vec::new(), Clock::settings),
             dice: dice.fork(),
         };
         let mut scene = Scene::set(&binary, plot).await?;
         let judged = if self.stop {
             stop::run(&mut scene, seed).await
         } else {
-            self.campaign(&mut scene, seed, dice).await
+            self.campaign(&mut scene, &harm, seed, dice).await
         };
         let holds = judged.as_ref().is_ok_and(Report::holds);
         // A failure that was asked for is nothing to look into.
         if !holds && self.duplicates == 0 {
             let kept = scene.keep();
             eprintln!("xtask: what is left on disk is kept in {}", kept.display());
+            if let Some(disk) = &mut harm.disk {
+                eprintln!("xtask: and in {}, which is still mounted", disk.keep().display());
+            }
         }
         let report = judged?;
         if self.json {
@@ -166,13 +194,13 @@ impl Crash {
         } else {
             println!("{}", matrix.tables());
         }
-        for example in matrix.examples() {
+        for example in matrix.examples().take(EXAMPLES_MAX) {
             eprintln!("xtask: {example}");
         }
         Ok(if matrix.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    async fn campaign(&self, scene: &mut Scene, seed: u64, mut dice: Dice) -> Result<Report> {
+    async fn campaign(&self, scene: &mut Scene, harm: &Harm, seed: u64, mut dice: Dice) -> Result<Report> {
         let begun = Instant::now();
         let wallets = books::open(&scene.address).await?;
         provider::set_faults(scene.provider, &self.faults(dice.roll())).await?;
@@ -182,11 +210,13 @@ impl Crash {
             split: self.split_percent.into(),
             wallets,
         };
-        let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, ORDERS_MAX)));
+        // A small disk holds only so much.
+        let made_max = if harm.disk.is_some() { ORDERS_ON_A_SMALL_DISK } else { ORDERS_MAX };
+        let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, made_max)));
         let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut dice);
         let watch = Watch::start(&scene.address);
 
-        let toll = self.torment(scene, &board, &mut dice).await?;
+        let toll = self.torment(scene, harm, &board, &mut dice).await?;
         provider::clear_faults(scene.provider).await?;
         lock(&board).close();
         settle(clients, &board, Duration::from_secs(self.settle_seconds)).await;
@@ -194,6 +224,9 @@ impl Crash {
 
         let (orders, differing, strange) = {
             let mut board = lock(&board);
+            if harm.disk.is_some() && board.away == 0 {
+                return Err(Failure::new("nobody was told that the store was away: nothing was tested"));
+            }
             (std::mem::take(&mut board.orders), board.differing.clone(), board.strange.clone())
         };
         let orders = Arc::new(orders);
@@ -218,8 +251,11 @@ impl Crash {
         }
         let (drained, verified) = scene.close().await?;
         let mut figures = vec![
-            ("kills", self.kills),
+            ("kills", toll.kills),
             ("database kills", toll.database_kills),
+            ("told that the store was away", lock(&board).away),
+            ("full disks", toll.full),
+            ("clock moves", toll.moves),
             ("cut connections", scene.line.as_ref().map_or(0, |line| line.cuts())),
         ];
         figures.extend(asked(&orders));
@@ -229,11 +265,17 @@ impl Crash {
         Ok(Report { seed, took, figures, readiness, verdict: judged.verdict, verified, drained })
     }
 
-    async fn torment(&self, scene: &mut Scene, board: &Shared, dice: &mut Dice) -> Result<Toll> {
-        let progress = Progress::new(self.kills);
+    async fn torment(&self, scene: &mut Scene, harm: &Harm, board: &Shared, dice: &mut Dice) -> Result<Toll> {
+        let progress = Progress::new(if harm.disk.is_some() { disk::turns() } else { self.kills });
         let within = Duration::from_millis(self.within_ms);
         let plan = Plan { kills: self.kills, within, database_every: self.database_every };
-        let told = |done| progress.show(done, &format!("kills, {} requests", lock(board).orders.len()));
+        let told = |done| progress.show(done, &format!("times, {} requests", lock(board).orders.len()));
+        if let Some(disk) = &harm.disk {
+            return disk::torment(scene, disk, dice, told).await;
+        }
+        if let Some(clock) = &harm.clock {
+            return clock::torment(scene, clock, &plan, dice, told).await;
+        }
         let Scene { victim, stands, database, .. } = scene;
         victim.torment(stands, database.as_mut(), &plan, dice, told).await
     }

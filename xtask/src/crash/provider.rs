@@ -26,6 +26,8 @@ pub(super) struct Effect {
     pub(super) key: Option<String>,
     pub(super) payment: Option<String>,
     pub(super) amount: u64,
+    /// To the millisecond.
+    pub(super) at: String,
 }
 
 /// Everything that was executed, and what is still on its way.

@@ -56,7 +56,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
             let (index, attempt) = answered.map_err(Failure::while_("asking for a charge"))?;
             charges[before + index].first = match attempt {
                 Attempt::Final(told) => Some(told),
-                Attempt::Later | Attempt::Strange(_) | Attempt::Cut => None,
+                Attempt::Later | Attempt::Away | Attempt::Strange(_) | Attempt::Cut => None,
             };
         }
     }
@@ -136,7 +136,7 @@ async fn last_word(address: &Address, charge: &Order) -> Option<super::told::Tol
         match client.ask(&charge.letter()).await {
             Attempt::Final(told) => return Some(told),
             Attempt::Strange(_) => return None,
-            Attempt::Later | Attempt::Cut => sleep(Duration::from_millis(50)).await,
+            Attempt::Later | Attempt::Away | Attempt::Cut => sleep(Duration::from_millis(50)).await,
         }
     }
     None

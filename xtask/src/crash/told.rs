@@ -5,15 +5,11 @@ use serde_json::Value;
 
 /// Headers that a replay must repeat.
 const DECLARED: [&str; 3] = ["content-type", "location", "idempotency-expires"];
+/// The store cannot be written, and the provider was not asked.
+const AWAY: &str = "store_unavailable";
 /// Refusals that end nothing: the same key may be asked again.
-const PASSING: [&str; 6] = [
-    "idempotency_key_in_use",
-    "payment_in_progress",
-    "outcome_pending",
-    "store_unavailable",
-    "rate_limited",
-    "shutting_down",
-];
+const PASSING: [&str; 5] =
+    ["idempotency_key_in_use", "payment_in_progress", "outcome_pending", "rate_limited", "shutting_down"];
 /// Refusals that end the matter.
 const LASTING: [&str; 7] = [
     "card_declined",
@@ -38,8 +34,10 @@ pub(super) struct Told {
 pub(super) enum Attempt {
     /// The end of the matter.
     Final(Told),
-    /// Come back later: still running, not known yet, or the store is away.
+    /// Come back later: still running, or not known yet.
     Later,
+    /// Come back later: the store is away.
+    Away,
     /// Nothing that a good request should be told.
     Strange(u16),
     /// No whole answer: the server died, or was dead.
@@ -54,6 +52,7 @@ impl Attempt {
         }
         let told = Told::of(&answer);
         match told.error() {
+            Some(error) if error == AWAY => Attempt::Away,
             Some(error) if PASSING.contains(&error.as_str()) => Attempt::Later,
             Some(error) if LASTING.contains(&error.as_str()) => Attempt::Final(told),
             Some(_) | None => Attempt::Strange(answer.status),
@@ -139,6 +138,7 @@ pub(super) mod tests {
         assert_eq!(of(409, "payment_in_progress"), Attempt::Later);
         assert!(matches!(of(503, "gateway_unavailable"), Attempt::Final(_)));
         assert_eq!(of(503, "outcome_pending"), Attempt::Later);
+        assert_eq!(of(503, "store_unavailable"), Attempt::Away);
         for (status, error) in [(400, "invalid_request"), (404, "not_found"), (500, ""), (503, "")] {
             assert_eq!(of(status, error), Attempt::Strange(status));
         }

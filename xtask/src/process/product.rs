@@ -41,6 +41,13 @@ impl Product {
         opened.map_err(Failure::while_(format!("opening {}", path.display())))
     }
 
+    /// What was logged so far under a name.
+    pub(crate) fn read_log(&self, name: &str) -> Result<String> {
+        let path = self.logs.join(format!("{name}.log"));
+        let read = std::fs::read(&path).map_err(Failure::while_(format!("reading {}", path.display())))?;
+        Ok(String::from_utf8_lossy(&read).into_owned())
+    }
+
     /// The provider simulator on a port of its own choice.
     pub(crate) async fn simulator(&self) -> Result<(Running, SocketAddr)> {
         let mut command = self.command();

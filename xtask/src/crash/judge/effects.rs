@@ -2,7 +2,7 @@
 
 use super::super::provider::{Effect, Kind};
 use super::{Verdict, Wrong};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// What the provider did for one payment, in amounts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,21 +32,21 @@ impl Done {
     }
 }
 
-/// Sorts effects. `by_itself`: this provider executes a request twice now and then, under one key of ours; that is
-/// counted and not held against anybody.
+/// Sorts effects. `by_itself`: this provider executes a request twice now and then, under one key of ours and at one
+/// instant; that is counted and not held against anybody. A second request of ours would come later.
 pub(super) fn sort(
     effects: &[Effect],
     by_itself: bool,
     verdict: &mut Verdict,
 ) -> (HashMap<String, Done>, u64) {
     let mut all: HashMap<String, Done> = HashMap::new();
-    let (mut keys, mut repeated) = (HashSet::new(), 0);
+    let (mut keys, mut repeated) = (HashMap::new(), 0);
     for effect in effects {
         if let Some(key) = &effect.key
-            && !keys.insert(key)
+            && let Some(at) = keys.insert(key, &effect.at)
         {
             repeated += 1;
-            if by_itself {
+            if by_itself && *at == effect.at {
                 continue;
             }
             verdict.note(Wrong::Double, format!("the provider executed its key {key} again"));

@@ -64,7 +64,7 @@ fn conflict(key: u64, deed: Deed, of: u64) -> Order {
 
 fn effect(kind: Kind, number: u64, amount: u64) -> Effect {
     let key = Some(format!("{kind:?}-{number}-{amount}"));
-    Effect { kind, key, payment: Some(format!("ch_{number}")), amount }
+    Effect { kind, key, payment: Some(format!("ch_{number}")), amount, at: "now".into() }
 }
 
 /// The charge of that number, executed.
@@ -161,6 +161,9 @@ fn what_a_provider_repeats_by_itself_is_counted_and_nobodys_fault() {
     let found = judge(&evidence);
     assert!(found.verdict.is_clean(), "{:?}", found.verdict);
     assert_eq!(found.repeated, 1);
+    let later = [done(1), Effect { at: "later".into(), ..done(1) }];
+    let found = judge(&Evidence { effects: &later, ..evidence });
+    assert!(found.verdict.count(Wrong::Double) > 0, "that was asked for again");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the cells found, together.
 
-use super::super::judge::{Verdict, WRONGS};
+use super::super::judge::{EXAMPLES_MAX, Verdict, WRONGS};
 use super::super::report::colour;
 use super::cell::{Found, KILLS};
 use super::contract::CONTRACTS;
@@ -67,7 +67,7 @@ impl Matrix {
             value["reasons"][reason] = json!(sum);
         }
         value["unsound"] = json!(self.found.iter().filter(|cell| !cell.sound).count());
-        value["examples"] = json!(self.examples().take(20).collect::<Vec<_>>());
+        value["examples"] = json!(self.examples().take(EXAMPLES_MAX).collect::<Vec<_>>());
         value
     }
 

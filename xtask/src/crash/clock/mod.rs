@@ -1,0 +1,137 @@
+//! A wall clock that is moved: by up to thirty hours, back and forth, under a running server and between two lives of it.
+//! Windows, leases and order must not notice.
+//!
+//! It is moved by a few lines of C loaded before the server's own libraries, built by the compiler that also builds SQLite.
+//! `libfaketime` does not go with the server's allocator: it makes the loader free memory before there is an allocator.
+
+use super::kill::{Plan, Toll};
+use super::scene::Scene;
+use crate::dice::Dice;
+use crate::failure::{Failure, Result};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+const SOURCE: &str = include_str!("moved.c");
+/// Longer than a replay window or its tombstone.
+const HOURS: u64 = 30;
+/// Moves between two kills.
+const MOVES: u64 = 4;
+
+/// What moves the clock of processes that are started with its settings.
+pub(super) struct Clock {
+    place: TempDir,
+}
+
+impl Clock {
+    /// Builds what moves it.
+    pub(super) fn build() -> Result<Clock> {
+        let place = tempfile::tempdir().map_err(Failure::while_("making a place for the clock"))?;
+        let clock = Clock { place };
+        let source = clock.file("moved.c");
+        std::fs::write(&source, SOURCE).map_err(Failure::while_("writing what moves the clock"))?;
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(clock.file("moved.so")).arg(source);
+        let built =
+            compiler.status().map_err(Failure::while_("moving the clock needs a C compiler, `cc`"))?;
+        if !built.success() {
+            return Err(Failure::new("what moves the clock cannot be built; see above"));
+        }
+        clock.set(0)?;
+        Ok(clock)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// The environment of a process whose clock it is.
+    pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
+        let path = |name| self.file(name).to_string_lossy().into_owned();
+        vec![
+            ("LD_PRELOAD", path("moved.so")),
+            ("MOVED_CLOCK", path("offset")),
+            // Every request leaves its time in the log, which shows that the clock was really moved.
+            ("COUNTERFOIL_SERVER__REQUEST_LOG", "all".to_owned()),
+        ]
+    }
+
+    /// By so many seconds.
+    fn set(&self, seconds: i64) -> Result<()> {
+        // In place: processes have the file mapped.
+        let mut options = std::fs::OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(false).open(self.file("offset"));
+        let written =
+            opened.and_then(|mut file| std::io::Write::write_all(&mut file, &seconds.to_ne_bytes()));
+        written.map_err(Failure::while_("moving the clock"))
+    }
+
+    fn shift(&self, dice: &mut Dice) -> Result<()> {
+        let seconds = i64::try_from(dice.below(HOURS * 3_600)).unwrap_or(0);
+        self.set(if dice.once_in(2) { seconds } else { -seconds })
+    }
+}
+
+/// Moves the clock and kills servers, in turn.
+pub(super) async fn torment(
+    scene: &mut Scene,
+    clock: &Clock,
+    plan: &Plan,
+    dice: &mut Dice,
+    told: impl Fn(u64),
+) -> Result<Toll> {
+    let mut toll = Toll::default();
+    let pause_ms = u64::try_from(plan.within.as_millis()).unwrap_or(u64::MAX) / MOVES;
+    while toll.kills < plan.kills {
+        for _ in 0..MOVES {
+            sleep(Duration::from_millis(dice.below(pause_ms))).await;
+            clock.shift(dice)?;
+            toll.moves += 1;
+        }
+        let once = Plan { kills: 1, within: Duration::from_millis(1), ..*plan };
+        let Scene { victim, stands, database, .. } = scene;
+        let killed = victim.torment(stands, database.as_mut(), &once, dice, |_| {}).await?;
+        toll.kills += killed.kills;
+        toll.database_kills += killed.database_kills;
+        toll.readiness.extend(killed.readiness);
+        told(toll.kills);
+    }
+    if days(&scene.victim.product.read_log("server")?) < 3 {
+        return Err(Failure::new("the server's own log shows one day only: its clock was not moved"));
+    }
+    Ok(toll)
+}
+
+/// How many different days the lines of a log are from.
+fn days(log: &str) -> usize {
+    let of_line = |line: &str| Some(line.split_once(r#""timestamp":""#)?.1.get(..10)?.to_owned());
+    log.lines().filter_map(of_line).collect::<std::collections::HashSet<_>>().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_wall_clock_of_a_process_is_moved() {
+        let clock = Clock::build().unwrap();
+        let told = |seconds| {
+            clock.set(seconds).unwrap();
+            let told = Command::new("date").arg("+%s").envs(clock.settings()).output().unwrap();
+            String::from_utf8(told.stdout).unwrap().trim().parse::<i64>().unwrap()
+        };
+        let day = 86_400;
+        let (now, later, earlier) = (told(0), told(day), told(-day));
+        assert!((day..day + 60).contains(&(later - now)), "{later} after {now}");
+        assert!((day - 60..=day).contains(&(now - earlier)), "{earlier} before {now}");
+    }
+
+    #[test]
+    fn days_are_counted() {
+        let line = |day| format!(r#"{{"timestamp":"2026-11-{day}T13:13:29.768546Z","level":"INFO"}}"#);
+        assert_eq!(days(&[line(14), line(15), line(14), "noise".to_owned()].join("\n")), 2);
+        assert_eq!(days(""), 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! A disk that fills up: the store is on a small file system of its own, which is filled to the last byte under load and
+//! emptied again, with the server alive or killed meanwhile. Nothing may be acknowledged that is not kept, the provider
+//! may not be called for what was not stored, and work goes on by itself when there is room.
+
+use super::kill::{Toll, Victim};
+use super::scene::Scene;
+use crate::dice::Dice;
+use crate::failure::{Failure, Result};
+use std::fs::{File, remove_file};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+/// Room for the store of a short campaign.
+const SIZE: &str = "size=256m";
+/// How often it is filled.
+const TURNS: u64 = 12;
+/// How long it stays full, and how long it has room, at most.
+const WITHIN_MS: u64 = 700;
+const CHUNK: usize = 64 * 1024;
+
+/// A small file system; dropping it takes it away.
+pub(super) struct Disk {
+    place: Option<TempDir>,
+    filler: PathBuf,
+}
+
+impl Disk {
+    pub(super) fn mount() -> Result<Disk> {
+        let made = tempfile::Builder::new().prefix("crash-disk-").tempdir();
+        let place = made.map_err(Failure::while_("making a directory to mount on"))?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", SIZE, "crash"]).arg(place.path());
+        match mount.output() {
+            Ok(done) if done.status.success() => {
+                Ok(Disk { filler: place.path().join("filler"), place: Some(place) })
+            }
+            Ok(done) => Err(Failure::new(format!(
+                "a disk that fills up needs a small file system, which only root may mount: run as root, or in a \
+                 container that may mount ({})",
+                String::from_utf8_lossy(&done.stderr).trim()
+            ))),
+            Err(error) => Err(Failure::new(format!("a disk that fills up needs `mount`: {error}"))),
+        }
+    }
+
+    pub(super) fn store(&self) -> PathBuf {
+        self.filler.with_file_name("store")
+    }
+
+    /// Takes every byte that is left.
+    fn fill(&self) -> Result<()> {
+        fill(&self.filler).map_err(Failure::while_("filling the disk"))
+    }
+
+    fn free(&self) -> Result<()> {
+        remove_file(&self.filler).map_err(Failure::while_("making room on the disk"))
+    }
+
+    /// Leaves it mounted for whoever looks into it.
+    pub(super) fn keep(&mut self) -> PathBuf {
+        self.place.take().map(TempDir::keep).unwrap_or_default()
+    }
+}
+
+fn fill(filler: &Path) -> std::io::Result<()> {
+    let mut file = File::create(filler)?;
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match file.write(&chunk) {
+            Ok(1..) => {}
+            // The last bytes too.
+            Ok(0) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::StorageFull && chunk.len() > 1 => {
+                let half = chunk.len() / 2;
+                chunk.truncate(half);
+            }
+            Err(error) if error.kind() == ErrorKind::StorageFull => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Some(place) = &self.place {
+            // Whatever still has a file open there ends with it.
+            let _ = Command::new("umount").arg("--lazy").arg(place.path()).status();
+        }
+    }
+}
+
+/// Fills the disk again and again; one time in three the server is killed while it is full.
+pub(super) async fn torment(
+    scene: &mut Scene,
+    disk: &Disk,
+    dice: &mut Dice,
+    told: impl Fn(u64),
+) -> Result<Toll> {
+    let mut toll = Toll::default();
+    for turn in 1..=TURNS {
+        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
+        disk.fill()?;
+        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
+        let Scene { stands, victim, .. } = scene;
+        let stand = stands.first_mut().ok_or_else(|| Failure::new("there is no server on the full disk"))?;
+        if let Some(status) = stand.server.ended() {
+            return Err(Failure::new(format!("the server ended with {status} when the disk was full")));
+        }
+        if dice.once_in(3) {
+            stand.server.kill().await?;
+            disk.free()?;
+            *stand = Victim::stand(victim, stand.address).await?;
+            toll.kills += 1;
+        } else {
+            disk.free()?;
+            stand.server.ready(stand.address, Instant::now()).await?;
+        }
+        toll.full += 1;
+        told(turn);
+    }
+    Ok(toll)
+}
+
+pub(super) const fn turns() -> u64 {
+    TURNS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_to_is_told() {
+        let place = tempfile::tempdir().unwrap();
+        let missing = place.path().join("none/filler");
+        assert_eq!(fill(&missing).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,258 @@
+//! The parts of a campaign: which command each one is, how much of the time it gets, and where its figures stand in what
+//! it prints.
+
+use super::read::{counted, last_json, sum};
+use crate::failure::Result;
+use std::path::Path;
+
+/// One part.
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    /// Of a thousand seconds.
+    pub(super) share: u64,
+    pub(super) program: Program,
+    /// The command's words, for so many seconds.
+    pub(super) words: fn(u64, u64) -> String,
+    pub(super) ends: Ends,
+    /// Its figures, from what it printed.
+    pub(super) read: fn(&str) -> Vec<(&'static str, u64)>,
+}
+
+/// What is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    /// The executable of this package.
+    Package(&'static str),
+    /// This one, with the product's binary.
+    Crash,
+    /// This one.
+    Own,
+}
+
+/// When it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// By itself; one that takes far longer hangs, and that is a violation.
+    ByItself,
+    /// When its time is over: what it has found until then counts.
+    WithItsTime,
+}
+
+/// Kills a second that a campaign manages, with all that comes after the last one.
+const KILL_MS: u64 = 900;
+const KILL_SHARED_MS: u64 = 1_800;
+/// Targets of bad bytes, each of which runs so long.
+const TARGETS: u64 = 12;
+
+const SIMULATOR: Program = Program::Package("counterfoil-sim");
+
+/// All of them, in their order. Shares add up to a thousand.
+pub(super) const PARTS: [Part; 16] = [
+    Part {
+        name: "simulator",
+        share: 330,
+        program: SIMULATOR,
+        words: |seconds, seed| format!("--minutes {} --seed {seed}", minutes(seconds)),
+        ends: Ends::ByItself,
+        read: |text| of_simulator(text, "simulated charges"),
+    },
+    Part {
+        name: "seeds twice",
+        share: 60,
+        program: SIMULATOR,
+        words: |seconds, seed| format!("--minutes {} --seed {} --twice", minutes(seconds), seed / 2),
+        ends: Ends::ByItself,
+        read: |text| of_simulator(text, "charges run twice"),
+    },
+    Part {
+        name: "every fault once",
+        share: 15,
+        program: SIMULATOR,
+        words: |_, _| "--exhaust singles".to_owned(),
+        ends: Ends::WithItsTime,
+        read: |text| vec![("single faults", sum(text, "singles")), ("broken", sum(text, "broken"))],
+    },
+    Part {
+        name: "every pair of faults",
+        share: 150,
+        program: SIMULATOR,
+        words: |_, _| "--exhaust all-pairs".to_owned(),
+        ends: Ends::WithItsTime,
+        read: |text| vec![("pairs of faults", sum(text, "pairs")), ("broken", sum(text, "broken"))],
+    },
+    Part {
+        name: "planted bugs",
+        share: 60,
+        program: SIMULATOR,
+        words: |_, _| "--bank --seeds 3000".to_owned(),
+        ends: Ends::WithItsTime,
+        read: of_bank,
+    },
+    Part {
+        name: "state space",
+        share: 20,
+        program: Program::Package("counterfoil-model"),
+        words: |_, _| "1 3 1".to_owned(),
+        ends: Ends::WithItsTime,
+        read: |text| vec![("states", sum(text, "states"))],
+    },
+    Part {
+        name: "power loss",
+        share: 55,
+        program: Program::Package("counterfoil-powerloss"),
+        words: |_, seed| format!("--images 100000000 --seed {seed}"),
+        ends: Ends::WithItsTime,
+        read: |text| vec![("images", last(text, "images")), ("broken", last(text, "violations"))],
+    },
+    Part {
+        name: "bad bytes",
+        share: 55,
+        program: Program::Package("counterfoil-fuzz"),
+        words: |seconds, seed| format!("--seconds {} --seed {seed}", (seconds / TARGETS).max(1)),
+        ends: Ends::ByItself,
+        read: |text| vec![("mutated inputs", sum(text, "executions"))],
+    },
+    Part {
+        name: "bad requests",
+        share: 25,
+        program: Program::Own,
+        words: |_, seed| format!("hostile --seed {}", seed % 1_000_000),
+        ends: Ends::ByItself,
+        read: |text| vec![("hostile requests", counted(text, "requests").into_iter().max().unwrap_or(0))],
+    },
+    Part {
+        name: "kills, embedded",
+        share: 80,
+        program: Program::Crash,
+        words: |seconds, seed| format!("--kills {} --seed {seed} --json", kills(seconds, KILL_MS)),
+        ends: Ends::ByItself,
+        read: of_crash,
+    },
+    Part {
+        name: "kills, PostgreSQL",
+        share: 50,
+        program: Program::Crash,
+        words: |seconds, seed| {
+            format!("--store postgres --kills {} --seed {seed} --json", kills(seconds, KILL_SHARED_MS))
+        },
+        ends: Ends::ByItself,
+        read: of_crash,
+    },
+    Part {
+        name: "matrix",
+        share: 30,
+        program: Program::Crash,
+        words: |_, seed| format!("--matrix --seed {seed} --json"),
+        ends: Ends::ByItself,
+        read: |text| pick(text, &[("cells", "cells"), ("charges", "charges in cells"), ("parked", "parked")]),
+    },
+    Part {
+        name: "stopped",
+        share: 5,
+        program: Program::Crash,
+        words: |_, seed| format!("--stop --seed {seed} --json"),
+        ends: Ends::ByItself,
+        read: |text| pick(text, &[("stops", "stops")]),
+    },
+    Part {
+        name: "disk full",
+        share: 10,
+        program: Program::Crash,
+        words: |_, seed| format!("--disk --seed {seed} --json"),
+        ends: Ends::ByItself,
+        read: |text| pick(text, &[("full disks", "full disks")]),
+    },
+    Part {
+        name: "clock moved",
+        share: 15,
+        program: Program::Crash,
+        words: |_, seed| format!("--clock --kills 30 --seed {seed} --json"),
+        ends: Ends::ByItself,
+        read: |text| pick(text, &[("clock moves", "clock moves")]),
+    },
+    Part {
+        name: "changed code",
+        share: 40,
+        program: Program::Own,
+        words: |_, _| "mutants".to_owned(),
+        ends: Ends::WithItsTime,
+        read: |_| of_mutants(&crate::compile::root().join("target/mutants.out")),
+    },
+];
+
+fn minutes(seconds: u64) -> u64 {
+    (seconds / 60).max(1)
+}
+
+fn kills(seconds: u64, each_ms: u64) -> u64 {
+    (seconds * 1_000 / each_ms).max(10)
+}
+
+fn last(text: &str, word: &str) -> u64 {
+    counted(text, word).last().copied().unwrap_or(0)
+}
+
+fn of_simulator(text: &str, charges: &'static str) -> Vec<(&'static str, u64)> {
+    let names = [("charges", charges), ("seeds", "seeds"), ("broken", "broken"), ("differing", "differing")];
+    pick(text, &names)
+}
+
+fn of_bank(text: &str) -> Vec<(&'static str, u64)> {
+    // Every bug has its line: its name, how many seeds it took or a dash, and what saw it.
+    let lines = text.lines().filter(|line| !line.starts_with("bug "));
+    let places = lines.filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned));
+    let places: Vec<String> = places.filter(|word| word == "-" || word.parse::<u64>().is_ok()).collect();
+    let missed = places.iter().filter(|word| *word == "-").count() as u64;
+    vec![("planted bugs found", places.len() as u64 - missed), ("planted bugs missed", missed)]
+}
+
+fn of_crash(text: &str) -> Vec<(&'static str, u64)> {
+    let names =
+        [("kills", "kills"), ("charges", "charges under kills"), ("operations", "operations under kills")];
+    pick(text, &names)
+}
+
+/// Members of the last line of JSON, by their names there and here.
+fn pick(text: &str, names: &[(&str, &'static str)]) -> Vec<(&'static str, u64)> {
+    let line = last_json(text);
+    names.iter().filter_map(|(there, here)| Some((*here, line[there.replace(' ', "_")].as_u64()?))).collect()
+}
+
+fn of_mutants(found: &Path) -> Vec<(&'static str, u64)> {
+    let lines = |name: &str| -> Result<u64> {
+        let text = std::fs::read_to_string(found.join(name).with_extension("txt"));
+        Ok(text.map_or(0, |text| text.lines().count() as u64))
+    };
+    [("mutants caught", "caught"), ("mutants missed", "missed")]
+        .into_iter()
+        .filter_map(|(here, there)| Some((here, lines(there).ok()?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_are_the_whole_time() {
+        assert_eq!(PARTS.iter().map(|part| part.share).sum::<u64>(), 1_000);
+    }
+
+    #[test]
+    fn figures_are_found_in_what_is_printed() {
+        let bank = "bug                         seeds  found by\n\
+            claim-twice                     3  two effects\n\
+            held-is-declined                -  not within 3000 seeds (…)\n\
+            2 bugs, 1 not found within 3000 seeds";
+        assert_eq!(of_bank(bank), [("planted bugs found", 1), ("planted bugs missed", 1)]);
+        let line = "10 runs\n{\"seeds\":10,\"broken\":1,\"charges\":90,\"differing\":0}\n";
+        assert_eq!(
+            of_simulator(line, "simulated charges"),
+            [("simulated charges", 90), ("seeds", 10), ("broken", 1), ("differing", 0)]
+        );
+        assert_eq!(of_crash("nothing"), []);
+        let pairs = "ideal exclusive=false 40 singles 1000 pairs 0 broken 7 ms\nstripe exclusive=true 41 singles 1001 pairs 2 broken 7 ms";
+        let [.., pair, _] = PARTS.first_chunk::<5>().unwrap();
+        assert_eq!((pair.read)(pairs), [("pairs of faults", 2_001), ("broken", 2)]);
+    }
+}
