@@ -36,6 +36,7 @@ use disk::Disk;
 use judge::{EXAMPLES_MAX, Evidence, Wrong, judge, judge_books};
 use kill::{Plan, Toll};
 use mix::Mix;
+use proxy::Proxy;
 use report::{Report, asked};
 use scene::{Kind, Plot, Scene};
 use served::Parked;
@@ -256,7 +257,7 @@ impl Crash {
             ("told that the store was away", lock(&board).away),
             ("full disks", toll.full),
             ("clock moves", toll.moves),
-            ("cut connections", scene.line.as_ref().map_or(0, |line| line.cuts())),
+            ("cut connections", scene.line.as_ref().map_or(0, Proxy::cuts)),
         ];
         figures.extend(asked(&orders));
         figures.extend([("effects", effects.len() as u64), ("replays", replays.len() as u64)]);

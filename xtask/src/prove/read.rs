@@ -17,8 +17,8 @@ pub(super) fn sum(text: &str, word: &str) -> u64 {
 
 /// The last line that is a JSON object.
 pub(super) fn last_json(text: &str) -> Value {
-    let lines = text.lines().rev().filter(|line| line.starts_with('{'));
-    lines.filter_map(|line| serde_json::from_str(line).ok()).next().unwrap_or_default()
+    let mut lines = text.lines().rev().filter(|line| line.starts_with('{'));
+    lines.find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

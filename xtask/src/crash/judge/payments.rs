@@ -130,8 +130,7 @@ fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String,
         }
         let told = match deed {
             Deed::Capture => first.number("amount_captured"),
-            Deed::Void => first.number("amount"),
-            Deed::Refund => first.number("amount"),
+            Deed::Void | Deed::Refund => first.number("amount"),
         };
         let Some(told) = told else {
             verdict.note(Wrong::Mistaken, format!("{key}: the answer names no amount"));
@@ -216,7 +215,7 @@ impl Case<'_> {
                     done.swap_remove(place);
                 }
                 None => {
-                    verdict.note(Wrong::Unpaid, format!("{id}: {deed:?} of {told} was told and not done"))
+                    verdict.note(Wrong::Unpaid, format!("{id}: {deed:?} of {told} was told and not done"));
                 }
             }
         }
