@@ -100,13 +100,17 @@ async fn list(address: &Address, path: &str) -> Result<Vec<Value>> {
 }
 
 async fn look(client: &mut Client, path: &str) -> Result<Value> {
+    let mut last = String::new();
     for _ in 0..TRIES {
-        if let Ok(answer) = client.look(path).await
-            && matches!(answer.status, 200 | 404)
-        {
-            return serde_json::from_slice(&answer.body).map_err(Failure::while_(format!("reading {path}")));
+        match client.look(path).await {
+            Ok(answer) if matches!(answer.status, 200 | 404) => {
+                return serde_json::from_slice(&answer.body)
+                    .map_err(Failure::while_(format!("reading {path}")));
+            }
+            Ok(answer) => last = format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body)),
+            Err(error) => last = error.to_string(),
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Err(Failure::new(format!("{path} cannot be read")))
+    Err(Failure::new(format!("{path} cannot be read: {last}")))
 }

@@ -114,15 +114,15 @@ impl Running {
     /// Waits until `/readyz` says so, and tells how long that took.
     pub(crate) async fn ready(&mut self, address: SocketAddr, begun: Instant) -> Result<Duration> {
         while begun.elapsed() < START_LIMIT {
-            if let Ok(answer) = http::ask(address, "GET", "/readyz", "", START_LIMIT).await
-                && answer.status == 200
-            {
-                return Ok(begun.elapsed());
-            }
+            let answer = http::ask(address, "GET", "/readyz", "", START_LIMIT).await;
+            // Before the answer is believed: somebody else may have taken the address.
             if let Some(status) = self.ended() {
                 return Err(Failure::new(format!(
                     "the server ended with {status} instead of getting ready; see its log"
                 )));
+            }
+            if answer.is_ok_and(|answer| answer.status == 200) {
+                return Ok(begun.elapsed());
             }
             tokio::time::sleep(READY_POLL).await;
         }

@@ -53,7 +53,7 @@ pub(super) const PARTS: [Part; 16] = [
         program: SIMULATOR,
         words: |seconds, seed| format!("--minutes {} --seed {seed}", minutes(seconds)),
         ends: Ends::ByItself,
-        read: |text| of_simulator(text, "simulated charges"),
+        read: |text| of_simulator(text, "simulated charges", "seeds"),
     },
     Part {
         name: "seeds twice",
@@ -61,7 +61,7 @@ pub(super) const PARTS: [Part; 16] = [
         program: SIMULATOR,
         words: |seconds, seed| format!("--minutes {} --seed {} --twice", minutes(seconds), seed / 2),
         ends: Ends::ByItself,
-        read: |text| of_simulator(text, "charges run twice"),
+        read: |text| of_simulator(text, "charges run twice", "seeds run twice"),
     },
     Part {
         name: "every fault once",
@@ -69,7 +69,7 @@ pub(super) const PARTS: [Part; 16] = [
         program: SIMULATOR,
         words: |_, _| "--exhaust singles".to_owned(),
         ends: Ends::WithItsTime,
-        read: |text| vec![("single faults", sum(text, "singles")), ("broken", sum(text, "broken"))],
+        read: |text| of_faults(text, "single faults", "singles"),
     },
     Part {
         name: "every pair of faults",
@@ -77,7 +77,7 @@ pub(super) const PARTS: [Part; 16] = [
         program: SIMULATOR,
         words: |_, _| "--exhaust all-pairs".to_owned(),
         ends: Ends::WithItsTime,
-        read: |text| vec![("pairs of faults", sum(text, "pairs")), ("broken", sum(text, "broken"))],
+        read: |text| of_faults(text, "pairs of faults", "pairs"),
     },
     Part {
         name: "planted bugs",
@@ -91,9 +91,9 @@ pub(super) const PARTS: [Part; 16] = [
         name: "state space",
         share: 20,
         program: Program::Package("counterfoil-model"),
-        words: |_, _| "1 3 1".to_owned(),
+        words: |_, _| "2".to_owned(),
         ends: Ends::WithItsTime,
-        read: |text| vec![("states", sum(text, "states"))],
+        read: |text| vec![("states", sum(&lines(text, "workers"), "states"))],
     },
     Part {
         name: "power loss",
@@ -191,18 +191,28 @@ fn last(text: &str, word: &str) -> u64 {
     counted(text, word).last().copied().unwrap_or(0)
 }
 
-fn of_simulator(text: &str, charges: &'static str) -> Vec<(&'static str, u64)> {
-    let names = [("charges", charges), ("seeds", "seeds"), ("broken", "broken"), ("differing", "differing")];
-    pick(text, &names)
+fn of_simulator(text: &str, charges: &'static str, seeds: &'static str) -> Vec<(&'static str, u64)> {
+    pick(text, &[("charges", charges), ("seeds", seeds), ("broken", "broken"), ("differing", "differing")])
 }
 
+/// The lines that hold a word: one for each thing that was done, without the sum at the end.
+fn lines(text: &str, word: &str) -> String {
+    text.lines().filter(|line| line.contains(word)).collect::<Vec<_>>().join("\n")
+}
+
+fn of_faults(text: &str, name: &'static str, word: &str) -> Vec<(&'static str, u64)> {
+    let text = lines(text, "exclusive=");
+    vec![(name, sum(&text, word)), ("broken", sum(&text, "broken"))]
+}
+
+/// Every bug has its line as soon as it is known: `name: Some(seeds)` or `name: None`.
 fn of_bank(text: &str) -> Vec<(&'static str, u64)> {
-    // Every bug has its line: its name, how many seeds it took or a dash, and what saw it.
-    let lines = text.lines().filter(|line| !line.starts_with("bug "));
-    let places = lines.filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned));
-    let places: Vec<String> = places.filter(|word| word == "-" || word.parse::<u64>().is_ok()).collect();
-    let missed = places.iter().filter(|word| *word == "-").count() as u64;
-    vec![("planted bugs found", places.len() as u64 - missed), ("planted bugs missed", missed)]
+    let count = |end: fn(&str) -> bool| {
+        let ends = text.lines().filter_map(|line| line.split_once(": ")).filter(|(_, told)| end(told));
+        ends.count() as u64
+    };
+    let (found, missed) = (count(|told| told.starts_with("Some(")), count(|told| told == "None"));
+    vec![("planted bugs found", found), ("planted bugs missed", missed)]
 }
 
 fn of_crash(text: &str) -> Vec<(&'static str, u64)> {
@@ -236,18 +246,16 @@ mod tests {
 
     #[test]
     fn figures_are_found_in_what_is_printed() {
-        let bank = "bug                         seeds  found by\n\
-            claim-twice                     3  two effects\n\
-            held-is-declined                -  not within 3000 seeds (…)\n\
-            2 bugs, 1 not found within 3000 seeds";
+        let bank = "claim-twice: Some(3)\nheld-is-declined: None\n| bug | what is wrong | seeds |\n2 bugs, 1 not found";
         assert_eq!(of_bank(bank), [("planted bugs found", 1), ("planted bugs missed", 1)]);
         let line = "10 runs\n{\"seeds\":10,\"broken\":1,\"charges\":90,\"differing\":0}\n";
         assert_eq!(
-            of_simulator(line, "simulated charges"),
+            of_simulator(line, "simulated charges", "seeds"),
             [("simulated charges", 90), ("seeds", 10), ("broken", 1), ("differing", 0)]
         );
         assert_eq!(of_crash("nothing"), []);
-        let pairs = "ideal exclusive=false 40 singles 1000 pairs 0 broken 7 ms\nstripe exclusive=true 41 singles 1001 pairs 2 broken 7 ms";
+        let pairs = "ideal exclusive=false 40 singles 1000 pairs 0 broken 7 ms\n\
+            stripe exclusive=true 41 singles 1001 pairs 2 broken 7 ms\n81 singles, 2001 pairs, 2 broken";
         let [.., pair, _] = PARTS.first_chunk::<5>().unwrap();
         assert_eq!((pair.read)(pairs), [("pairs of faults", 2_001), ("broken", 2)]);
     }

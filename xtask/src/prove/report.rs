@@ -14,7 +14,7 @@ const GOALS: [(&str, u64); 9] = [
     ("kills", 1_000),
     ("charges under kills", 200_000),
     ("hostile requests", 10_000),
-    ("seeds", 10_000),
+    ("seeds run twice", 10_000),
     ("mutants caught", 1),
 ];
 

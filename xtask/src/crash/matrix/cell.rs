@@ -68,6 +68,16 @@ pub(super) async fn run(
         dice: dice.fork(),
     };
     let mut scene = Scene::set(binary, plot).await?;
+    let found = play(&mut scene, contract, fault, dice).await;
+    // A failure that was asked for is nothing to look into.
+    if !found.as_ref().is_ok_and(Found::holds) && !blind {
+        let kept = scene.keep();
+        eprintln!("xtask: {} × {}: kept in {}", contract.profile, fault.name, kept.display());
+    }
+    found.map_err(Failure::while_(format!("{} × {}", contract.profile, fault.name)))
+}
+
+async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dice) -> Result<Found> {
     let wallets = books::open(&scene.address).await?;
     set_faults(scene.provider, &fault.faults(&contract, dice.roll())).await?;
     let mix = Mix { transfers: 0, held: 30, split: 15, wallets };
@@ -83,10 +93,10 @@ pub(super) async fn run(
         }
         *stand = scene.victim.stand(stand.address).await?;
     }
-    let parked = settle(&mut clients, &board, &scene).await?;
+    let parked = settle(&mut clients, &board, scene).await?;
     clients.shutdown().await;
     set_faults(scene.provider, &format!("{{{}}}", contract.usual())).await?;
-    let effects = arrived(&scene).await?;
+    let effects = arrived(scene).await?;
 
     let (orders, differing, strange) = {
         let mut board = lock(&board);
@@ -111,7 +121,7 @@ pub(super) async fn run(
     let (drained, verified) = scene.close().await?;
     let mut figures = asked(&orders);
     figures.extend([("effects", effects.len() as u64), ("replays", replays.len() as u64)]);
-    let found = Found {
+    Ok(Found {
         profile: contract.profile,
         fault: fault.name,
         verdict: judged.verdict,
@@ -119,12 +129,7 @@ pub(super) async fn run(
         parked: parked.reasons,
         repeated: judged.repeated,
         sound: drained && verified,
-    };
-    // A failure that was asked for is nothing to look into.
-    if !found.holds() && !blind {
-        eprintln!("xtask: {} × {}: kept in {}", found.profile, found.fault, scene.keep().display());
-    }
-    Ok(found)
+    })
 }
 
 /// Waits until everything that was asked for has ended or is parked, with the faults still in force: a provider does not
