@@ -25,7 +25,8 @@ pub(crate) const SEAL: &str = "WITH moved AS ( \
     ), written AS ( \
         INSERT INTO commits (position, set_id, at, touched) \
         SELECT moved.base + u.turn, u.set_id, moved.at, u.touched \
-        FROM moved, unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS u(set_id, touched, turn) \
+        FROM moved, (SELECT unnest($1::bigint[]) AS set_id, unnest($2::text[]) AS touched, \
+                            generate_series(1, $3::bigint) AS turn) AS u \
     ) SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
     pg_current_xact_id()::xid::text FROM moved";
 

@@ -107,9 +107,8 @@ pub(crate) static INSERT_ENTRIES: LazyLock<String> = LazyLock::new(|| {
     format!(
         "INSERT INTO journal_entries (transaction, leg, position, at, account, side, layer, amount, asset) \
          SELECT u.transaction, u.leg, head.position - $9::bigint + u.turn, head.at, u.account, u.side, \
-         u.layer, u.amount, u.asset FROM head, unnest({}) AS u({}) WHERE head.one",
-        sql::arrays(&ENTRY),
-        sql::join(ENTRY.iter().map(|column| column.name.to_owned())),
+         u.layer, u.amount, u.asset FROM head, {} AS u WHERE head.one",
+        sql::rows(&ENTRY, None),
     )
 });
 

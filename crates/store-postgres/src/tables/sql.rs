@@ -36,10 +36,9 @@ fn make(table: &Table) -> Statements {
         pairs.collect::<Vec<_>>().join(" AND ")
     };
     let by_key = format!(
-        "SELECT {} FROM unnest({}) AS k({}) JOIN {name} AS t ON {} ORDER BY {}",
+        "SELECT {} FROM {} AS k JOIN {name} AS t ON {} ORDER BY {}",
         list(table),
-        arrays(&keys),
-        names(&keys),
+        rows(&keys, None),
         same("k"),
         join(keys.iter().map(|key| format!("t.{}", key.name))),
     );
@@ -53,13 +52,12 @@ fn make(table: &Table) -> Statements {
     );
     // Rows of the arrays `u` over these columns, and only if they are as they were.
     let checked = |verb: String, from: &str, columns: &[Column]| {
-        let (by, meant) = (columns.len().saturating_add(1), columns.len().saturating_add(2));
+        let meant = columns.len().saturating_add(2);
         format!(
-            "WITH done AS ({verb} {from} unnest({}, ${by}::text[]) AS u({}, written_by) WHERE {} \
+            "WITH done AS ({verb} {from} {} AS u WHERE {} \
              AND (u.written_by IS NULL OR t.xmin = u.written_by::xid) RETURNING 1) \
              SELECT all_of(count(*), ${meant}::bigint) FROM done",
-            arrays(columns),
-            names(columns),
+            rows(columns, Some(WRITTEN_BY)),
             same("u")
         )
     };
@@ -67,9 +65,9 @@ fn make(table: &Table) -> Statements {
         lock: format!("{by_key} FOR UPDATE OF t"),
         find: by_key,
         insert: format!(
-            "INSERT INTO {name} ({0}) SELECT {values} FROM unnest({1}) AS u({0})",
+            "INSERT INTO {name} ({}) SELECT {values} FROM {} AS u",
             names(table.columns),
-            arrays(table.columns)
+            rows(table.columns, None)
         ),
         update: checked(format!("UPDATE {name} AS t SET {changes}"), "FROM", table.columns),
         delete: checked(format!("DELETE FROM {name} AS t"), "USING", &keys),
@@ -103,17 +101,22 @@ fn value(column: &Column) -> String {
     }
 }
 
-/// The arrays as numbered parameters.
-pub(super) fn arrays(columns: &[Column]) -> String {
-    join(columns.iter().zip(1..).map(|(column, number)| {
+/// The transactions that must have written rows last.
+const WRITTEN_BY: Column = Column { name: "written_by", kind: Kind::Text, moves: false };
+
+/// Numbered parameters, one array per column, as rows. Unnested in a list of results and not as tables: there the
+/// server hands rows on one by one, here it would first store each column by itself.
+pub(super) fn rows(columns: &[Column], one_more: Option<Column>) -> String {
+    let arrays = columns.iter().chain(&one_more).zip(1..).map(|(column, number)| {
         let kind = match column.kind {
             Kind::Int => "bigint",
             Kind::Bool => "boolean",
             Kind::Text | Kind::Json | Kind::Sum => "text",
             Kind::Bytes => "bytea",
         };
-        format!("${number}::{kind}[]")
-    }))
+        format!("unnest(${number}::{kind}[]) AS {}", column.name)
+    });
+    format!("(SELECT {})", join(arrays))
 }
 
 pub(super) fn join(parts: impl Iterator<Item = String>) -> String {
