@@ -214,10 +214,8 @@ pub(crate) fn statements() -> Vec<(String, String)> {
         }
     }
     let others = [
-        ("seal", commits::SEAL),
         ("committed", commits::OF_SET),
         ("feed", commits::AFTER),
-        ("insert journal_entries", journal::INSERT_ENTRIES.as_str()),
         ("entries after", journal::ENTRIES_AFTER),
         ("entries newest", journal::ENTRIES_NEWEST),
         ("entries before", journal::ENTRIES_BEFORE),
@@ -225,6 +223,8 @@ pub(crate) fn statements() -> Vec<(String, String)> {
         ("tally", outbox::TALLY),
     ];
     all.extend(others.map(|(name, sql)| (name.to_owned(), sql.to_owned())));
+    all.extend(tables::several().iter().map(|(_, sql)| ("several".to_owned(), sql.clone())));
+    all.extend(commits::Sealing::ALL.map(|sealing| ("seal".to_owned(), sealing.sql().to_owned())));
     all.extend(ranges::all().into_iter().map(|sql| ("range".to_owned(), sql.to_owned())));
     all
 }

@@ -146,7 +146,10 @@ async fn live_rows_read_as_what_they_are() {
     older.settle(1, "succeeded").await;
     older.settle(5, "requires_capture").await;
     let migrated = migrate(&database.url()).await.unwrap();
-    assert_eq!(migrated, Migrated { from: 3, to: VERSION, steps: vec!["operations", "captured"] });
+    assert_eq!(
+        migrated,
+        Migrated { from: 3, to: VERSION, steps: vec!["operations", "captured", "balanced"] }
+    );
 
     let store = open(&database.url()).await;
     let captured = Sums { captured: 1_250, ..Sums::default() };

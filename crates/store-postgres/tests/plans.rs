@@ -61,7 +61,7 @@ async fn plan(db: &Client, name: &str, sql: &str) -> String {
     db.batch_execute(&format!("PREPARE {name} AS {sql}"))
         .await
         .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-    let count = (1..=40).take_while(|parameter| sql.contains(&format!("${parameter}"))).count();
+    let count = (1..=200).take_while(|parameter| sql.contains(&format!("${parameter}"))).count();
     let nothing = vec!["NULL"; count].join(", ");
     let lines = db.query(&format!("EXPLAIN EXECUTE {name}({nothing})"), &[]).await.unwrap();
     lines.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n")

@@ -101,6 +101,23 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
         refused(&db, "COMMIT", words).await;
     }
     refused(&db, &format!("{HEADER} (9,1,'general',2,'{{}}',9)"), "says 2 entries and has 0").await;
+    // What is to be asked at the COMMIT is asked, whatever becomes of the note of it.
+    for forget in [
+        "DELETE FROM unproven",
+        "UPDATE unproven SET transaction = 1",
+        "SET session_replication_role = replica",
+    ] {
+        let open = format!("BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); {forget}");
+        db.batch_execute(&open).await.unwrap();
+        refused(&db, "COMMIT", "says 2 entries and has 0").await;
+        db.batch_execute("SET session_replication_role = origin").await.unwrap();
+    }
+    refused(
+        &db,
+        &format!("BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); TRUNCATE unproven"),
+        "pending trigger",
+    )
+    .await;
     let rows = db.query("SELECT 1 FROM journal_transactions WHERE id = 9", &[]).await.unwrap();
     assert!(rows.is_empty());
     let whole = format!(
@@ -108,6 +125,43 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
          {ENTRY} (9,1,9,9,2,'credit','posted',5,'USD'); COMMIT"
     );
     db.batch_execute(&whole).await.unwrap();
+    assert!(db.query("SELECT 1 FROM unproven", &[]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_one_statement_opens_and_leaves_unbalanced_is_refused_at_its_commit() {
+    let (db, _database) = filled().await;
+    let at_once = |legs: u8, entries: &str| {
+        format!("WITH opened AS ({HEADER} (9,1,'general',{legs},'{{}}',9)) {ENTRY} {entries}")
+    };
+    for (legs, entries, words) in [
+        (
+            2,
+            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',4,'USD')",
+            "does not balance",
+        ),
+        (
+            2,
+            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'EUR')",
+            "does not balance",
+        ),
+        (
+            2,
+            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','pending',5,'USD')",
+            "does not balance",
+        ),
+        (
+            3,
+            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'USD')",
+            "says 3 entries and has 2",
+        ),
+    ] {
+        refused(&db, &at_once(legs, entries), words).await;
+    }
+    let two_assets = "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'USD'), \
+         (9,2,9,9,1,'debit','pending',7,'EUR'), (9,3,9,9,2,'credit','pending',7,'EUR')";
+    db.batch_execute(&at_once(4, two_assets)).await.unwrap();
+    assert!(db.query("SELECT 1 FROM unproven", &[]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -28,6 +28,11 @@ impl Image {
         self.rows.insert(key, row.map(Arc::new));
     }
 
+    /// Brings a row that is shared with others.
+    pub fn recall(&mut self, key: RowKey, row: Arc<Row>) {
+        self.rows.insert(key, Some(row));
+    }
+
     /// The row as the next set will find it. What was never brought counts as absent.
     pub fn get(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).and_then(Option::as_deref)

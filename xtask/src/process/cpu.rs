@@ -15,11 +15,30 @@ pub(crate) fn cpu_of_self() -> Result<Duration> {
 
 /// Used so far by the process and all its children, those included that have ended.
 pub(crate) fn cpu_of_family(pid: u32) -> Result<Duration> {
+    let mut before = of_itself(pid)?;
+    loop {
+        let living = of_the_living(pid)?;
+        let after = of_itself(pid)?;
+        // A child that ended while the living were counted is among them, or among the dead, or was missed: count again.
+        if after.1 == before.1 {
+            return Ok(time(after.0 + after.1 + living));
+        }
+        before = after;
+    }
+}
+
+/// Ticks of the process itself and of its children that have ended.
+fn of_itself(pid: u32) -> Result<(u64, u64)> {
     let path = format!("/proc/{pid}/stat");
+    let stat = std::fs::read_to_string(&path).map_err(Failure::while_(format!("reading {path}")))?;
     let unreadable = || Failure::new(format!("{path} is unreadable"));
-    let parent = std::fs::read_to_string(&path).map_err(Failure::while_(format!("reading {path}")))?;
-    let Some([_, user, system, of_the_dead]) = fields(&parent) else { return Err(unreadable()) };
-    let mut all = user + system + of_the_dead;
+    let [_, user, system, of_the_dead] = fields(&stat).ok_or_else(unreadable)?;
+    Ok((user + system, of_the_dead))
+}
+
+/// Ticks of its children that have not ended.
+fn of_the_living(pid: u32) -> Result<u64> {
+    let mut all = 0;
     for entry in std::fs::read_dir("/proc").map_err(Failure::while_("reading /proc"))?.flatten() {
         // Not every entry is a process, and one may have ended meanwhile.
         let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
@@ -29,7 +48,7 @@ pub(crate) fn cpu_of_family(pid: u32) -> Result<Duration> {
             all += user + system;
         }
     }
-    Ok(time(all))
+    Ok(all)
 }
 
 fn read(path: &str) -> Result<Duration> {

@@ -2,7 +2,8 @@
 
 use super::Job;
 use crate::session::{Session, Step};
-use crate::tables::{self, Batch, Place, commits, journal, statements};
+use crate::tables::commits::Sealing;
+use crate::tables::{self, Batch, Part, Place, Verb, alone, journal, most_of};
 use crate::wake;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
@@ -17,21 +18,28 @@ pub(super) type Present = HashMap<RowKey, Option<Arc<str>>>;
 
 /// Everything between the judge and the commit. Borrowed from the sets and the image they left.
 pub(super) struct Writes<'a> {
-    tables: Vec<Write<'a>>,
+    statements: Vec<Statement<'a>>,
     ids: Vec<i64>,
     touched: Vec<&'a str>,
     sets: i64,
     now: i64,
+    transactions: Batch<'a>,
     entries: Batch<'a>,
     /// Keys of the claims that somebody may wait for.
     settled: Vec<i64>,
 }
 
-/// One statement.
-struct Write<'a> {
+/// One statement, and how many rows it is meant to write.
+struct Statement<'a> {
     sql: &'static str,
-    batch: Batch<'a>,
+    writes: Vec<Write<'a>>,
     rows: i64,
+}
+
+/// What is done to rows of one table.
+struct Write<'a> {
+    part: Part,
+    batch: Batch<'a>,
     /// For rows that were there: who must have written each last, if that matters.
     written_by: Option<Vec<Option<&'a str>>>,
 }
@@ -48,6 +56,9 @@ impl<'a> Writes<'a> {
                 table(Place::of(first), of_table, image, present, &mut changes, &mut inserts);
             }
         }
+        // Transactions go with their entries.
+        let opened = inserts.iter().position(|write| write.part.1 == Place::Transaction);
+        let transactions = opened.map(|at| inserts.remove(at).batch);
         let mut entries = Batch::over(journal::ENTRY.iter().map(|column| column.kind));
         for (turn, job) in (1_i64..).zip(admitted) {
             for change in job.set.changes() {
@@ -59,11 +70,12 @@ impl<'a> Writes<'a> {
             }
         }
         Writes {
-            tables: changes.into_iter().chain(inserts).collect(),
+            statements: arranged(changes, inserts),
             ids: admitted.iter().map(|job| job.set.id().to_i64()).collect(),
             touched: admitted.iter().map(|job| job.touched.as_str()).collect(),
             sets: i64::try_from(admitted.len()).unwrap_or(i64::MAX),
             now: now.ms(),
+            transactions: transactions.unwrap_or_else(|| Batch::rows(&Place::Transaction.table())),
             entries,
             settled: admitted.iter().flat_map(|job| job.set.changes()).filter_map(wake::settled).collect(),
         }
@@ -71,51 +83,80 @@ impl<'a> Writes<'a> {
 
     /// Whether something is in it that the database cannot hold.
     pub(super) fn are_unfit(&self) -> bool {
-        self.entries.is_unfit() || self.tables.iter().any(|write| write.batch.is_unfit())
+        let mut writes = self.statements.iter().flat_map(|statement| &statement.writes);
+        self.transactions.is_unfit() || self.entries.is_unfit() || writes.any(|write| write.batch.is_unfit())
     }
 
     pub(super) fn statements(&self) -> Vec<&'static str> {
-        let mut all: Vec<&'static str> = self.tables.iter().map(|write| write.sql).collect();
-        all.push(commits::SEAL);
-        if self.entries.len() > 0 {
-            all.push(journal::INSERT_ENTRIES.as_str());
-        }
-        if !self.settled.is_empty() {
-            all.push(wake::TELL);
-        }
+        let mut all: Vec<&'static str> = self.statements.iter().map(|statement| statement.sql).collect();
+        all.push(self.sealing().sql());
         all
     }
 
     /// How many steps come before the one that takes positions.
     pub(super) fn rows_before_head(&self) -> usize {
-        self.tables.len()
+        self.statements.len()
     }
 
     /// Rows that were there first, table after table: this may be what locks them, and locks come before insertions in
-    /// every process. Then new rows, table after table; then the head, which everybody waits for; then what needs its positions.
+    /// every process. Then new rows, table after table; then the head, which everybody waits for, and what needs its positions.
     pub(super) fn steps<'b>(&'b self, session: &'b Session) -> Vec<Step<'b>> {
-        let mut steps: Vec<Step<'b>> = Vec::with_capacity(self.tables.len().saturating_add(3));
-        for write in &self.tables {
-            let mut parameters = write.batch.parameters();
-            if let Some(written_by) = &write.written_by {
-                parameters.push(written_by);
-                parameters.push(&write.rows);
+        let mut steps: Vec<Step<'b>> = Vec::with_capacity(self.statements.len().saturating_add(1));
+        for statement in &self.statements {
+            let mut parameters = Vec::new();
+            for write in &statement.writes {
+                parameters.extend(write.batch.parameters());
+                if let Some(written_by) = &write.written_by {
+                    parameters.push(written_by);
+                }
             }
-            steps.push(session.query(write.sql, parameters));
+            parameters.push(&statement.rows);
+            steps.push(session.query(statement.sql, parameters));
         }
-        let sealing: Vec<&(dyn ToSql + Sync)> = vec![&self.ids, &self.touched, &self.sets, &self.now];
-        steps.push(session.query(commits::SEAL, sealing));
-        if self.entries.len() > 0 {
-            let mut parameters = self.entries.parameters();
-            parameters.push(&self.sets);
-            steps.push(session.query(journal::INSERT_ENTRIES.as_str(), parameters));
+        let sealing = self.sealing();
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.ids, &self.touched, &self.sets, &self.now];
+        if sealing.posts {
+            parameters.extend(self.transactions.parameters());
+            parameters.extend(self.entries.parameters());
         }
-        // Behind the head, so that one group at a time holds these locks: the server has room for only so many.
-        if !self.settled.is_empty() {
-            steps.push(session.query(wake::TELL, vec![&self.settled]));
+        if sealing.tells {
+            parameters.push(&self.settled);
         }
+        steps.push(session.query(sealing.sql(), parameters));
         steps
     }
+
+    fn sealing(&self) -> Sealing {
+        Sealing { posts: self.transactions.len() > 0, tells: !self.settled.is_empty() }
+    }
+}
+
+/// Few statements, in an order in which nobody waits in a circle: changes that no statement takes together with others are
+/// of rows that are locked already, and only claims among the new rows can be there already.
+fn arranged<'a>(changes: Vec<Write<'a>>, inserts: Vec<Write<'a>>) -> Vec<Statement<'a>> {
+    let parts: Vec<Part> = changes.iter().chain(&inserts).map(|write| write.part).collect();
+    let Some((together, sql)) = most_of(&parts) else {
+        return changes.into_iter().chain(inserts).map(by_itself).collect();
+    };
+    let mut whole = Statement { sql, writes: Vec::with_capacity(together.len()), rows: 0 };
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for write in changes.into_iter().chain(inserts) {
+        if together.contains(&write.part) {
+            whole.rows = whole.rows.saturating_add(write.batch.len());
+            whole.writes.push(write);
+        } else if write.part.0 == Verb::Insert {
+            after.push(by_itself(write));
+        } else {
+            before.push(by_itself(write));
+        }
+    }
+    before.push(whole);
+    before.extend(after);
+    before
+}
+
+fn by_itself(write: Write<'_>) -> Statement<'_> {
+    Statement { sql: alone(write.part), rows: write.batch.len(), writes: vec![write] }
 }
 
 fn table<'a>(
@@ -126,8 +167,8 @@ fn table<'a>(
     changes: &mut Vec<Write<'a>>,
     inserts: &mut Vec<Write<'a>>,
 ) {
-    let (table, made) = (place.table(), statements(place));
-    let (mut inserted, mut updated) = (Batch::rows(&table), Batch::rows(&table));
+    let table = place.table();
+    let (mut inserted, mut updated) = (Batch::rows(&table), Batch::changes(&table));
     let mut deleted = Batch::keys(&table);
     let (mut updated_from, mut deleted_from) = (Vec::new(), Vec::new());
     for key in keys {
@@ -145,12 +186,13 @@ fn table<'a>(
             (None, None) => {}
         }
     }
-    for (sql, batch, from) in [(&made.update, updated, updated_from), (&made.delete, deleted, deleted_from)] {
+    for (verb, batch, from) in [(Verb::Update, updated, updated_from), (Verb::Delete, deleted, deleted_from)]
+    {
         if batch.len() > 0 {
-            changes.push(Write { sql, rows: batch.len(), batch, written_by: Some(from) });
+            changes.push(Write { part: (verb, place), batch, written_by: Some(from) });
         }
     }
     if inserted.len() > 0 {
-        inserts.push(Write { sql: &made.insert, rows: inserted.len(), batch: inserted, written_by: None });
+        inserts.push(Write { part: (Verb::Insert, place), batch: inserted, written_by: None });
     }
 }

@@ -34,7 +34,7 @@ pub(crate) enum Purpose {
 /// keep that plan while they grow; planning anew for every group would cost more than running it.
 const PLANS: &str = "SET search_path = counterfoil, pg_temp; SET TimeZone = 'UTC'; SET jit = off; \
     SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
-    SET enable_mergejoin = off; SET client_min_messages = warning; ";
+    SET enable_mergejoin = off; SET enable_bitmapscan = off; SET client_min_messages = warning; ";
 
 /// No server waits for ever for us, nor we for a lock. A transaction of ours that hears nothing is of a process that
 /// is gone.

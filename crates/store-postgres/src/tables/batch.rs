@@ -11,6 +11,8 @@ enum Values<'a> {
     Bool(Vec<Option<bool>>),
     Text(Vec<Option<Cow<'a, str>>>),
     Bytes(Vec<Option<Cow<'a, [u8]>>>),
+    /// A statement that takes no such column.
+    Unsent,
 }
 
 /// Rows on their way to a statement. Values come in the order of the columns, row after row.
@@ -26,6 +28,16 @@ impl<'a> Batch<'a> {
     /// Over all columns of a table.
     pub(crate) fn rows(table: &Table) -> Batch<'a> {
         Batch::over(table.columns.iter().map(|column| column.kind))
+    }
+
+    /// Over all columns of a table, of which those that never change are not sent, except the key.
+    pub(crate) fn changes(table: &Table) -> Batch<'a> {
+        let mut batch = Batch::rows(table);
+        let columns = table.columns.iter().zip(&mut batch.columns).skip(table.key);
+        for (_, values) in columns.filter(|(column, _)| !column.moves) {
+            *values = Values::Unsent;
+        }
+        batch
     }
 
     /// Over the key columns of a table.
@@ -48,6 +60,7 @@ impl<'a> Batch<'a> {
         let value = value.into();
         match self.turn() {
             Some(Values::Int(values)) => values.push(value),
+            Some(Values::Unsent) => {}
             Some(Values::Bool(_) | Values::Text(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
     }
@@ -62,6 +75,7 @@ impl<'a> Batch<'a> {
     pub(crate) fn bool(&mut self, value: bool) {
         match self.turn() {
             Some(Values::Bool(values)) => values.push(Some(value)),
+            Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Text(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
     }
@@ -74,6 +88,7 @@ impl<'a> Batch<'a> {
         let value = value.map(Into::into);
         match self.turn() {
             Some(Values::Text(values)) => values.push(value),
+            Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Bool(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
     }
@@ -86,6 +101,7 @@ impl<'a> Batch<'a> {
         let value = value.map(Into::into);
         match self.turn() {
             Some(Values::Bytes(values)) => values.push(value),
+            Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Bool(_) | Values::Text(_)) | None => self.unfit = true,
         }
     }
@@ -104,11 +120,12 @@ impl<'a> Batch<'a> {
     pub(crate) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.columns
             .iter()
-            .map(|values| match values {
-                Values::Int(values) => values as &(dyn ToSql + Sync),
-                Values::Bool(values) => values,
-                Values::Text(values) => values,
-                Values::Bytes(values) => values,
+            .filter_map(|values| match values {
+                Values::Int(values) => Some(values as &(dyn ToSql + Sync)),
+                Values::Bool(values) => Some(values),
+                Values::Text(values) => Some(values),
+                Values::Bytes(values) => Some(values),
+                Values::Unsent => None,
             })
             .collect()
     }

@@ -2,7 +2,8 @@
 //!
 //! What a commit touched is kept as words that a human can read, one per row: the kind, then the key.
 
-use super::{Damage, Line};
+use super::{Damage, Line, Place, journal, sql};
+use crate::wake;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::Code;
 use counterfoil_core::ledger::snapshot::Reader;
@@ -15,19 +16,65 @@ use counterfoil_core::types::id::{
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::{Change, Committed, Position, Receipt, RowKey};
 use std::fmt::Write;
+use std::sync::LazyLock;
 use tokio_postgres::Row;
 
-/// Takes positions for a group and writes its commits under them. The head's row is locked from here to the end of the
-/// transaction: position order is commit order.
-pub(crate) const SEAL: &str = "WITH moved AS ( \
-        UPDATE head SET position = position + $3::bigint, at = greatest(at, now_ms(), $4::bigint) WHERE one \
-        RETURNING position - $3::bigint AS base, at \
-    ), written AS ( \
-        INSERT INTO commits (position, set_id, at, touched) \
-        SELECT moved.base + u.turn, u.set_id, moved.at, u.touched \
-        FROM moved, unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS u(set_id, touched, turn) \
-    ) SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
-    pg_current_xact_id()::xid::text FROM moved";
+/// What else the statement that seals a group does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sealing {
+    /// It writes transactions and their entries.
+    pub(crate) posts: bool,
+    /// It sends words to who waits.
+    pub(crate) tells: bool,
+}
+
+impl Sealing {
+    pub(crate) const ALL: [Sealing; 4] = [
+        Sealing { posts: false, tells: false },
+        Sealing { posts: true, tells: false },
+        Sealing { posts: false, tells: true },
+        Sealing { posts: true, tells: true },
+    ];
+
+    /// Takes positions for a group and writes its commits under them. The head's row is locked from here to the end of the
+    /// transaction: position order is commit order. Entries need positions; their transactions come with them, so that the
+    /// rule of their balance finds them whole. Words come last, so that one group at a time holds the locks they take: the
+    /// server has room for only so many.
+    pub(crate) fn sql(self) -> &'static str {
+        let index = Sealing::ALL.iter().position(|other| *other == self).unwrap_or(0);
+        &SEALS[index]
+    }
+}
+
+static SEALS: LazyLock<[String; 4]> = LazyLock::new(|| Sealing::ALL.map(seal));
+
+fn seal(sealing: Sealing) -> String {
+    let (headers, entries) = (Place::Transaction.table().columns.len(), journal::ENTRY.len());
+    let mut next = 5_usize;
+    let mut posting = String::new();
+    if sealing.posts {
+        let legs = next.saturating_add(headers);
+        posting = format!(
+            ", opened AS ({}), entered AS ({})",
+            sql::insert(Place::Transaction, next),
+            journal::insert_entries(legs)
+        );
+        next = legs.saturating_add(entries);
+    }
+    let telling = if sealing.tells { format!(", ({})", wake::tell(next)) } else { String::new() };
+    format!(
+        "WITH moved AS ( \
+            UPDATE head SET position = position + $3::bigint, at = greatest(at, now_ms(), $4::bigint) WHERE one \
+            RETURNING position - $3::bigint AS base, at \
+        ), written AS ( \
+            INSERT INTO commits (position, set_id, at, touched) \
+            SELECT moved.base + u.turn, u.set_id, moved.at, u.touched \
+            FROM moved, (SELECT unnest($1::bigint[]) AS set_id, unnest($2::text[]) AS touched, \
+                                generate_series(1, $3::bigint) AS turn) AS u \
+        ){posting} SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+        pg_current_xact_id()::xid::text{telling} FROM moved"
+    )
+}
 
 pub(crate) const OF_SET: &str = "SELECT position, at FROM commits WHERE set_id = $1";
 pub(crate) const AFTER: &str =

@@ -10,7 +10,6 @@ use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{Folded, Receipt, Upto};
-use std::sync::LazyLock;
 use tokio_postgres::Row;
 
 impl Stored for Transaction {
@@ -102,16 +101,16 @@ pub(crate) const ENTRY: [Column; 8] = [
     fixed("asset", Text),
 ];
 
-/// Writes entries under the positions that the group has just taken from the head.
-pub(crate) static INSERT_ENTRIES: LazyLock<String> = LazyLock::new(|| {
+/// Writes entries under the positions that `moved` has just taken from the head; `first` is the number of its first
+/// parameter.
+pub(super) fn insert_entries(first: usize) -> String {
     format!(
         "INSERT INTO journal_entries (transaction, leg, position, at, account, side, layer, amount, asset) \
-         SELECT u.transaction, u.leg, head.position - $9::bigint + u.turn, head.at, u.account, u.side, \
-         u.layer, u.amount, u.asset FROM head, unnest({}) AS u({}) WHERE head.one",
-        sql::arrays(&ENTRY),
-        sql::join(ENTRY.iter().map(|column| column.name.to_owned())),
+         SELECT u.transaction, u.leg, moved.base + u.turn, moved.at, u.account, u.side, u.layer, u.amount, u.asset \
+         FROM moved, {} AS u",
+        sql::rows(ENTRY.iter(), first),
     )
-});
+}
 
 /// Adds a transaction's entries.
 pub(crate) fn put_entries<'a>(transaction: &'a Transaction, turn: i64, batch: &mut Batch<'a>) {

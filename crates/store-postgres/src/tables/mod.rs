@@ -1,7 +1,7 @@
 //! One module per table: its columns, and how a row of it is written and read. Nothing here decides anything.
 //!
 //! Statements are made from the columns, the same five for every table, all over arrays: find, lock, insert, update,
-//! delete. Keys stand first among a table's columns, and every statement goes through its rows in the order of their
+//! delete; and some that write several tables. Keys stand first among a table's columns, and every statement goes through its rows in the order of their
 //! keys: that order, and the order of [`Place`], is the one in which all processes take locks.
 
 mod accounts;
@@ -22,7 +22,7 @@ mod sql;
 
 pub(crate) use batch::Batch;
 pub(crate) use line::{Damage, Line};
-pub(crate) use sql::statements;
+pub(crate) use sql::{Part, Verb, alone, most_of, several, statements};
 
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::Claim;

@@ -1,12 +1,11 @@
-//! The five statements of every table, made once from its columns.
+//! The statements of every table, made once from its columns, and those that write several tables at once.
 
 use super::{Column, Kind, Place, Table};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The statements of one table. Parameters are one array per column. `update` and `delete` take two more: an array of
-/// the transactions that must have written the rows last, where that matters; and the number of rows meant. They fail
-/// if they hit fewer.
+/// The statements of one table. Parameters are one array per column; what writes takes the number of rows meant behind
+/// them and fails if it hits fewer.
 #[derive(Debug)]
 pub(crate) struct Statements {
     /// Rows by key.
@@ -18,7 +17,49 @@ pub(crate) struct Statements {
     pub(crate) delete: String,
 }
 
-static ALL: LazyLock<Vec<Statements>> = LazyLock::new(|| Place::ALL.map(|place| make(&place.table())).into());
+/// What is done to rows. `Update` and `Delete` take one more array: the transactions that must have written the rows
+/// last, where that matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Update,
+    Delete,
+    Insert,
+}
+
+/// A part of a statement: what is done to rows of one table.
+pub(crate) type Part = (Verb, Place);
+
+/// Parts that one statement does, because they mostly come together: to open charges, to settle them, both, and to keep
+/// what is decided at once. A statement costs the server as much as several rows. In the order in which all processes
+/// lock; those with most parts first.
+const TOGETHER: [&[Part]; 4] = [
+    &[
+        (Verb::Update, Place::Claim),
+        (Verb::Update, Place::Charge),
+        (Verb::Delete, Place::Outbox),
+        (Verb::Insert, Place::Claim),
+        (Verb::Insert, Place::Charge),
+        (Verb::Insert, Place::Outbox),
+        (Verb::Insert, Place::Audit),
+    ],
+    &[
+        (Verb::Update, Place::Claim),
+        (Verb::Update, Place::Charge),
+        (Verb::Delete, Place::Outbox),
+        (Verb::Insert, Place::Audit),
+    ],
+    &[
+        (Verb::Insert, Place::Claim),
+        (Verb::Insert, Place::Charge),
+        (Verb::Insert, Place::Outbox),
+        (Verb::Insert, Place::Audit),
+    ],
+    &[(Verb::Insert, Place::Claim), (Verb::Insert, Place::Audit)],
+];
+
+static ALL: LazyLock<Vec<Statements>> = LazyLock::new(|| Place::ALL.map(make).into());
+static WHOLE: LazyLock<Vec<(&[Part], String)>> =
+    LazyLock::new(|| TOGETHER.map(|parts| (parts, write(parts))).into());
 
 /// The statements of a table.
 pub(crate) fn statements(place: Place) -> &'static Statements {
@@ -27,53 +68,107 @@ pub(crate) fn statements(place: Place) -> &'static Statements {
     &ALL[index]
 }
 
-fn make(table: &Table) -> Statements {
-    let name = table.name;
-    let keys: Vec<Column> = table.columns.iter().take(table.key).copied().collect();
-    let names = |columns: &[Column]| join(columns.iter().map(|column| column.name.to_owned()));
-    let same = |alias: &str| {
-        let pairs = keys.iter().map(|key| format!("t.{0} = {alias}.{0}", key.name));
-        pairs.collect::<Vec<_>>().join(" AND ")
+/// The statements that write several tables, with their parts.
+pub(crate) fn several() -> &'static [(&'static [Part], String)] {
+    &WHOLE
+}
+
+/// The statement that does one part.
+pub(crate) fn alone((verb, place): Part) -> &'static str {
+    let made = statements(place);
+    match verb {
+        Verb::Update => &made.update,
+        Verb::Delete => &made.delete,
+        Verb::Insert => &made.insert,
+    }
+}
+
+/// The statement that does most of these parts at once, if there is one. Rows that may not be locked yet are those of
+/// claims, charges, operations and work: where another change of one of them is left over, there is none, because it
+/// would be made out of order.
+pub(crate) fn most_of(parts: &[Part]) -> Option<&'static (&'static [Part], String)> {
+    let fits = |whole: &[Part]| {
+        let left_over = parts.iter().filter(|part| !whole.contains(part));
+        let out_of_order = |(verb, place): &Part| *verb != Verb::Insert && *place <= Place::Outbox;
+        whole.iter().all(|part| parts.contains(part)) && !left_over.into_iter().any(out_of_order)
     };
+    several().iter().find(|(whole, _)| fits(whole))
+}
+
+fn make(place: Place) -> Statements {
+    let table = place.table();
+    let keys: Vec<Column> = table.columns.iter().take(table.key).copied().collect();
     let by_key = format!(
-        "SELECT {} FROM unnest({}) AS k({}) JOIN {name} AS t ON {} ORDER BY {}",
-        list(table),
-        arrays(&keys),
-        names(&keys),
-        same("k"),
+        "SELECT {} FROM {} AS k JOIN {} AS t ON {} ORDER BY {}",
+        list(&table),
+        rows(keys.iter(), 1),
+        table.name,
+        same(&keys, "k"),
         join(keys.iter().map(|key| format!("t.{}", key.name))),
     );
-    let values = join(table.columns.iter().map(value));
-    let changes = join(
-        table
-            .columns
-            .iter()
-            .filter(|column| column.moves)
-            .map(|column| format!("{} = {}", column.name, value(column))),
-    );
-    // Rows of the arrays `u` over these columns, and only if they are as they were.
-    let checked = |verb: String, from: &str, columns: &[Column]| {
-        let (by, meant) = (columns.len().saturating_add(1), columns.len().saturating_add(2));
-        format!(
-            "WITH done AS ({verb} {from} unnest({}, ${by}::text[]) AS u({}, written_by) WHERE {} \
-             AND (u.written_by IS NULL OR t.xmin = u.written_by::xid) RETURNING 1) \
-             SELECT all_of(count(*), ${meant}::bigint) FROM done",
-            arrays(columns),
-            names(columns),
-            same("u")
-        )
-    };
     Statements {
         lock: format!("{by_key} FOR UPDATE OF t"),
         find: by_key,
-        insert: format!(
-            "INSERT INTO {name} ({0}) SELECT {values} FROM unnest({1}) AS u({0})",
-            names(table.columns),
-            arrays(table.columns)
-        ),
-        update: checked(format!("UPDATE {name} AS t SET {changes}"), "FROM", table.columns),
-        delete: checked(format!("DELETE FROM {name} AS t"), "USING", &keys),
+        insert: write(&[(Verb::Insert, place)]),
+        update: write(&[(Verb::Update, place)]),
+        delete: write(&[(Verb::Delete, place)]),
     }
+}
+
+/// Does all parts in their order: each is counted, and the counts are added up from left to right.
+fn write(parts: &[Part]) -> String {
+    let (mut done, mut counts, mut first) = (Vec::new(), Vec::new(), 1_usize);
+    for (number, (verb, place)) in parts.iter().enumerate() {
+        let table = place.table();
+        let columns = written(&table, *verb);
+        done.push(format!("p{number} AS ({} RETURNING 1)", part(&table, *verb, &columns, first)));
+        counts.push(format!("(SELECT count(*) FROM p{number})"));
+        first = first.saturating_add(columns.len());
+    }
+    format!("WITH {} SELECT all_of({}, ${first}::bigint)", done.join(", "), counts.join(" + "))
+}
+
+/// The columns a part is written from.
+fn written(table: &Table, verb: Verb) -> Vec<Column> {
+    let of_table = table.columns.iter().enumerate().filter(|(index, column)| match verb {
+        Verb::Insert => true,
+        Verb::Update => *index < table.key || column.moves,
+        Verb::Delete => *index < table.key,
+    });
+    let mut columns: Vec<Column> = of_table.map(|(_, column)| *column).collect();
+    if verb != Verb::Insert {
+        columns.push(WRITTEN_BY);
+    }
+    columns
+}
+
+/// `first`: the number of its first parameter.
+fn part(table: &Table, verb: Verb, columns: &[Column], first: usize) -> String {
+    let (name, rows) = (table.name, rows(columns.iter(), first));
+    let keys: Vec<Column> = table.columns.iter().take(table.key).copied().collect();
+    // Only rows that are as they were.
+    let which =
+        || format!("WHERE {} AND (u.written_by IS NULL OR t.xmin = u.written_by::xid)", same(&keys, "u"));
+    match verb {
+        Verb::Insert => {
+            let names = join(columns.iter().map(|column| column.name.to_owned()));
+            format!(
+                "INSERT INTO {name} ({names}) SELECT {} FROM {rows} AS u",
+                join(columns.iter().map(value))
+            )
+        }
+        Verb::Update => {
+            let moving = columns.iter().filter(|column| column.moves);
+            let changes = join(moving.map(|column| format!("{} = {}", column.name, value(column))));
+            format!("UPDATE {name} AS t SET {changes} FROM {rows} AS u {}", which())
+        }
+        Verb::Delete => format!("DELETE FROM {name} AS t USING {rows} AS u {}", which()),
+    }
+}
+
+fn same(keys: &[Column], alias: &str) -> String {
+    let pairs = keys.iter().map(|key| format!("t.{0} = {alias}.{0}", key.name));
+    pairs.collect::<Vec<_>>().join(" AND ")
 }
 
 /// What a read selects of `t`.
@@ -103,19 +198,60 @@ fn value(column: &Column) -> String {
     }
 }
 
-/// The arrays as numbered parameters.
-pub(super) fn arrays(columns: &[Column]) -> String {
-    join(columns.iter().zip(1..).map(|(column, number)| {
+/// The transactions that must have written rows last.
+const WRITTEN_BY: Column = Column { name: "written_by", kind: Kind::Text, moves: false };
+
+/// Numbered parameters, one array per column, as rows. Unnested in a list of results and not as tables: rows are then
+/// handed on one by one, and no column is stored by itself first.
+pub(super) fn rows<'c>(columns: impl Iterator<Item = &'c Column>, first: usize) -> String {
+    let arrays = columns.zip(first..).map(|(column, number)| {
         let kind = match column.kind {
             Kind::Int => "bigint",
             Kind::Bool => "boolean",
             Kind::Text | Kind::Json | Kind::Sum => "text",
             Kind::Bytes => "bytea",
         };
-        format!("${number}::{kind}[]")
-    }))
+        format!("unnest(${number}::{kind}[]) AS {}", column.name)
+    });
+    format!("(SELECT {})", join(arrays))
+}
+
+/// Inserts rows of a table; `first` is the number of its first parameter.
+pub(super) fn insert(place: Place, first: usize) -> String {
+    let table = place.table();
+    part(&table, Verb::Insert, table.columns, first)
 }
 
 pub(super) fn join(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_one_statement_stand_in_the_order_of_locks_and_most_come_first() {
+        for parts in TOGETHER {
+            let order = parts.iter().map(|(verb, place)| (*verb == Verb::Insert, *place));
+            assert!(order.is_sorted(), "{parts:?}");
+        }
+        assert!(TOGETHER.windows(2).all(|pair| pair[0].len() >= pair[1].len()));
+    }
+
+    #[test]
+    fn a_change_that_would_be_made_out_of_order_keeps_parts_apart() {
+        let settling = TOGETHER[1];
+        assert_eq!(most_of(settling).unwrap().0, settling);
+        let with = |part: Part| most_of(&[settling, &[part]].concat()).map(|(parts, _)| *parts);
+        for apart in [(Verb::Update, Place::Operation), (Verb::Update, Place::Outbox)] {
+            assert_eq!(with(apart), None, "{apart:?}");
+        }
+        for beside in
+            [(Verb::Update, Place::Balance), (Verb::Insert, Place::Hold), (Verb::Insert, Place::Claim)]
+        {
+            assert_eq!(with(beside), Some(settling), "{beside:?}");
+        }
+        assert_eq!(most_of(&[(Verb::Insert, Place::Audit)]), None);
+    }
 }

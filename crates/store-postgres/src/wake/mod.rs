@@ -18,11 +18,17 @@ use places::Places;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// Sends a word for each of these keys that somebody waits for. Two-part keys are apart from the one-part keys of
-/// committers and migrations. A queue that others leave to fill up is left alone: it would warn, and at last fail commits.
-pub(crate) const TELL: &str = "SELECT pg_notify('counterfoil_settled', to_hex(k)) FROM unnest($1::bigint[]) AS u(k) \
-     WHERE (SELECT pg_notification_queue_usage()) < 0.25 \
-     AND NOT pg_try_advisory_xact_lock((k >> 32)::int, (k << 32 >> 32)::int)";
+/// Sends a word for each of the keys in this parameter that somebody waits for, and counts them. Two-part keys are apart
+/// from the one-part keys of committers and migrations. A queue that others leave to fill up is left alone: it would warn,
+/// and at last fail commits.
+pub(crate) fn tell(parameter: usize) -> String {
+    format!(
+        "SELECT count(pg_notify('counterfoil_settled', to_hex(k))) \
+         FROM (SELECT unnest(${parameter}::bigint[]) AS k) AS u \
+         WHERE (SELECT pg_notification_queue_usage()) < 0.25 \
+         AND NOT pg_try_advisory_xact_lock((k >> 32)::int, (k << 32 >> 32)::int)"
+    )
+}
 
 /// The key of a claim: the first 64 bits of its digest. Two claims under one key would only be woken for each other.
 pub(crate) fn key(claim: &ClaimId) -> i64 {

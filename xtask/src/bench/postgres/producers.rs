@@ -2,7 +2,7 @@
 //! through the store, or the same rows written in the usual way.
 
 use super::charge::{ANSWER, opening, settling};
-use super::usual::{Pool, Row, Work};
+use super::usual::{OPENING, Order, Pool, SETTLING, Work};
 use crate::bench::child::{Driven, WARMUP};
 use crate::bench::sample::number;
 use crate::failure::{Failure, Result};
@@ -195,10 +195,12 @@ impl Scene {
                 }
                 Committer::Usual(pool) => {
                     let key = format!("bench-{number:020}");
-                    let work = Work { number, key: &key, request: &ANSWER[..200], answer: &ANSWER };
+                    let work = work(number, &key);
                     for rows in [OPENING, SETTLING] {
                         let begun = Instant::now();
-                        pool.commit(rows, &work).await?;
+                        if !pool.commit(rows, &work).await? {
+                            return Err(Failure::new(format!("charge {number} was there already")));
+                        }
                         tally.count(begun, self.start);
                     }
                 }
@@ -208,8 +210,22 @@ impl Scene {
     }
 }
 
-/// The rows of the first change set.
-const OPENING: &[Row] = &[Row::Claim, Row::Opened, Row::Work, Row::Audit];
-/// The rows of the second.
-const SETTLING: &[Row] =
-    &[Row::Answer, Row::Succeeded, Row::WorkDone, Row::Audit, Row::Audit, Row::Transaction, Row::Entries];
+/// The same charge as the change sets', for the usual implementation.
+fn work(number: i64, key: &str) -> Work<'_> {
+    let order = Order {
+        amount: 1_250,
+        currency: "USD",
+        payment_method: "pm_card_visa",
+        description: None,
+        metadata: "{}",
+    };
+    Work {
+        number,
+        tenant: 1,
+        key,
+        request: &ANSWER[..200],
+        order,
+        reference: "pi_01JCQ2W8Z5T7K3M9N4P6R8S0VX",
+        answer: &ANSWER,
+    }
+}

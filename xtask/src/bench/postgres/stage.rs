@@ -4,7 +4,7 @@ use super::database::Database;
 use super::producers::{By, Produced};
 use super::usual;
 use crate::bench::Place;
-use crate::bench::child::{Driven, NO_KEY, Order};
+use crate::bench::child::{Driven, Order};
 use crate::bench::neighbours::{Machine, Neighbours};
 use crate::bench::sample::{Sample, number};
 use crate::bench::scrape::Commits;
@@ -118,7 +118,7 @@ impl Stage {
     async fn charges(&self, by: By, connections: usize, duration: Duration) -> Result<(Driven, f64)> {
         let (address, api_key) = match by {
             By::Store => (self.server.address, self.server.api_key.as_str()),
-            By::Usual => (self.usual.1, NO_KEY),
+            By::Usual => (self.usual.1, usual::API_KEY),
         };
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let order = Order { address, api_key, connections, duration, prefix: &prefix };

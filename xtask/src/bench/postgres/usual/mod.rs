@@ -1,7 +1,8 @@
-//! The usual implementation, to compare with: plain tables, a pool of connections, one of them for each request, the
-//! prepared statements of a transaction one after the other, a commit of its own for each step.
+//! The usual implementation, to compare with, under the same promise: a pool of connections, one of them for each
+//! transaction; `BEGIN`, prepared statements one after the other, `COMMIT`, as web services are usually written.
 //!
-//! It is kept as cheap as that shape allows: no triggers, no check of the API key, no balances.
+//! It stores what the product stores for a charge and keeps its rules, and is as cheap as that shape allows: rows have the
+//! columns a charge needs and no more, and no connection is held while the provider is called.
 
 mod rows;
 mod serve;
@@ -9,19 +10,28 @@ mod serve;
 pub(crate) use serve::Usual;
 
 use crate::failure::{Failure, Result};
-pub(super) use rows::{Row, Work};
+pub(super) use rows::{OPENING, Order, Row, SETTLING, Work};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
 /// Connections; more only make the server's processes take turns.
 const CONNECTIONS: usize = 32;
 const TABLES: &str = include_str!("tables.sql");
+/// The API key of the one tenant.
+pub(super) const API_KEY: &str = "sk_usual_bench";
+const PRINCIPAL: &str = "SELECT tenants.id FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant \
+    WHERE digest = sha256($1) AND revoked_at IS NULL AND scopes LIKE '%charges%'";
+const STORED: &str =
+    "SELECT body FROM idempotency_keys WHERE tenant = $1 AND key = $2 AND fingerprint = sha256($3)";
 
 struct Connection {
     client: Client,
     statements: BTreeMap<Row, Statement>,
+    principal: Statement,
+    stored: Statement,
 }
 
 /// The pool.
@@ -33,7 +43,8 @@ pub(super) struct Pool {
 /// Makes the tables in an empty database.
 pub(super) async fn make(url: &str) -> Result<()> {
     let client = connect(url).await?;
-    client.batch_execute(TABLES).await.map_err(Failure::while_("making the usual tables"))
+    let key = format!("INSERT INTO api_keys VALUES (sha256('{API_KEY}'), 1, 'charges')");
+    client.batch_execute(&format!("{TABLES}{key}")).await.map_err(Failure::while_("making the usual tables"))
 }
 
 async fn connect(url: &str) -> Result<Client> {
@@ -51,7 +62,9 @@ impl Connection {
             let prepared = client.prepare(row.sql()).await;
             statements.insert(row, prepared.map_err(Failure::while_(format!("preparing {row:?}")))?);
         }
-        Ok(Connection { client, statements })
+        let prepare = async |sql| client.prepare(sql).await.map_err(Failure::while_("preparing a query"));
+        let (principal, stored) = (prepare(PRINCIPAL).await?, prepare(STORED).await?);
+        Ok(Connection { client, statements, principal, stored })
     }
 
     /// How many rows were written.
@@ -61,14 +74,20 @@ impl Connection {
         written.map_err(Failure::while_(format!("writing {row:?}")))
     }
 
-    async fn transaction(&self, rows: &[Row], work: &Work<'_>) -> Result<()> {
+    /// Writes the rows in one transaction; whether the first of them was not there already.
+    async fn transaction(&self, rows: &[Row], work: &Work<'_>) -> Result<bool> {
         self.command("BEGIN").await?;
-        for &row in rows {
+        for (place, &row) in rows.iter().enumerate() {
             if self.write(row, work).await? == 0 {
+                if place == 0 {
+                    self.command("ROLLBACK").await?;
+                    return Ok(false);
+                }
                 return Err(Failure::new(format!("{row:?} of charge {} was not written", work.number)));
             }
         }
-        self.command("COMMIT").await
+        self.command("COMMIT").await?;
+        Ok(true)
     }
 
     async fn command(&self, sql: &str) -> Result<()> {
@@ -87,22 +106,25 @@ impl Pool {
         Ok(Pool { idle: Mutex::new(idle), free: Semaphore::new(connections) })
     }
 
-    /// Writes these rows in one transaction.
-    pub(super) async fn commit(&self, rows: &[Row], work: &Work<'_>) -> Result<()> {
+    /// Writes these rows in one transaction; whether the first of them was not there already.
+    pub(super) async fn commit(&self, rows: &[Row], work: &Work<'_>) -> Result<bool> {
         self.with(async |connection| connection.transaction(rows, work).await).await
     }
 
-    /// Writes one row in a commit of its own; whether it was written.
-    pub(super) async fn write(&self, row: Row, work: &Work<'_>) -> Result<bool> {
-        self.with(async |connection| Ok(connection.write(row, work).await? > 0)).await
+    /// Whose API key this is.
+    async fn tenant(&self, api_key: &[u8]) -> Result<Option<i64>> {
+        self.with(async |connection| {
+            let found = connection.client.query_opt(&connection.principal, &[&api_key]).await;
+            Ok(found.map_err(Failure::while_("reading an API key"))?.map(|row| row.get(0)))
+        })
+        .await
     }
 
-    /// The stored answer under a key, if there is one.
-    async fn answer(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        const SQL: &str =
-            "SELECT body FROM idempotency_keys WHERE tenant = 1 AND key = $1 AND body IS NOT NULL";
+    /// What is stored under a key: nothing if it is of another request; its answer, if there is one yet.
+    async fn stored(&self, work: &Work<'_>) -> Result<Option<Option<Vec<u8>>>> {
         self.with(async |connection| {
-            let found = connection.client.query_opt(SQL, &[&key]).await;
+            let parameters: [&(dyn ToSql + Sync); 3] = [&work.tenant, &work.key, &work.request];
+            let found = connection.client.query_opt(&connection.stored, &parameters).await;
             Ok(found.map_err(Failure::while_("reading an answer"))?.map(|row| row.get(0)))
         })
         .await

@@ -1,7 +1,7 @@
-//! An HTTP server of the usual kind: the key is claimed in a commit of its own, the provider is called, and what came of
-//! it is committed with the charge and its ledger entries.
+//! An HTTP server of the usual kind: the API key is looked up, the charge is claimed and noted as work to do in one
+//! transaction, the provider is called, and what came of it is committed with its ledger entries in another.
 
-use super::{Pool, Row, Work};
+use super::{OPENING, Order, Pool, SETTLING, Work};
 use crate::bench::child::as_the_server_runs;
 use crate::failure::{Failure, Result};
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use counterfoil_load::limits::{Provider, charge_answer, serve};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -58,11 +59,14 @@ async fn answer(shop: Arc<Shop>, request: Request<Incoming>) -> Response<Full<By
     let Some(key) = request.headers().get("idempotency-key").cloned() else {
         return told(StatusCode::BAD_REQUEST, "send an Idempotency-Key".to_owned());
     };
+    let Some(bearer) = request.headers().get("authorization").cloned() else {
+        return told(StatusCode::UNAUTHORIZED, "send an API key".to_owned());
+    };
     let Ok(body) = request.into_body().collect().await else {
         return told(StatusCode::BAD_REQUEST, "the request body was cut".to_owned());
     };
     // A client that hangs up must not leave a transaction open in the pool.
-    let charged = tokio::spawn(async move { shop.charge(key, &body.to_bytes()).await });
+    let charged = tokio::spawn(async move { shop.charge(&bearer, key, &body.to_bytes()).await });
     match charged.await {
         Ok(Ok(answer)) => answer,
         Ok(Err(failure)) => told(StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()),
@@ -77,17 +81,31 @@ fn told(status: StatusCode, sentence: String) -> Response<Full<Bytes>> {
 }
 
 impl Shop {
-    async fn charge(&self, key: HeaderValue, request: &[u8]) -> Result<Response<Full<Bytes>>> {
-        let Ok(order) = serde_json::from_slice::<serde_json::Value>(request) else {
+    async fn charge(
+        &self,
+        bearer: &HeaderValue,
+        key: HeaderValue,
+        request: &[u8],
+    ) -> Result<Response<Full<Bytes>>> {
+        let api_key = bearer.as_bytes().strip_prefix(b"Bearer ").unwrap_or_default();
+        let Some(tenant) = self.pool.tenant(api_key).await? else {
+            return Ok(told(StatusCode::UNAUTHORIZED, "this is no API key".to_owned()));
+        };
+        let Ok(body) = serde_json::from_slice::<Value>(request) else {
             return Ok(told(StatusCode::BAD_REQUEST, "the body is not JSON".to_owned()));
+        };
+        let metadata = body["metadata"].to_string();
+        let Some(order) = order(&body, &metadata) else {
+            return Ok(told(StatusCode::BAD_REQUEST, "the order is not whole".to_owned()));
         };
         let text = key.to_str().map_err(Failure::while_("reading the key"))?.to_owned();
         let number = self.last.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        let mut work = Work { number, key: &text, request, answer: &[] };
-        if !self.pool.write(Row::Claim, &work).await? {
-            return Ok(match self.pool.answer(&text).await? {
-                Some(body) => charge_answer(StatusCode::CREATED, body.into()),
-                None => told(StatusCode::CONFLICT, "a request with this key is under way".to_owned()),
+        let mut work = Work { number, tenant, key: &text, request, order, reference: "", answer: &[] };
+        if !self.pool.commit(OPENING, &work).await? {
+            return Ok(match self.pool.stored(&work).await? {
+                Some(Some(body)) => charge_answer(StatusCode::CREATED, body.into()),
+                Some(None) => told(StatusCode::CONFLICT, "a request with this key is under way".to_owned()),
+                None => told(StatusCode::UNPROCESSABLE_ENTITY, "the key is of another request".to_owned()),
             });
         }
         let paid = self.provider.pay(key).await;
@@ -95,17 +113,31 @@ impl Shop {
         if !status.is_success() {
             return Ok(told(StatusCode::BAD_GATEWAY, format!("the provider answered {status}")));
         }
-        let reply: serde_json::Value =
+        let reply: Value =
             serde_json::from_slice(&reply).map_err(Failure::while_("reading the provider's answer"))?;
-        let body = Bytes::from(rendered(number, &order, &reply));
-        work.answer = &body;
-        self.pool.commit(&[Row::Answer, Row::Charge, Row::Transaction, Row::Entries], &work).await?;
-        Ok(charge_answer(StatusCode::CREATED, body))
+        let answer = Bytes::from(rendered(number, &body, &reply));
+        work.answer = &answer;
+        work.reference = reply["id"].as_str().unwrap_or_default();
+        if !self.pool.commit(SETTLING, &work).await? {
+            return Ok(told(StatusCode::CONFLICT, "somebody else has settled this charge".to_owned()));
+        }
+        Ok(charge_answer(StatusCode::CREATED, answer))
     }
 }
 
+/// Reads an order; nothing if it cannot be one.
+fn order<'a>(body: &'a Value, metadata: &'a str) -> Option<Order<'a>> {
+    Some(Order {
+        amount: body["amount"].as_i64().filter(|amount| *amount > 0)?,
+        currency: body["currency"].as_str()?,
+        payment_method: body["payment_method"].as_str()?,
+        description: body["description"].as_str(),
+        metadata,
+    })
+}
+
 /// As long as the product's answer.
-fn rendered(number: i64, order: &serde_json::Value, reply: &serde_json::Value) -> String {
+fn rendered(number: i64, order: &Value, reply: &Value) -> String {
     format!(
         r#"{{"id":"ch_{number:026}","object":"charge","amount":{},"currency":{},"status":"succeeded","captured":true,"amount_refunded":0,"payment_method":{},"destination":"ac_01JCQ2W8Z5T7K3M9N4P6R8S0VX","gateway":{{"name":"stripe","reference":{}}},"failure":null,"description":{},"metadata":{},"created_at":"2026-01-01T00:00:00.000Z"}}"#,
         order["amount"],
