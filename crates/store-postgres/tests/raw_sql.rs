@@ -6,7 +6,7 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::{Claim, State};
-use counterfoil_core::outbox::{Flow, History, Outbox, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Saga};
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::saga::progress::{Progress, Way};
@@ -35,7 +35,7 @@ async fn filled() -> (Client, Database) {
     let ended = Operation { status: operation::Status::Succeeded, ..operation(6, 1) };
     let refunding = Outbox {
         id: operation(7, 1).id.into(),
-        charge: charge(1).id,
+        payment: Payment::Charge(charge(1).id),
         saga: Saga { flow: Flow::Refund, version: 1, progress: Progress { step: 1, way: Way::Forward } },
         history: History { generation: 3, ..History::begun(at(0)) },
         ..outbox(7)

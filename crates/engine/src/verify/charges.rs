@@ -113,7 +113,7 @@ fn check_view(view: &View, report: &mut Report) {
     if let Some(outbox) = &view.outbox {
         let strange = !open || view.claim.as_ref().is_some_and(|claim| claim.id != outbox.claim);
         report.note(
-            "work_has_charge",
+            "work_has_payment",
             strange.then(|| format!("{name} is {} and has work", view.charge.status.name())),
         );
     }

@@ -139,7 +139,7 @@ async fn a_step_without_a_payment_to_do_it_to_is_not_sent() {
 async fn a_declined_card_is_declined_by_call_and_by_lookup() {
     let (provider, gateway) = start(PATIENT);
     let mut poor = call(gateway.pinned());
-    poor.payment_method = Masked::new("pm_card_chargeDeclinedInsufficientFunds".to_owned());
+    poor.instrument = Some(Masked::new("pm_card_chargeDeclinedInsufficientFunds".to_owned()));
     let outcome = gateway.call(poor).await;
     let Outcome::Declined(decline) = &outcome else {
         panic!("{outcome:?}");
