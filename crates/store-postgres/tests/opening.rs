@@ -46,8 +46,11 @@ async fn a_database_without_tables_is_brought_forward_once() {
     let (one, other) = tokio::join!(migrate(&url), migrate(&url));
     let (one, other) = (one.unwrap(), other.unwrap());
     let nothing = Migrated { from: VERSION, to: VERSION, steps: Vec::new() };
-    let all =
-        Migrated { from: 0, to: VERSION, steps: vec!["tables", "rules", "walls", "operations", "captured"] };
+    let all = Migrated {
+        from: 0,
+        to: VERSION,
+        steps: vec!["tables", "rules", "walls", "operations", "captured", "payouts"],
+    };
     assert!([(&all, &nothing), (&nothing, &all)].contains(&(&one, &other)), "{one:?} {other:?}");
     assert_eq!(migrate(&url).await.unwrap(), nothing);
     // Whoever looks with psql sees the tables: the database holds nothing else.

@@ -72,3 +72,60 @@ impl Payout<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(status: &str, more: &str) -> Vec<u8> {
+        format!(
+            r#"{{"id":"po_1","object":"payout","amount":400,"currency":"usd","status":"{status}","metadata":{{"counterfoil_payment":"po_ours"}}{more}}}"#
+        )
+        .into_bytes()
+    }
+
+    #[test]
+    fn what_the_provider_has_taken_on_is_paid_out() {
+        for status in ["paid", "pending", "in_transit"] {
+            let Outcome::Approved(approval) = outcome(&body(status, ""), "po_ours") else {
+                panic!("{status}")
+            };
+            assert_eq!((approval.reference.as_str(), approval.stands), ("po_1", Stands::PaidOut));
+            assert_eq!((approval.amount_minor, approval.asset), (400, Asset::parse("USD").ok()));
+            assert_eq!(approval.payment.as_deref(), Some("po_ours"));
+        }
+    }
+
+    #[test]
+    fn what_it_has_given_up_is_declined_with_its_reason() {
+        for (status, code) in [("failed", "payout_failed"), ("canceled", "payout_canceled")] {
+            let expected = Decline {
+                code: code.to_owned(),
+                decline_code: Some("no_account".to_owned()),
+                reference: Some("po_1".to_owned()),
+            };
+            let more = r#","failure_code":"no_account""#;
+            assert_eq!(outcome(&body(status, more), "po_ours"), Outcome::Declined(expected));
+            assert_eq!(outcome(&body(status, more), "po_other"), UNREADABLE, "not ours to refuse");
+        }
+    }
+
+    #[test]
+    fn what_is_no_payout_is_not_believed() {
+        for text in [
+            "",
+            "{}",
+            "[]",
+            r#"{"id":"po_1","status":"paid"}"#,
+            r#"{"id":"po_1","status":"paid","amount":4.5,"currency":"usd"}"#,
+            r#"{"id":"po_1","status":"paid","amount":"400","currency":"usd"}"#,
+            r#"{"id":"po_\u0000","status":"paid","amount":400,"currency":"usd"}"#,
+            r#"{"id":"","status":"paid","amount":400,"currency":"usd"}"#,
+            r#"{"id":"po_1","status":"failed","amount":400,"currency":"usd","failure_code":"a\u0000"}"#,
+            r#"{"id":"po_1","status":"lost","amount":400,"currency":"usd"}"#,
+            r#"{"id":"po_1","amount":400,"currency":"usd"}"#,
+        ] {
+            assert_eq!(outcome(text.as_bytes(), "po_ours"), UNREADABLE, "{text}");
+        }
+    }
+}

@@ -186,7 +186,7 @@ fn wallet_account(wallet: &mut Fields<'_, '_>, references: &References) -> Optio
 }
 
 /// 13 to 19 digits, however grouped by hyphens, that pass the check of card numbers (Luhn).
-fn is_card_number(text: &str) -> bool {
+pub(crate) fn is_card_number(text: &str) -> bool {
     let mut digits = Vec::with_capacity(20);
     for c in text.chars().filter(|c| !matches!(c, '-' | ' ')) {
         match c.to_digit(10) {

@@ -1,6 +1,6 @@
 //! Reading a request to pay out.
 
-use crate::charge::read::{account_id, currency, description};
+use crate::charge::read::{account_id, currency, description, is_card_number};
 use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata;
@@ -66,7 +66,9 @@ fn destination(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
     match fields.optional("destination")? {
         Json::String(text) => {
             let fits = (1..=PAYMENT_METHOD_BYTES_MAX).contains(&text.len());
-            if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            if is_card_number(text) {
+                fields.refuse("destination", format!("`destination` looks like a number of a card or an account; never send one here, send {WHAT}"));
+            } else if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
                 fields.refuse(
                     "destination",
                     format!("`destination` must be 1 to {PAYMENT_METHOD_BYTES_MAX} visible ASCII characters; send {WHAT}"),

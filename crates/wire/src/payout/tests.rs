@@ -26,9 +26,9 @@ fn what_is_no_payout() {
             ("[]", &[("", "the body must be an object, not an array")]),
             ("{}", &[("/amount", "missing"), ("/currency", "missing")]),
             (
-                r#"{"amount":"5","currency":7,"acount":"x"}"#,
+                r#"{"amount":"5","currency":7,"acccount":"x"}"#,
                 &[
-                    ("/acount", "did you mean `account`?"),
+                    ("/acccount", "did you mean `account`?"),
                     ("/amount", "not a text"),
                     ("/currency", "not a number"),
                 ],
