@@ -217,3 +217,30 @@ fn a_payout_that_nobody_can_find_out_about_is_worked_off_by_an_operator() {
     assert_eq!((balance(&client, MAIN), paid_out(&bench)), ([1_250, 0, 1_250], vec![]));
     bench.verified();
 }
+
+#[test]
+fn two_servers_on_one_database_never_pay_out_more_than_is_there() {
+    let database = database::empty();
+    let bench = Bench::at(database.url(), &HASTY);
+    let servers = [bench.serve(), bench.serve_on(free_port())];
+    let clients = servers.each_ref().map(|server| bench.client(server));
+    assert_eq!(clients[0].charge("funds").status, 201);
+    bench.provider.set_faults(Faults { drop_after: 0.2, ..Faults::default() }).unwrap();
+    let pay = |number: usize| {
+        let client = &clients[number % 2];
+        client.until_final("/v1/payouts", &format!("k{number}"), &body(250)).status
+    };
+    let answers: Vec<u16> = std::thread::scope(|scope| {
+        let pay = &pay;
+        let racing: Vec<_> = (0..12).map(|number| scope.spawn(move || pay(number))).collect();
+        racing.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let count = |status: u16| answers.iter().filter(|answer| **answer == status).count();
+    assert_eq!((count(201), count(400)), (5, 7), "{answers:?}");
+    assert_eq!((paid_out(&bench), balance(&clients[1], MAIN)), (vec![250; 5], [0, 0, 0]));
+    let [first, second] = servers;
+    first.kill();
+    assert_eq!(clients[1].post("/v1/payouts", "k0", &body(250)).unwrap().status, answers[0]);
+    drop(second);
+    bench.verified();
+}

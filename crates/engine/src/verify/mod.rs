@@ -10,6 +10,7 @@ mod operations;
 mod payouts;
 mod report;
 mod rows;
+mod timelines;
 mod work;
 
 pub use report::{Finding, Report};

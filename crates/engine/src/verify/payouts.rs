@@ -4,6 +4,8 @@ use super::answers::{self, Expected};
 use super::claims::{Makers, is_open};
 use super::report::Report;
 use super::rows::Rows;
+use super::timelines;
+use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, State};
 use counterfoil_core::ledger::chart::Role;
 use counterfoil_core::ledger::hold::{Hold, State as HoldState};
@@ -47,6 +49,8 @@ pub(super) async fn check<S: Store>(
                 let view = if late.is_some() { View::of(&again, listed, late) } else { Some(view) };
                 if let Some(view) = view {
                     view.check(references, &mut seen, report);
+                    let records = timelines::of(store, listed.id.into()).await?;
+                    view.check_timeline(&records, references, report);
                 }
             }
         }
@@ -107,6 +111,13 @@ impl<'a> View<'a> {
         if let Some(claim) = self.claim {
             answers::check(claim, Expected::payout(&name, self.payout), report);
         }
+    }
+
+    fn check_timeline(&self, records: &[Record], references: &References, report: &mut Report) {
+        let status = self.payout.status;
+        let name = Payment::Payout(self.payout.id).reference(references);
+        let broken = timelines::disorder(records, !status.is_final(), status.name());
+        report.note("timeline_is_lawful", broken.map(|what| format!("{name} {what}")));
     }
 
     /// How the payout's work and claim do not fit it.

@@ -1,7 +1,6 @@
 //! Payouts against their work, their claims and the books: each lie breaks the invariants it is about, and no other.
 
 use crate::lying::Lying;
-use crate::support::books::*;
 use crate::support::*;
 use crate::words::*;
 use crate::{broken, told};
