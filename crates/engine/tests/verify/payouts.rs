@@ -12,6 +12,9 @@ use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, TransactionId};
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::Row;
 
+/// What somebody says of a payout that is not so.
+type Lie = fn(&mut Payout);
+
 /// A store where one payout stands at every place it can.
 async fn busy() -> SharedStore {
     let store = charted().await;
@@ -32,7 +35,7 @@ async fn busy() -> SharedStore {
     store
 }
 
-fn told_payout(store: &SharedStore, of: Status, lie: fn(&mut Payout)) -> Lying {
+fn told_payout(store: &SharedStore, of: Status, lie: Lie) -> Lying {
     told(store, move |row| {
         if let Row::Payout(payout) = row
             && payout.status == of
@@ -45,7 +48,7 @@ fn told_payout(store: &SharedStore, of: Status, lie: fn(&mut Payout)) -> Lying {
 #[tokio::test(start_paused = true)]
 async fn a_payout_that_says_another_end_than_its_claim_and_its_money_is_found() {
     let store = busy().await;
-    let ends: [(Status, fn(&mut Payout)); 4] = [
+    let ends: [(Status, Lie); 4] = [
         (Status::Paid, |payout| payout.status = Status::Failed),
         (Status::Paid, |payout| payout.status = Status::Processing),
         (Status::Failed, |payout| payout.status = Status::Parked),
@@ -55,7 +58,7 @@ async fn a_payout_that_says_another_end_than_its_claim_and_its_money_is_found() 
         let found = broken(&told_payout(&store, of, lie)).await;
         assert_eq!(found, ["payout_has_work", "payouts_are_posted"], "{of:?}");
     }
-    let parked: fn(&mut Payout) = |payout| payout.status = Status::Processing;
+    let parked: Lie = |payout| payout.status = Status::Processing;
     assert_eq!(broken(&told_payout(&store, Status::Parked, parked)).await, ["payout_has_work"]);
 }
 
@@ -63,10 +66,10 @@ async fn a_payout_that_says_another_end_than_its_claim_and_its_money_is_found() 
 async fn a_payout_whose_money_is_another_is_found() {
     let store = busy().await;
     for of in [Status::Paid, Status::Failed, Status::Parked, Status::Processing] {
-        let account: fn(&mut Payout) = |payout| payout.order.account = AccountId::from_i64(77);
+        let account: Lie = |payout| payout.order.account = AccountId::from_i64(77);
         assert_eq!(broken(&told_payout(&store, of, account)).await, ["payouts_are_posted"], "{of:?}");
     }
-    let nameless: fn(&mut Payout) = |payout| payout.provider_reference = None;
+    let nameless: Lie = |payout| payout.provider_reference = None;
     assert_eq!(broken(&told_payout(&store, Status::Paid, nameless)).await, ["provider_effect_is_single"]);
     let freed = told(&store, |row| {
         if let Row::Hold(hold) = row

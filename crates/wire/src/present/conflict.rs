@@ -154,7 +154,7 @@ pub(super) const fn unresolved(why: Unresolved) -> &'static str {
             "The provider executed it, so it cannot be marked as failed. `adopt` it with a new key; what was taken can be refunded after that."
         }
         Unresolved::NothingToUndo => {
-            "There is nothing at the provider to undo, or it is too late. `fail` it with a reason if nothing happened, or `adopt` it and refund the charge, with a new key."
+            "There is nothing at the provider to undo, or it is too late. `fail` it with a reason if nothing happened, or `adopt` it with a new key; what was charged can be refunded after that."
         }
         Unresolved::Busy => {
             "Somebody works on it at this moment. Read GET /v1/dead-letters/{id}, and if it is still there, resolve it again with a new key."
