@@ -21,6 +21,9 @@ pub(crate) struct WriteProblems;
 /// Those of writes that move a charge.
 pub(crate) struct OperationProblems;
 
+/// Those of payouts.
+pub(crate) struct PayoutProblems;
+
 /// Those of resolving a dead letter.
 pub(crate) struct ResolutionProblems;
 
@@ -83,6 +86,24 @@ impl IntoResponses for OperationProblems {
                 "409",
                 "`idempotency_key_in_use`, `payment_in_progress`: retry with the same key; stored and replayed: `charge_state_conflict`",
             ),
+            EXPIRED,
+            MISMATCH,
+            ("502", "`gateway_unauthorized`, `marked_failed`; stored and replayed"),
+            ("503", "`outcome_pending`, `store_unavailable`, `gateway_unavailable`, `shutting_down`"),
+            DEFAULT,
+        ])
+    }
+}
+
+impl IntoResponses for PayoutProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            (
+                "400",
+                "`idempotency_key_required`, `idempotency_key_invalid`, `invalid_request`; stored and replayed: `insufficient_funds`, `gateway_rejected`",
+            ),
+            ("402", "`payout_failed`; stored and replayed"),
+            ("409", "`idempotency_key_in_use`, `payment_in_progress`: retry with the same key"),
             EXPIRED,
             MISMATCH,
             ("502", "`gateway_unauthorized`, `marked_failed`; stored and replayed"),

@@ -16,7 +16,7 @@ use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::tenancy::{KeyPolicy, Scope};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::{Json, Object};
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::References;
 use counterfoil_engine::service::{Principal, Submitted};
 use counterfoil_wire::form;
 use counterfoil_wire::layout::Layout;
@@ -168,13 +168,10 @@ fn answer_to(app: &App, submitted: Submitted) -> Result<Answer, Problem> {
             Err(Problem::new(Code::IdempotencyKeyExpired).original_request_at(original_request_at))
         }
         Submitted::InProgress => Err(conflict::busy()),
-        Submitted::Pending { charge, retry_after } => {
-            let charge = app.service.references().seal(Kind::Charge, charge.to_i64());
-            Err(Problem::new(Code::OutcomePending)
-                .retry_after(retry_after.ms().div_ceil(1_000))
-                .charge(charge)
-                .safe_new_key(false))
-        }
+        Submitted::Pending { payment, retry_after } => Err(Problem::new(Code::OutcomePending)
+            .retry_after(retry_after.ms().div_ceil(1_000))
+            .payment(payment, app.service.references())
+            .safe_new_key(false)),
         Submitted::StoreUnavailable => Err(store_unavailable()),
         Submitted::Draining => Err(Problem::new(Code::ShuttingDown).retry_after(1)),
     }
@@ -185,7 +182,7 @@ fn advise(problem: Problem, headers: &HeaderMap) -> Problem {
     if problem.code() == Code::OutcomePending && !headers.contains_key("idempotency-key") {
         return problem.detail(
             "The outcome is not known yet. Do not send the request again: without a key it would be done anew. \
-             Read GET /v1/charges/{charge} until its status is final.",
+             Read GET /v1/charges/{charge} or GET /v1/payouts/{payout} until its status is final.",
         );
     }
     problem

@@ -22,6 +22,7 @@ mod limits;
 mod metrics;
 mod pages;
 mod path;
+mod payouts;
 mod query;
 mod refunds;
 mod route;

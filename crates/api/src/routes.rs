@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::exchange::Exchange;
 use crate::{
-    accounts, assets, charges, conversions, dead_letters, health, keys, metrics, pages, refunds,
+    accounts, assets, charges, conversions, dead_letters, health, keys, metrics, pages, payouts, refunds,
     transactions, transfers,
 };
 use axum::Router;
@@ -27,6 +27,9 @@ pub fn router(app: Arc<App>) -> (Router, OpenApi) {
         .routes(routes!(charges::timeline::timeline))
         .routes(routes!(refunds::create::create, refunds::list::list))
         .routes(routes!(refunds::get::get))
+        .routes(routes!(payouts::create::create, payouts::list::list))
+        .routes(routes!(payouts::get::get))
+        .routes(routes!(payouts::timeline::timeline))
         .routes(routes!(accounts::create::create, accounts::list::list))
         .routes(routes!(accounts::get::get))
         .routes(routes!(accounts::balance::balance))

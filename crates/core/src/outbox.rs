@@ -3,16 +3,17 @@
 
 use crate::idempotency::claim::ClaimId;
 use crate::saga::progress::Progress;
-use crate::types::id::{ChargeId, HoldId, SubjectId, TenantId};
+use crate::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
+use crate::types::reference::{Kind, Reference, References};
 use crate::types::time::Time;
 
 /// Work to be done for one payment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outbox {
-    /// What its claim makes: the charge itself, or an operation on it.
+    /// What its claim makes: the payment itself, or an operation on it.
     pub id: SubjectId,
-    /// The charge it is for.
-    pub charge: ChargeId,
+    /// The payment it is for.
+    pub payment: Payment,
     /// Which saga it is, and how far it has come.
     pub saga: Saga,
     /// The money that is reserved for it in the books.
@@ -33,6 +34,34 @@ pub struct Outbox {
     pub parked: Option<Park>,
     /// Grows with every write of the row.
     pub revision: u64,
+}
+
+/// A payment: what a history belongs to, and what a provider knows by our reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Payment {
+    /// A charge.
+    Charge(ChargeId),
+    /// A payout.
+    Payout(PayoutId),
+}
+
+impl Payment {
+    /// What its history hangs on.
+    pub fn subject(self) -> SubjectId {
+        match self {
+            Payment::Charge(charge) => charge.into(),
+            Payment::Payout(payout) => payout.into(),
+        }
+    }
+
+    /// What clients and the provider call it.
+    pub fn reference(self, references: &References) -> Reference {
+        let kind = match self {
+            Payment::Charge(_) => Kind::Charge,
+            Payment::Payout(_) => Kind::Payout,
+        };
+        references.seal(kind, self.subject().to_i64())
+    }
 }
 
 /// A saga under way.
@@ -61,11 +90,13 @@ pub enum Flow {
     Void,
     /// What was captured is given back, whole or in part.
     Refund,
+    /// What an account holds is paid to a bank account.
+    Payout,
 }
 
 /// Every flow.
-pub const FLOWS: [Flow; 6] =
-    [Flow::Charge, Flow::Authorize, Flow::Split, Flow::Capture, Flow::Void, Flow::Refund];
+pub const FLOWS: [Flow; 7] =
+    [Flow::Charge, Flow::Authorize, Flow::Split, Flow::Capture, Flow::Void, Flow::Refund, Flow::Payout];
 
 impl Flow {
     /// The word in stores, timelines and dead letters.
@@ -77,6 +108,7 @@ impl Flow {
             Flow::Capture => "capture",
             Flow::Void => "void",
             Flow::Refund => "refund",
+            Flow::Payout => "payout",
         }
     }
 
@@ -132,7 +164,7 @@ impl Outbox {
     pub fn may_become(&self, next: &Outbox) -> bool {
         let same_step = self.saga == next.saga;
         self.provider == next.provider
-            && self.charge == next.charge
+            && self.payment == next.payment
             && self.saga.flow == next.saga.flow
             && self.saga.version == next.saga.version
             && (!same_step || self.history.generation <= next.history.generation)

@@ -13,14 +13,12 @@ use counterfoil_core::audit::{Kind, Record, record_id};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Event, IllegalMove, Settled, State};
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::outbox::{Outbox, Park};
-use counterfoil_core::payments::Work;
-use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::flow::Deed;
 use counterfoil_core::payments::follow::{Fate, Follow, follow};
 use counterfoil_core::payments::operation;
+use counterfoil_core::payments::{Matter, Work};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::id::SetId;
-use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, Reason, Refusal, Row, RowKey, Store};
@@ -64,8 +62,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     return Some(concluded);
                 }
                 Err(NotCommitted::Refused(refusal)) => match moved_by_a_sibling(&work, refusal) {
-                    Ok(charge) => {
-                        work.charge = charge;
+                    Ok(matter) => {
+                        work.matter = matter;
                         continue;
                     }
                     Err(refusal) => {
@@ -118,8 +116,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             match self.commit_moving(&set, &deltas, seed).await {
                 Ok(_) => return Ok(concluded),
                 Err(Blocked::Unfit(unfit)) => {
-                    let charge = self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64());
-                    tracing::error!(%charge, ?unfit, "a captured charge does not fit its account and goes to suspense");
+                    let payment = work.outbox.payment.reference(&self.references);
+                    tracing::error!(%payment, ?unfit, "a captured charge does not fit its account and goes to suspense");
                 }
                 Err(Blocked::Refused(refusal)) => return Err(NotCommitted::Refused(refusal)),
                 Err(Blocked::Failed(error)) => return Err(error),
@@ -144,18 +142,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let learnt = Record {
             id: record_id(now, work.turn().saturating_add(1), self.world.chance()),
             tenant: claim.tenant,
-            subject: work.charge.id.into(),
+            subject: work.outbox.payment.subject(),
             at: now,
             fence: claim.fence,
             kind: lesson.kind,
             detail: lesson.detail.clone(),
         };
-        let Follow { charge, operation, books, fate } = follow;
-        let after = Work {
-            charge: charge.unwrap_or_else(|| work.charge.clone()),
-            operation: operation.or_else(|| work.operation.clone()),
-            ..work.clone()
-        };
+        let Follow { matter, books, fate } = follow;
+        let after = Work { matter, ..work.clone() };
         let draft = Draft { id: SetId::from_i64(id), before: work, after, books, learnt };
         Ok(self.draft(draft, fate, now))
     }
@@ -165,11 +159,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let windows = || self.policy.windows.windows(claim.id, now);
         match fate {
             Fate::Completed => {
-                let settled = Settled { reply: self.done(&draft.after), windows: windows() };
+                let settled = Settled { reply: self.done(&draft.after.matter), windows: windows() };
                 draft.settle(Event::Completed(settled))
             }
             Fate::Failed(failure) => {
-                let reply = self.present.failure(&draft.after.charge, &failure, claim.request);
+                let reply = self.present.failure(&draft.after.matter, &failure, claim.request);
                 let settled = Settled { reply, windows: windows() };
                 draft.settle(Event::Failed(settled))
             }
@@ -192,41 +186,64 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 draft.put_off(outbox, Event::Doubted { not_before }, not_before)
             }
             Fate::Parked(outbox) => {
-                let charge = self.references.seal(ReferenceKind::Charge, draft.after.charge.id.to_i64());
+                let payment = outbox.payment.reference(&self.references);
                 let reason = outbox.parked.map_or("unknown", Park::name);
                 let flow = outbox.saga.flow.name();
-                tracing::error!(%charge, flow, reason, "a payment is parked and needs a human");
+                tracing::error!(%payment, flow, reason, "a payment is parked and needs a human");
                 draft.park(outbox)
             }
         }
     }
 
     /// The answer to work that was done.
-    fn done(&self, work: &Work) -> Reply {
-        match &work.operation {
-            None => self.present.charge(&work.charge, Made::Created),
-            Some(operation) => match operation.kind {
+    fn done(&self, matter: &Matter) -> Reply {
+        match matter {
+            Matter::Charge(charge, None) => self.present.charge(charge, Made::Created),
+            Matter::Charge(charge, Some(operation)) => match operation.kind {
                 operation::Kind::Capture | operation::Kind::Void => {
-                    self.present.charge(&work.charge, Made::Changed)
+                    self.present.charge(charge, Made::Changed)
                 }
-                operation::Kind::Refund => self.present.refund(operation, &work.charge),
+                operation::Kind::Refund => self.present.refund(operation, charge),
             },
+            Matter::Payout(payout) => self.present.payout(payout),
         }
     }
 }
 
 /// News that the outcome is not known yet.
 pub(crate) fn pending(work: &Work, retry_after: Span) -> News {
-    News::Pending { work: work.outbox.id, charge: work.charge.id, retry_after }
+    News::Pending { work: work.outbox.id, payment: work.outbox.payment, retry_after }
 }
 
 /// Refunds of one charge go on side by side: when another one moved the charge, this one is decided anew on what it
 /// left. Everything else has the charge to itself, and finds it changed only when it has lost its lease.
-fn moved_by_a_sibling(work: &Work, refusal: Box<Refusal>) -> Result<Charge, Box<Refusal>> {
-    let refunds = work.operation.as_ref().is_some_and(|one| one.kind == operation::Kind::Refund);
-    match *refusal {
-        Refusal { reason: Reason::Stale, found: Some(Row::Charge(charge)), .. } if refunds => Ok(charge),
-        other => Err(Box::new(other)),
+fn moved_by_a_sibling(work: &Work, refusal: Box<Refusal>) -> Result<Matter, Box<Refusal>> {
+    match (work.matter.operation(), *refusal) {
+        (Some(refund), Refusal { reason: Reason::Stale, found: Some(Row::Charge(charge)), .. })
+            if refund.kind == operation::Kind::Refund =>
+        {
+            Ok(Matter::Charge(charge, Some(refund.clone())))
+        }
+        (_, other) => Err(Box::new(other)),
+    }
+}
+
+/// The set with those rows that changed.
+pub(crate) fn with_moved(set: ChangeSet, before: &Matter, after: &Matter) -> ChangeSet {
+    match (before, after) {
+        (Matter::Charge(was, had), Matter::Charge(charge, operation)) => {
+            let set = if was == charge { set } else { set.replace(charge.clone(), was.revision) };
+            match (had, operation) {
+                (Some(had), Some(operation)) if had != operation => {
+                    set.replace(operation.clone(), had.revision)
+                }
+                _ => set,
+            }
+        }
+        (Matter::Payout(was), Matter::Payout(payout)) if was != payout => {
+            set.replace(payout.clone(), was.revision)
+        }
+        _ => set,
     }
 }
 
@@ -234,7 +251,7 @@ fn moved_by_a_sibling(work: &Work, refusal: Box<Refusal>) -> Result<Charge, Box<
 struct Draft<'a> {
     id: SetId,
     before: &'a Work,
-    /// Charge and operation as they will stand.
+    /// What it is about, as it will stand.
     after: Work,
     books: Vec<Deed>,
     learnt: Record,
@@ -244,7 +261,7 @@ impl Draft<'_> {
     fn settle(mut self, event: Event) -> Result<Conclusion, IllegalMove> {
         let claim = self.before.claim.on(event)?;
         let answer = claim.state.settled().map_or(0, |settled| settled.reply.status);
-        let detail = format!("status={} answer={answer}", self.after.charge.status.name());
+        let detail = format!("status={} answer={answer}", self.after.matter.status());
         let set =
             self.moved(&claim).remove(RowKey::Outbox(self.before.outbox.id), self.before.outbox.revision);
         let set = self.audited(set, Some((Kind::Settled, detail)));
@@ -286,17 +303,8 @@ impl Draft<'_> {
 
     /// The claim first: whoever lost its lease learns that before anything else. Rows that did not change stay out.
     fn moved(&self, claim: &Claim) -> ChangeSet {
-        let Work { claim: old, charge, operation, .. } = self.before;
-        let mut set = ChangeSet::new(self.id).replace(claim.clone(), old.revision);
-        if self.after.charge != *charge {
-            set = set.replace(self.after.charge.clone(), charge.revision);
-        }
-        if let (Some(before), Some(after)) = (operation, &self.after.operation)
-            && before != after
-        {
-            set = set.replace(after.clone(), before.revision);
-        }
-        set
+        let set = ChangeSet::new(self.id).replace(claim.clone(), self.before.claim.revision);
+        with_moved(set, &self.before.matter, &self.after.matter)
     }
 
     /// The lesson first, then what follows from it.

@@ -15,14 +15,19 @@ use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::payments::operation::{Kind, Operation};
+use counterfoil_core::payments::payout::Payout;
+use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
+};
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
@@ -49,6 +54,29 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
 
     fn operate(&self, command: Operate) -> Answer<'_, Submitted> {
         Box::pin(async move { self.inner.submit(Command::Operate(command)).await })
+    }
+
+    fn pay_out(&self, command: CreatePayout) -> Answer<'_, Submitted> {
+        Box::pin(async move { self.inner.submit(Command::PayOut(Box::new(command))).await })
+    }
+
+    fn payout(&self, tenant: TenantId, id: PayoutId) -> Answer<'_, Result<Option<Payout>, ReadError>> {
+        Box::pin(async move {
+            let rows = self.inner.store.read(vec![RowKey::Payout(id)]).await?;
+            Ok(rows.into_iter().flatten().filter_map(payout_of).find(|payout| payout.tenant == tenant))
+        })
+    }
+
+    fn payouts(
+        &self,
+        tenant: TenantId,
+        before: Option<PayoutId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Payout>, ReadError>> {
+        Box::pin(async move {
+            let rows = self.inner.store.scan(Scan::PayoutsOf { tenant, before, limit }).await?;
+            Ok(rows.into_iter().filter_map(payout_of).collect())
+        })
     }
 
     fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>> {
@@ -225,19 +253,25 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else {
                 return Ok(None);
             };
-            let keys = vec![RowKey::Outbox(claim.subject), RowKey::Operation(claim.subject.into())];
-            let (mut parked, mut charge) = (None, None);
+            let subject = claim.subject;
+            let keys = vec![
+                RowKey::Outbox(subject),
+                RowKey::Operation(subject.into()),
+                RowKey::Payout(subject.into()),
+            ];
+            let (mut parked, mut payment) = (None, None);
             for row in self.inner.store.read(keys).await?.into_iter().flatten() {
                 match row {
                     Row::Outbox(outbox) => parked = outbox.parked,
-                    Row::Operation(operation) => charge = Some(operation.charge),
+                    Row::Operation(operation) => payment = Some(Payment::Charge(operation.charge)),
+                    Row::Payout(payout) => payment = Some(Payment::Payout(payout.id)),
                     _ => {}
                 }
             }
             if claim.makes == Resource::Charge {
-                charge = Some(claim.subject.into());
+                payment = Some(Payment::Charge(subject.into()));
             }
-            Ok(Some(KeyView { claim, charge, parked }))
+            Ok(Some(KeyView { claim, payment, parked }))
         })
     }
 
@@ -298,6 +332,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
 fn operation_of(row: Row) -> Option<Operation> {
     if let Row::Operation(operation) = row { Some(operation) } else { None }
+}
+
+fn payout_of(row: Row) -> Option<Payout> {
+    if let Row::Payout(payout) = row { Some(payout) } else { None }
 }
 
 fn charge_of(row: Row) -> Option<Charge> {

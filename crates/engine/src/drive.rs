@@ -15,8 +15,6 @@ use counterfoil_core::payments::attempt::next::{Next, next};
 use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step, downstream_key};
 use counterfoil_core::payments::{Work, flow};
 use counterfoil_core::types::id::SetId;
-use counterfoil_core::types::money::Money;
-use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::breaker::State as BreakerState;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
@@ -60,7 +58,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             return None;
         };
         let rules = self.gateway.rules(&work.outbox.provider).of(step);
-        let reference = self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64()).to_string();
+        let reference = work.outbox.payment.reference(&self.references).to_string();
         match next(&rules, &work.outbox, work.claim.attempts, self.store.now()) {
             Next::Call => self.call(work, step, &rules, &reference).await,
             Next::Query => self.query(work, step, &rules, &reference).await,
@@ -78,7 +76,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     pub(crate) fn attempt<'a>(&self, work: &'a Work, step: Step, reference: &'a str) -> Attempt<'a> {
-        let amount = amount_of(work);
+        let amount = work.matter.amount();
         Attempt {
             step,
             amount_minor: amount.minor(),
@@ -100,9 +98,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             step,
             key: downstream_key(&self.mac, work.outbox.id, step, work.outbox.history.generation, rules),
             payment: reference.to_owned(),
-            reference: work.charge.provider_reference.clone(),
-            amount: amount_of(work),
-            payment_method: work.charge.order.payment_method.clone(),
+            reference: work.matter.provider_reference().cloned(),
+            amount: work.matter.amount(),
+            instrument: work.matter.instrument().cloned(),
         };
         // The connector's time runs from here, so the look at the lease below is never older than what it counts from.
         // Nothing is sent before it is waited for.
@@ -117,7 +115,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.count(work, step.name(), outcome.name(), begun);
         if let Outcome::Rejected(rejection) = &outcome {
             tracing::error!(
-                charge = reference,
+                payment = reference,
                 step = step.name(),
                 code = rejection.code,
                 "the provider rejects our request; look at its account and ours"
@@ -152,8 +150,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             pinned: work.outbox.provider.clone(),
             step,
             payment: reference.to_owned(),
-            reference: work.charge.provider_reference.clone(),
-            amount: amount_of(work),
+            reference: work.matter.provider_reference().cloned(),
+            amount: work.matter.amount(),
         };
         let begun = self.world.elapsed();
         let asked_at = self.store.now();
@@ -241,15 +239,6 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let took = self.world.elapsed().saturating_sub(begun);
         let provider = profile_name(&work.outbox.provider.profile);
         self.watch.saw(Signal::Gateway { provider, step, outcome, took });
-    }
-}
-
-/// What the work takes or gives: an operation's own amount, else what the provider is asked for of the charge.
-fn amount_of(work: &Work) -> Money {
-    let order = &work.charge.order;
-    match &work.operation {
-        Some(operation) => operation.amount,
-        None => Money::new(order.card(), order.amount.asset()).unwrap_or(order.amount),
     }
 }
 

@@ -12,19 +12,21 @@ use crate::service::Submitted;
 use crate::signal::Signal;
 use crate::waiters::News;
 use crate::world::World;
+use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Meeting, Resource};
 use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::Unfit;
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::{Payment, Pinned};
 use counterfoil_core::payments::books::Refusal;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{self, CreateCharge};
 use counterfoil_core::payments::flow::Deed;
 use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::payments::operation::launch::{self, Impossible, Operate};
-use counterfoil_core::payments::{Work, turn_after};
+use counterfoil_core::payments::payout::create::CreatePayout;
+use counterfoil_core::payments::{Matter, Work, turn_after};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, MintError, OperationId, SetId, SubjectId};
-use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway::fence::{Pass, Token};
@@ -38,12 +40,15 @@ pub(crate) enum Command {
     Create(Box<CreateCharge>),
     /// Do something to one.
     Operate(Operate),
+    /// Make a payout; nobody knows yet which account it is paid from.
+    PayOut(Box<CreatePayout>),
 }
 
 /// A command whose accounts are known.
 pub(crate) enum Resolved {
     Create(Box<CreateCharge>, AccountId),
     Operate(Operate),
+    PayOut(Box<CreatePayout>, Arc<Account>),
 }
 
 impl Command {
@@ -51,6 +56,7 @@ impl Command {
         match self {
             Command::Create(command) => &command.request,
             Command::Operate(command) => &command.request,
+            Command::PayOut(command) => &command.request,
         }
     }
 
@@ -64,6 +70,10 @@ impl Command {
                 Ok(Resolved::Create(command, destination))
             }
             Command::Operate(command) => Ok(Resolved::Operate(command)),
+            Command::PayOut(command) => {
+                let account = inner.paid_from(&command).await?;
+                Ok(Resolved::PayOut(command, account))
+            }
         }
     }
 }
@@ -73,13 +83,14 @@ impl Resolved {
         match self {
             Resolved::Create(command, _) => &command.request,
             Resolved::Operate(command) => &command.request,
+            Resolved::PayOut(command, _) => &command.request,
         }
     }
 
-    /// What a refusal of it says it would have made: there is no charge that a refusal could belong to.
+    /// What a refusal of it says it would have made: there is no payment that a refusal could belong to.
     const fn refused_as(&self) -> Resource {
         match self {
-            Resolved::Create(..) => Resource::Transaction,
+            Resolved::Create(..) | Resolved::PayOut(..) => Resource::Transaction,
             Resolved::Operate(command) => match command.kind {
                 Kind::Capture => Resource::Capture,
                 Kind::Void => Resource::Void,
@@ -98,7 +109,7 @@ pub(crate) enum Opened {
     /// The store could not be written; the provider was not called.
     Failed,
     /// Nobody knows whether the claim was stored. If it was, it will be executed: the key is the only safe one.
-    Doubtful(ChargeId),
+    Doubtful(Payment),
     /// The record that was to be claimed anew is gone; the key is free.
     Gone,
     /// Another process finishes the work.
@@ -114,11 +125,23 @@ struct Opening {
     deltas: Deltas,
 }
 
+/// What an opening was decided on, and must still be there when it is committed.
+pub(crate) enum Before {
+    Nothing,
+    /// The charge, at this revision.
+    Charge(u64),
+    /// The account a payout is paid from. Its row is written anew, so that no other payout looked at the same balance.
+    Account(Box<Account>),
+}
+
+/// An opening that was decided, before its books.
+pub(crate) type Decided = (Time, Work, Vec<Deed>, Record, Before, i64);
+
 /// What came of an attempt to commit it.
 enum Begun {
     /// It is committed.
     Committed(Box<Work>),
-    /// The charge has moved since it was looked at.
+    /// What it was decided on has moved since it was looked at.
     Moved,
     /// The books do not allow it.
     Unfit(Refusal),
@@ -126,7 +149,7 @@ enum Begun {
     Ended(Opened),
 }
 
-/// Looks at a charge that others move all the time, before the client is told to come back.
+/// Looks at what others move all the time, before the client is told to come back.
 const LOOKS_MAX: u32 = 64;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
@@ -137,28 +160,37 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Ok(opening) => opening,
                 Err(opened) => return opened,
             };
-            let charge = self.references.seal(ReferenceKind::Charge, opening.work.charge.id.to_i64());
+            let payment = opening.work.outbox.payment.reference(&self.references);
             let token = Token::new(self.world.chance());
             // The first fence: somebody else works on this payment at this moment, perhaps elsewhere.
-            let Ok(pass) = self.fences.enter(charge.as_str(), token).await else {
+            let Ok(pass) = self.fences.enter(payment.as_str(), token).await else {
                 return Opened::Not(Submitted::InProgress);
             };
-            let (refusal, charge) = match self.begin(command.request().claim, opening, pass).await {
+            let (refusal, about) = match self.begin(command.request().claim, opening, pass).await {
                 (Begun::Ended(opened), _) => return opened,
                 (Begun::Moved, _) => {
                     self.watch.saw(Signal::Conflict);
                     continue;
                 }
-                (Begun::Unfit(refusal), charge) => (refusal, charge),
+                (Begun::Unfit(refusal), about) => (refusal, about),
                 // Only the task below has begun work in hand, and it ends it.
                 (Begun::Committed(_), _) => return Opened::Lost,
             };
-            let reply = self.present.books(Shown::Refused(refusal), command.request().id);
-            let refused =
-                Refused { makes: command.refused_as(), about: charge, reply, error: refusal.name() };
-            return self.refused(command.request(), refused, expired).await;
+            return self.refused_by_the_books(command, refusal, about, expired).await;
         }
         Opened::Not(Submitted::InProgress)
+    }
+
+    pub(crate) async fn refused_by_the_books(
+        &self,
+        command: &Resolved,
+        refusal: Refusal,
+        about: Option<(SubjectId, u64)>,
+        expired: Option<&Claim>,
+    ) -> Opened {
+        let reply = self.present.books(Shown::Refused(refusal), command.request().id);
+        let refused = Refused { makes: command.refused_as(), about, reply, error: refusal.name() };
+        self.refused(command.request(), refused, expired).await
     }
 
     async fn refused(&self, request: &Request, refused: Refused, expired: Option<&Claim>) -> Opened {
@@ -174,8 +206,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Decides what is to be committed.
-    async fn prepare(&self, command: &Resolved, expired: Option<&Claim>) -> Result<Opening, Opened> {
-        let (now, work, deeds, audit, before, set) = match command {
+    async fn prepare(&self, asked: &Resolved, expired: Option<&Claim>) -> Result<Opening, Opened> {
+        let (now, work, deeds, audit, before, set) = match asked {
             Resolved::Create(command, destination) => {
                 let (now, subject, set) = self.mint_pair().await?;
                 let hold = match command.wanted.wallet {
@@ -194,7 +226,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let opening =
                     create::decide(command, self.gateway.pinned(), self.policy.lease, &minted, expired)
                         .ok_or(Opened::Failed)?;
-                (now, opening.work, opening.books, opening.audit, None, set)
+                (now, opening.work, opening.books, opening.audit, Before::Nothing, set)
             }
             Resolved::Operate(command) => {
                 let charge = self.charge_as_it_stands(command, expired).await?;
@@ -207,7 +239,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     holder: self.ids.holder(),
                 };
                 let launch = self.launch(command, &charge, minted, expired).await?;
-                (now, launch.work, launch.turn.books, launch.audit, Some(launch.expect), set)
+                (now, launch.work, launch.turn.books, launch.audit, Before::Charge(launch.expect), set)
+            }
+            Resolved::PayOut(command, account) => {
+                self.prepare_payout(asked, command, account, expired).await?
             }
         };
         let set = opening_set(SetId::from_i64(set), &work, before, expired).insert(audit);
@@ -288,9 +323,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let (sender, mut answer) = oneshot::channel();
         // The task tells its waiters at once when an outcome cannot be stored yet.
         let mut waiting = self.waiters.queue(claim);
-        let (subject, charge) = (opening.work.outbox.id, opening.work.charge.id);
-        let turn = turn_after(opening.work.charge.revision, 15);
-        let about = opening.work.operation.is_some().then(|| (charge.into(), turn));
+        let Work { outbox, matter, .. } = &opening.work;
+        let (subject, turn) = (outbox.id, turn_after(matter.revision(), 15));
+        let about = matter.operation().map(|_| (outbox.payment.subject(), turn));
         let (inner, active) = (Arc::clone(self), self.enter());
         self.world.spawn(async move {
             let begun = match inner.commit_opening(opening).await {
@@ -322,8 +357,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 // A task that ends without a word has panicked; the recovery worker goes on from what was committed.
                 begun = &mut answer => return (begun.unwrap_or(Begun::Ended(Opened::Lost)), about),
                 news = news => match news {
-                    Some(News::Pending { work, charge, retry_after }) if work == subject => {
-                        let news = News::Pending { work, charge, retry_after };
+                    Some(News::Pending { work, payment, retry_after }) if work == subject => {
+                        let news = News::Pending { work, payment, retry_after };
                         return (Begun::Ended(Opened::News(news)), about);
                     }
                     // Of an earlier request under this key, or what the answer itself will say.
@@ -351,7 +386,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Err(Blocked::Unfit(Unfit::NotHeld)) => Begun::Moved,
             Err(Blocked::Refused(refusal)) => match refusal.found {
                 Some(Row::Claim(claim)) => Begun::Ended(Opened::Found(Box::new(claim))),
-                Some(Row::Charge(_)) => Begun::Moved,
+                Some(Row::Charge(_) | Row::Account(_)) => Begun::Moved,
                 _ if refusal.change == 0 && refusal.reason == Reason::Absent => Begun::Ended(Opened::Gone),
                 _ => {
                     tracing::error!(?refusal.reason, refusal.change, "a claim set was refused for no reason of its key");
@@ -382,12 +417,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         match self.store.read(vec![RowKey::Claim(work.claim.id)]).await.as_deref() {
             Ok([Some(Row::Claim(found))]) if speaks(found) => Opened::Found(Box::new(found.clone())),
-            Ok(_) | Err(_) => Opened::Doubtful(work.charge.id),
+            Ok(_) | Err(_) => Opened::Doubtful(work.outbox.payment),
         }
     }
 
     /// Ids for what a claim makes and its set. A slot that lapsed while the store was away is claimed anew.
-    async fn mint_pair(&self) -> Result<(Time, i64, i64), Opened> {
+    pub(crate) async fn mint_pair(&self) -> Result<(Time, i64, i64), Opened> {
         let pair = |now| Ok((now, self.ids.next(now)?, self.ids.next(now)?));
         let minted = match pair(self.store.now()) {
             Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => pair(self.store.now()),
@@ -400,19 +435,24 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 }
 
-/// The set of an opening. It begins with its claim: whoever finds the key taken learns it first. `before` is the
-/// revision of the charge that is moved; without one, the charge is made.
-fn opening_set(id: SetId, work: &Work, before: Option<u64>, expired: Option<&Claim>) -> ChangeSet {
+/// The set of an opening. It begins with its claim: whoever finds the key taken learns it first.
+fn opening_set(id: SetId, work: &Work, before: Before, expired: Option<&Claim>) -> ChangeSet {
     let claim = Arc::new(Row::Claim(work.claim.clone()));
     let set = ChangeSet::new(id).with(match expired {
         Some(old) => Change::Replace { row: claim, expect: old.revision },
         None => Change::Insert(claim),
     });
-    let set = match before {
-        Some(expect) => set.replace(work.charge.clone(), expect),
-        None => set.insert(work.charge.clone()),
+    let set = match (&work.matter, before) {
+        (Matter::Charge(charge, _), Before::Charge(expect)) => set.replace(charge.clone(), expect),
+        (Matter::Charge(charge, _), Before::Nothing | Before::Account(_)) => set.insert(charge.clone()),
+        (Matter::Payout(payout), Before::Account(account)) => {
+            let expect = account.revision;
+            let seen = Account { revision: expect.saturating_add(1), ..*account };
+            set.insert(payout.clone()).replace(seen, expect)
+        }
+        (Matter::Payout(payout), Before::Nothing | Before::Charge(_)) => set.insert(payout.clone()),
     };
-    let set = match &work.operation {
+    let set = match work.matter.operation() {
         Some(operation) => set.insert(operation.clone()),
         None => set,
     };

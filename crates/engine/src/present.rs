@@ -7,10 +7,12 @@ use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::books::Refusal;
 use counterfoil_core::payments::charge::{Charge, Failure};
 use counterfoil_core::payments::operation::launch::Impossible;
 use counterfoil_core::payments::operation::{Kind, Operation};
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::ulid::Ulid;
@@ -23,8 +25,11 @@ pub trait Present: Send + Sync + 'static {
     /// The answer to a refund that was made: 201.
     fn refund(&self, refund: &Operation, charge: &Charge) -> Reply;
 
-    /// The answer to a charge, or an operation on one, that failed; `request` is the request that made the claim.
-    fn failure(&self, charge: &Charge, failure: &Failure, request: Ulid) -> Reply;
+    /// The answer to a payout that was made: 201.
+    fn payout(&self, payout: &Payout) -> Reply;
+
+    /// The answer to a payment, or an operation on one, that failed; `request` is the request that made the claim.
+    fn failure(&self, matter: &Matter, failure: &Failure, request: Ulid) -> Reply;
 
     /// The answer to an operation the charge's state does not allow: 409 with that state.
     fn impossible(&self, charge: &Charge, kind: Kind, why: Impossible, request: Ulid) -> Reply;

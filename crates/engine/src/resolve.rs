@@ -2,7 +2,7 @@
 //! the same decision that settles everything else, under a higher fence, and audited.
 
 use crate::commit::NotCommitted;
-use crate::conclude::{Concluded, Conclusion};
+use crate::conclude::{Concluded, Conclusion, with_moved};
 use crate::drive::Lesson;
 use crate::engine::Inner;
 use crate::refuse::{Kept, Refused};
@@ -19,11 +19,11 @@ use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
 use counterfoil_core::payments::follow::follow;
 use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step, downstream_key};
-use counterfoil_core::payments::{Work, flow, turn_after};
+use counterfoil_core::payments::{Matter, Work, flow, turn_after};
 use counterfoil_core::saga::progress::Way;
 use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
-use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::{Call, Gateway};
 use counterfoil_store::{ChangeSet, ReadError, Row, RowKey, Scan, Store};
@@ -131,7 +131,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Tried::Failed(why) => return self.failed_closed(&why),
                 Tried::Unresolved(why) => {
                     let reply = self.present.resolved(&letter(work.clone()), Err(why), request.id);
-                    let about = Some((work.charge.id.into(), turn_after(work.charge.revision, 15)));
+                    let about = Some((work.outbox.payment.subject(), turn_after(work.matter.revision(), 15)));
                     let refused = Refused {
                         makes: Resource::Transaction,
                         about,
@@ -276,7 +276,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Asks the provider whether the step was done.
     async fn found(&self, work: &mut Work, step: Step) -> Result<Found, Unresolved> {
-        let reference = self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64()).to_string();
+        let reference = work.outbox.payment.reference(&self.references).to_string();
         let (found, _) = self.ask(work, step, &reference).await.ok_or(Unresolved::Busy)?;
         Ok(found)
     }
@@ -284,6 +284,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Gives up what is held at the provider. To do so twice does no harm, so it needs no step of its own; money that
     /// was taken is adopted and refunded, which has one.
     async fn undo(&self, work: &mut Work) -> Result<Verdict, Unresolved> {
+        if matches!(work.matter, Matter::Payout(_)) {
+            return Err(Unresolved::NothingToUndo);
+        }
         let held = match self.found(work, Step::Authorize).await? {
             Found::Payment(Outcome::Approved(approval)) if approval.stands == Stands::Held => approval,
             Found::Payment(_) | Found::Nothing => return Err(Unresolved::NothingToUndo),
@@ -295,10 +298,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             pinned: work.outbox.provider.clone(),
             step: Step::Void,
             key: downstream_key(&self.mac, work.outbox.id, Step::Void, 1, &rules),
-            payment: self.references.seal(ReferenceKind::Charge, work.charge.id.to_i64()).to_string(),
+            payment: work.outbox.payment.reference(&self.references).to_string(),
             reference: Some(held.reference),
-            amount: work.charge.order.amount,
-            payment_method: work.charge.order.payment_method.clone(),
+            amount: work.matter.amount(),
+            instrument: work.matter.instrument().cloned(),
         };
         match self.gateway.call(call).await {
             Outcome::Approved(approval) if approval.stands == Stands::Canceled => Ok(given_up(work)),
@@ -329,29 +332,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             revision: work.outbox.revision.saturating_add(1),
             ..work.outbox.clone()
         };
-        let charge = unparked(&work.charge, work.outbox.saga);
-        let operation = work.operation.as_ref().map(|operation| Operation {
-            status: operation::Status::Processing,
-            revision: operation.revision.saturating_add(1),
-            ..operation.clone()
-        });
-        let after = Work { claim: claim.clone(), charge, operation, outbox };
+        let matter = unparked(&work.matter, work.outbox.saga);
+        let after = Work { claim: claim.clone(), matter, outbox };
         let own = self.resolution_claim(request, &after, &Resolution::Retry, expired, now).await;
         let (Some(own), Some(id)) = (own, self.next_id(now).await) else {
             return Tried::Failed("no id can be minted".into());
         };
         let record = Record {
-            id: record_id(now, turn_after(work.charge.revision, 15), self.world.chance()),
-            subject: work.charge.id.into(),
+            id: record_id(now, turn_after(work.matter.revision(), 15), self.world.chance()),
+            subject: work.outbox.payment.subject(),
             ..self.record(&claim, now, Kind::Resolved, detail)
         };
-        let mut set = ChangeSet::new(SetId::from_i64(id)).replace(claim, work.claim.revision);
-        if after.charge != work.charge {
-            set = set.replace(after.charge.clone(), work.charge.revision);
-        }
-        if let (Some(before), Some(after)) = (&work.operation, &after.operation) {
-            set = set.replace(after.clone(), before.revision);
-        }
+        let set = ChangeSet::new(SetId::from_i64(id)).replace(claim, work.claim.revision);
+        let set = with_moved(set, &work.matter, &after.matter);
         let set = set.replace(after.outbox.clone(), work.outbox.revision).insert(record);
         match self.commit(with_claim(set, &own, expired)).await {
             Ok(_) => Tried::Done(own),
@@ -380,7 +373,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 }
 
 fn letter(work: Work) -> DeadLetter {
-    DeadLetter { outbox: work.outbox, charge: work.charge, operation: work.operation }
+    DeadLetter { outbox: work.outbox, matter: work.matter }
 }
 
 fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> ChangeSet {
@@ -391,17 +384,19 @@ fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> Ch
 }
 
 /// The provider's word, taken even if it differs from what we asked for: how much is what it says. Another currency or
-/// another payment is not ours to take.
+/// another payment is not ours to take, nor is another amount of a payout, whose own amount is reserved.
 fn adopted(work: &Work, step: Step, found: Found) -> Result<Verdict, Unresolved> {
     match found {
         Found::Payment(Outcome::Approved(approval)) => {
+            let asked = work.matter.amount();
             let ours = approval.stands == step.leads_to()
-                && (step == Step::Void || approval.asset == Some(work.charge.order.amount.asset()))
+                && (step == Step::Void || approval.asset == Some(asked.asset()))
+                && (step != Step::Payout || approval.amount_minor == asked.minor())
                 && approval.amount_minor > 0;
             if ours { Ok(Verdict::Done(approval)) } else { Err(Unresolved::NoEvidence) }
         }
         Found::Payment(Outcome::Declined(decline)) => Ok(Verdict::Failed {
-            failure: Failure { code: FailureCode::CardDeclined, decline_code: decline.decline_code },
+            failure: Failure { code: step.declined(), decline_code: decline.decline_code },
             reference: decline.reference,
         }),
         Found::Several => Err(Unresolved::Several),
@@ -421,21 +416,40 @@ fn given_up(work: &Work) -> Verdict {
             reference: None,
         },
         Way::Back => Verdict::Done(Approval {
-            reference: work.charge.provider_reference.clone().unwrap_or_default(),
+            reference: work.matter.provider_reference().cloned().unwrap_or_default(),
             stands: Stands::Canceled,
-            amount_minor: work.charge.order.card(),
-            asset: Some(work.charge.order.amount.asset()),
+            amount_minor: work.matter.amount().minor(),
+            asset: Some(work.matter.amount().asset()),
             payment: None,
         }),
     }
 }
 
-/// The charge as it was before it was parked.
-fn unparked(charge: &Charge, saga: Saga) -> Charge {
-    let status = match saga.flow {
-        Flow::Charge | Flow::Authorize | Flow::Split => Status::Processing,
-        Flow::Capture | Flow::Void => Status::RequiresCapture,
-        Flow::Refund => return charge.clone(),
-    };
-    Charge { status, revision: charge.revision.saturating_add(1), ..charge.clone() }
+/// What the work is about, as it was before it was parked.
+fn unparked(matter: &Matter, saga: Saga) -> Matter {
+    let next = |revision: u64| revision.saturating_add(1);
+    match matter.clone() {
+        Matter::Charge(charge, operation) => {
+            let status = match saga.flow {
+                Flow::Charge | Flow::Authorize | Flow::Split => Some(Status::Processing),
+                Flow::Capture | Flow::Void => Some(Status::RequiresCapture),
+                Flow::Refund | Flow::Payout => None,
+            };
+            let charge = match status {
+                Some(status) => Charge { status, revision: next(charge.revision), ..charge },
+                None => charge,
+            };
+            let operation = operation.map(|operation| Operation {
+                status: operation::Status::Processing,
+                revision: next(operation.revision),
+                ..operation
+            });
+            Matter::Charge(charge, operation)
+        }
+        Matter::Payout(payout) => Matter::Payout(Payout {
+            status: payout::Status::Processing,
+            revision: next(payout.revision),
+            ..payout
+        }),
+    }
 }

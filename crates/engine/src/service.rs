@@ -8,16 +8,21 @@ use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::totals::{Entry, View};
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
-use counterfoil_core::outbox::{Outbox, Park};
+use counterfoil_core::outbox::{Outbox, Park, Payment};
+use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::payments::operation::launch::Operate;
+use counterfoil_core::payments::payout::Payout;
+use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::flaw::Flaw;
-use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
+};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
@@ -46,6 +51,20 @@ pub trait Service: Send + Sync + 'static {
 
     /// Runs a capture, a void or a refund to its answer. Dropping the future cancels the waiting, never the work.
     fn operate(&self, command: Operate) -> Answer<'_, Submitted>;
+
+    /// Runs a payout to its answer. Dropping the future cancels the waiting, never the work.
+    fn pay_out(&self, command: CreatePayout) -> Answer<'_, Submitted>;
+
+    /// One payout, if the tenant has it.
+    fn payout(&self, tenant: TenantId, id: PayoutId) -> Answer<'_, Result<Option<Payout>, ReadError>>;
+
+    /// A tenant's payouts, newest first, older than `before`.
+    fn payouts(
+        &self,
+        tenant: TenantId,
+        before: Option<PayoutId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Payout>, ReadError>>;
 
     /// One refund, if the tenant has it.
     fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>>;
@@ -180,8 +199,8 @@ pub trait Service: Send + Sync + 'static {
 pub struct KeyView {
     /// The record.
     pub claim: Claim,
-    /// The charge it made or was about.
-    pub charge: Option<ChargeId>,
+    /// The payment it made or was about.
+    pub payment: Option<Payment>,
     /// Why its work is parked.
     pub parked: Option<Park>,
 }
@@ -189,15 +208,13 @@ pub struct KeyView {
 /// A refund and the charge it gives back.
 pub type RefundView = (Operation, Charge);
 
-/// Work that needs a human, with everything that is known of it. Its history is the charge's timeline.
+/// Work that needs a human, with everything that is known of it. Its history is the payment's timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// Why, since when, at which step, under which key, what is known of the calls.
     pub outbox: Outbox,
-    /// The charge it is about.
-    pub charge: Charge,
-    /// What was to be done to the charge; nothing while it was made.
-    pub operation: Option<Operation>,
+    /// The payment it is about, and what was to be done to it.
+    pub matter: Matter,
 }
 
 /// What a human decides about a dead letter.
@@ -294,8 +311,8 @@ pub enum Submitted {
     InProgress,
     /// The outcome is not known yet.
     Pending {
-        /// The charge that is under way.
-        charge: ChargeId,
+        /// The payment that is under way.
+        payment: Payment,
         /// When it is worth asking again.
         retry_after: Span,
     },

@@ -12,7 +12,8 @@ use crate::waiters::News;
 use crate::world::World;
 use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource};
 use counterfoil_core::idempotency::request::Request;
-use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::outbox::Payment;
+use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{Row, RowKey, Store};
@@ -65,12 +66,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let won = |submitted| self.told(request.tenant, ClaimOutcome::Won, submitted);
             match self.open(&command, found.as_ref()).await {
                 Opened::News(News::Settled(claim)) => return won(answer(&claim, false)),
-                Opened::News(News::Pending { charge, retry_after, .. }) => {
-                    return won(Submitted::Pending { charge, retry_after });
+                Opened::News(News::Pending { payment, retry_after, .. }) => {
+                    return won(Submitted::Pending { payment, retry_after });
                 }
                 Opened::Found(claim) => found = Some(*claim),
-                Opened::Doubtful(charge) => {
-                    return won(Submitted::Pending { charge, retry_after: Span::from_ms(1_000) });
+                Opened::Doubtful(payment) => {
+                    return won(Submitted::Pending { payment, retry_after: Span::from_ms(1_000) });
                 }
                 Opened::Gone => found = None,
                 Opened::Failed => {
@@ -180,17 +181,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         !self.store.is_exclusive() && claim.state.lease().is_none_or(|lease| !self.ids.is_ours(lease.holder))
     }
 
-    /// The charge a claim is about: the one it makes, or the one its operation is done to.
-    async fn charge_of(&self, claim: &Claim) -> ChargeId {
-        let made = ChargeId::from(claim.subject);
+    /// The payment a claim is about: the one it makes, or the one its operation is done to.
+    async fn payment_of(&self, claim: &Claim) -> Payment {
+        let made = Payment::Charge(claim.subject.into());
         match claim.makes {
             Resource::Capture | Resource::Void | Resource::Refund => {
                 let rows = self.store.read(vec![RowKey::Operation(claim.subject.into())]).await;
                 match rows.as_deref() {
-                    Ok([Some(Row::Operation(operation))]) => operation.charge,
+                    Ok([Some(Row::Operation(operation))]) => Payment::Charge(operation.charge),
                     Ok(_) | Err(_) => made,
                 }
             }
+            Resource::Payout => Payment::Payout(claim.subject.into()),
             Resource::Charge
             | Resource::Account
             | Resource::Asset
@@ -233,7 +235,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Meeting::Pending { not_before } => {
                     let idle = not_before.since(now);
                     let retry_after = idle.max(Span::from_ms(1_000)).min(PENDING_RETRY_MAX);
-                    (idle, Submitted::Pending { charge: self.charge_of(&claim).await, retry_after })
+                    (idle, Submitted::Pending { payment: self.payment_of(&claim).await, retry_after })
                 }
             };
             let left = patience.saturating_sub(self.world.elapsed().saturating_sub(begun));

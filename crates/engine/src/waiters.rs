@@ -1,7 +1,8 @@
 //! Requests that wait for a claim's next news, woken by the commit that brings it.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
-use counterfoil_core::types::id::{ChargeId, SubjectId};
+use counterfoil_core::outbox::Payment;
+use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::limits::WAITERS_PER_KEY_MAX;
 use counterfoil_core::types::time::Span;
 use std::collections::HashMap;
@@ -18,8 +19,8 @@ pub(crate) enum News {
     Pending {
         /// What the claim makes.
         work: SubjectId,
-        /// The charge it is about.
-        charge: ChargeId,
+        /// The payment it is about.
+        payment: Payment,
         /// When it is worth asking again.
         retry_after: Span,
     },
@@ -97,6 +98,7 @@ impl Drop for Waiting<'_> {
 mod tests {
     use super::*;
     use counterfoil_core::types::digest::Digest;
+    use counterfoil_core::types::id::ChargeId;
 
     fn claim(byte: u8) -> ClaimId {
         ClaimId::from_digest(Digest::from_bytes([byte; 32]))
@@ -111,7 +113,7 @@ mod tests {
             claim(1),
             &News::Pending {
                 work: SubjectId::from_i64(1),
-                charge: ChargeId::from_i64(1),
+                payment: Payment::Charge(ChargeId::from_i64(1)),
                 retry_after: Span::from_ms(7),
             },
         );

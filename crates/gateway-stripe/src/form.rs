@@ -9,6 +9,7 @@ use std::fmt::Write;
 pub(crate) const INTENTS_PATH: &str = "/v1/payment_intents";
 
 const REFUNDS_PATH: &str = "/v1/refunds";
+const PAYOUTS_PATH: &str = "/v1/payouts";
 const SEARCH_PATH: &str = "/v1/payment_intents/search?query=metadata%5B%27counterfoil_payment%27%5D%3A%27";
 const QUOTE: &str = "%27";
 
@@ -19,6 +20,7 @@ pub(crate) fn path(call: &Call) -> Option<String> {
         Step::Capture => Some([&intent(call.reference.as_deref())?, "/capture"].concat()),
         Step::Void => Some([&intent(call.reference.as_deref())?, "/cancel"].concat()),
         Step::Refund => plain(call.reference.as_deref()?).then(|| REFUNDS_PATH.to_owned()),
+        Step::Payout => Some(PAYOUTS_PATH.to_owned()),
     }
 }
 
@@ -26,6 +28,12 @@ pub(crate) fn path(call: &Call) -> Option<String> {
 pub(crate) fn intent(reference: Option<&str>) -> Option<String> {
     let reference = reference?;
     plain(reference).then(|| [INTENTS_PATH, "/", reference].concat())
+}
+
+/// The path of one payout at the provider.
+pub(crate) fn payout(reference: Option<&str>) -> Option<String> {
+    let reference = reference?;
+    plain(reference).then(|| [PAYOUTS_PATH, "/", reference].concat())
 }
 
 /// The form of a step. None is empty: a request without a body could leave after its deadline.
@@ -40,26 +48,50 @@ pub(crate) fn body(call: &Call) -> String {
             let _ = write!(form, "&amount={}", call.amount.minor());
             form
         }
+        Step::Payout => pay_out(call),
     }
 }
 
 /// The form of a new payment.
 fn create(call: &Call) -> String {
+    let mut form = money(call);
+    if let Some(method) = &call.instrument {
+        form.push_str("&payment_method=");
+        push_encoded(&mut form, method.reveal());
+    }
+    form.push_str("&confirm=true&capture_method=");
+    form.push_str(if call.step == Step::Charge { "automatic" } else { "manual" });
+    push_ours(&mut form, call);
+    form
+}
+
+/// The form of a payout.
+fn pay_out(call: &Call) -> String {
+    let mut form = money(call);
+    if let Some(destination) = &call.instrument {
+        form.push_str("&destination=");
+        push_encoded(&mut form, destination.reveal());
+    }
+    push_ours(&mut form, call);
+    form
+}
+
+fn money(call: &Call) -> String {
     let mut form = String::with_capacity(256);
     form.push_str("amount=");
     // Writing to a string cannot fail.
     let _ = write!(form, "{}", call.amount.minor());
     form.push_str("&currency=");
     form.extend(call.amount.asset().code().chars().map(|letter| letter.to_ascii_lowercase()));
-    form.push_str("&payment_method=");
-    push_encoded(&mut form, call.payment_method.reveal());
-    form.push_str("&confirm=true&capture_method=");
-    form.push_str(if call.step == Step::Charge { "automatic" } else { "manual" });
+    form
+}
+
+/// What is written on every payment: our reference of it, and the step.
+fn push_ours(form: &mut String, call: &Call) {
     form.push_str("&metadata[counterfoil_payment]=");
-    push_encoded(&mut form, &call.payment);
+    push_encoded(form, &call.payment);
     form.push_str("&metadata[counterfoil_step]=");
     form.push_str(call.step.name());
-    form
 }
 
 /// The path and query of a search for our reference; nothing if the reference cannot be one of ours, since quotes
@@ -94,7 +126,7 @@ mod tests {
             payment: "ch_1".into(),
             reference: None,
             amount: Money::new(1250, Asset::parse("USD").unwrap()).unwrap(),
-            payment_method: Masked::new(payment_method.into()),
+            instrument: Some(Masked::new(payment_method.into())),
         }
     }
 
@@ -112,6 +144,23 @@ mod tests {
         let form = body(&call(Step::Authorize, "pm_card_visa"));
         assert!(form.contains("&capture_method=manual&"), "{form}");
         assert!(form.ends_with("&metadata[counterfoil_step]=authorize"), "{form}");
+    }
+
+    #[test]
+    fn a_payout_names_its_bank_account_only_if_it_is_told_one() {
+        let to = Call { payment: "po_1".into(), ..call(Step::Payout, "ba_1&amount=1") };
+        assert_eq!(path(&to).as_deref(), Some("/v1/payouts"));
+        assert_eq!(
+            body(&to),
+            "amount=1250&currency=usd&destination=ba_1%26amount%3D1&metadata[counterfoil_payment]=po_1\
+             &metadata[counterfoil_step]=payout"
+        );
+        let plain = body(&Call { instrument: None, ..to });
+        assert!(!plain.contains("destination"), "{plain}");
+        assert_eq!(payout(Some("po_9")).as_deref(), Some("/v1/payouts/po_9"));
+        for odd in ["", "po_1/cancel", "po 1", "po?x=1"] {
+            assert_eq!(payout(Some(odd)), None, "{odd}");
+        }
     }
 
     #[test]

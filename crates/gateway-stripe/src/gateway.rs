@@ -133,6 +133,9 @@ impl Gateway for StripeGateway {
             Step::Capture | Step::Void => form::intent(lookup.reference.as_deref()),
             // The protocol has no place where refunds could be looked up by what we know of them.
             Step::Refund => return Found::Unclear(Cause::Unreadable),
+            // Nor payouts, until the provider has named them.
+            Step::Payout if lookup.reference.is_none() => return Found::Unclear(Cause::Unreadable),
+            Step::Payout => form::payout(lookup.reference.as_deref()),
         };
         let Some(uri) = path.and_then(|path| at(&lookup.pinned.endpoint, &path)) else {
             tracing::error!(

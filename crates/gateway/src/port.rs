@@ -36,10 +36,10 @@ pub struct Call {
     pub payment: String,
     /// The provider's own reference of the payment: what a capture, a void or a refund is done to. None while it is made.
     pub reference: Option<String>,
-    /// How much is charged, held, captured or given back; of a void, what is held.
+    /// How much is charged, held, captured, given back or paid out; of a void, what is held.
     pub amount: Money,
-    /// The token to charge.
-    pub payment_method: Masked<String>,
+    /// The provider's token of what is charged, or of the bank account that is paid; without one, its own choice.
+    pub instrument: Option<Masked<String>>,
 }
 
 /// A question about a payment: was this step done? A payment that stands where it stood before the step is

@@ -244,6 +244,7 @@ fn table(row: &Row) -> &'static str {
         Row::Claim(_) => "claims",
         Row::Charge(_) => "charges",
         Row::Operation(_) => "operations",
+        Row::Payout(_) => "payouts",
         Row::Outbox(_) => "outbox",
         Row::Audit(_) => "audit_log",
         Row::Tenant(_) => "tenants",

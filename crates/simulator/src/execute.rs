@@ -8,6 +8,7 @@ use crate::answer::{Answer, Reply};
 use crate::faults::{After, Before};
 use crate::idempotency::Claim;
 use crate::intents::{Cancel, Capture, Create};
+use crate::payouts::CreatePayout;
 use crate::refunds::CreateRefund;
 use crate::refusal::Refusal;
 use crate::simulator::Simulator;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Capture(Capture),
     Cancel(Cancel),
     Refund(CreateRefund),
+    Payout(CreatePayout),
 }
 
 /// What a command may know about the request it came in.
@@ -205,6 +207,7 @@ impl Command {
             Command::Capture(capture) => capture.perform(state, context),
             Command::Cancel(cancel) => cancel.perform(state, context),
             Command::Refund(refund) => refund.perform(state, context),
+            Command::Payout(payout) => payout.perform(state, context),
         }
     }
 }

@@ -11,6 +11,8 @@ pub(crate) const INTENT: &str = "pi_";
 pub(crate) const CHARGE: &str = "ch_";
 /// A refund's id prefix.
 pub(crate) const REFUND: &str = "re_";
+/// A payout's id prefix.
+pub(crate) const PAYOUT: &str = "po_";
 /// A request's id prefix.
 pub(crate) const REQUEST: &str = "req_";
 

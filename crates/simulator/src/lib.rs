@@ -21,6 +21,7 @@ mod id;
 mod idempotency;
 mod intents;
 mod options;
+mod payouts;
 mod refunds;
 mod refusal;
 mod running;

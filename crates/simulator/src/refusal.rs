@@ -28,9 +28,20 @@ impl Refusal {
         Refusal::request(message).with_code(code)
     }
 
-    /// 404, no such object.
+    /// 400, no currency of this provider.
+    pub(crate) fn bad_currency() -> Self {
+        let message = "Invalid currency. Send three lower-case letters, as in usd.";
+        Refusal::param("currency", "parameter_invalid", message)
+    }
+
+    /// 404, no such intent.
     pub(crate) fn no_intent(id: &str, param: &str) -> Self {
-        let message = format!("No such payment_intent: '{id}'");
+        Refusal::no_object("payment_intent", id, param)
+    }
+
+    /// 404, no such object.
+    pub(crate) fn no_object(kind: &str, id: &str, param: &str) -> Self {
+        let message = format!("No such {kind}: '{id}'");
         Refusal::new(StatusCode::NOT_FOUND, "invalid_request_error", Some("resource_missing"), message)
             .with_param(param)
     }

@@ -6,12 +6,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::effects::{Effect, EffectKind, Effects};
+use crate::effects::{Effect, EffectKind, Effects, Object};
 use crate::execute::Context;
 use crate::faults::Fate;
 use crate::id;
 use crate::idempotency::Keys;
 use crate::intents::{Intent, Status};
+use crate::payouts::Payout;
 use crate::refusal::Refusal;
 use crate::spread::Spread;
 
@@ -30,6 +31,7 @@ pub(crate) struct State {
     /// The newest intent of each payment.
     payments: Spread<u32>,
     refunds: u32,
+    payouts: Vec<Payout>,
 }
 
 impl State {
@@ -45,6 +47,7 @@ impl State {
             keys_max,
             payments: Spread::new(),
             refunds: 0,
+            payouts: Vec::new(),
         }
     }
 
@@ -56,6 +59,7 @@ impl State {
         self.intents = Vec::new();
         self.payments = Spread::new();
         self.refunds = 0;
+        self.payouts = Vec::new();
     }
 
     /// The number of the intent with that id, if this run made it.
@@ -89,6 +93,24 @@ impl State {
         self.intents.push(intent);
     }
 
+    /// The number the next payout will have, if there is room for it.
+    pub(crate) fn next_payout(&self) -> Result<u32, Refusal> {
+        u32::try_from(self.payouts.len())
+            .ok()
+            .filter(|number| *number < self.intents_max)
+            .ok_or_else(|| Refusal::full(self.intents_max))
+    }
+
+    /// Adds the payout whose number [`State::next_payout`] gave.
+    pub(crate) fn add_payout(&mut self, payout: Payout) {
+        self.payouts.push(payout);
+    }
+
+    /// A payout by its number.
+    pub(crate) fn payout(&self, number: u32) -> Option<&Payout> {
+        self.payouts.get(number as usize)
+    }
+
     /// Records an effect on an intent, twice if the provider is to misbehave.
     pub(crate) fn record(
         &mut self,
@@ -99,10 +121,11 @@ impl State {
     ) -> Result<(), Refusal> {
         let intent = &self.intents[number as usize];
         let payment = intent.metadata.payment.as_deref();
-        self.effects.record(kind, number, payment, amount, intent.currency, context)?;
+        let object = Object::Intent(number);
+        self.effects.record(kind, object, payment, amount, intent.currency, context)?;
         if context.twice {
             // A second effect that finds no room simply does not happen.
-            let _ = self.effects.record(kind, number, payment, amount, intent.currency, context);
+            let _ = self.effects.record(kind, object, payment, amount, intent.currency, context);
         }
         Ok(())
     }
@@ -127,14 +150,23 @@ impl State {
     /// The effects in that range, as outsiders see them.
     pub(crate) fn effects_in(&self, range: Range<usize>) -> impl Iterator<Item = Effect> {
         self.effects.entries.get(range).unwrap_or_default().iter().map(|entry| {
-            let intent = &self.intents[entry.intent as usize];
+            let (metadata, currency) = match entry.object {
+                Object::Intent(number) => {
+                    let intent = &self.intents[number as usize];
+                    (&intent.metadata, intent.currency)
+                }
+                Object::Payout(number) => {
+                    let payout = &self.payouts[number as usize];
+                    (&payout.metadata, payout.currency)
+                }
+            };
             Effect {
                 kind: entry.kind,
                 key: entry.key.clone(),
-                payment: intent.metadata.payment.clone(),
-                payment_intent: id::text(id::INTENT, self.run, entry.intent),
+                payment: metadata.payment.clone(),
+                object: entry.object.id(self.run),
                 amount: entry.amount,
-                currency: intent.currency.as_str().to_owned(),
+                currency: currency.as_str().to_owned(),
                 at_ms: entry.at_ms,
             }
         })

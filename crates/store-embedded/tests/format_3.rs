@@ -5,7 +5,7 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::{Claim, Resource};
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums, Wallet};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::saga::progress::{Progress, Way};
@@ -233,7 +233,7 @@ fn golden() -> Vec<ChangeSet> {
     let refund = operation(713, &captured, operation::Kind::Refund, 300);
     let refunding = Outbox {
         id: refund.id.into(),
-        charge: captured.id,
+        payment: Payment::Charge(captured.id),
         saga: Saga { flow: Flow::Refund, version: 1, progress: Progress { step: 1, way: Way::Forward } },
         hold: Some(HoldId::from_i64(802)),
         tenant: captured.tenant,
@@ -246,7 +246,7 @@ fn golden() -> Vec<ChangeSet> {
     let held = Charge { status: Status::RequiresCapture, working: Some(void.id), ..held };
     let voiding = Outbox {
         id: void.id.into(),
-        charge: held.id,
+        payment: Payment::Charge(held.id),
         saga: Saga { flow: Flow::Void, version: 1, progress: Progress::START },
         parked: Some(Park::CannotUndo),
         due_at: Time::MAX,

@@ -192,11 +192,13 @@ fn a_released_format_is_never_edited() {
     let (first, second) = (include_str!("../src/schema/v1.sql"), include_str!("../src/schema/v2.sql"));
     assert_eq!(made_by(first), made_by(GOLDEN));
     assert_eq!(made_by(&format!("{first}{second}")), made_by(include_str!("golden/v2.sql")));
+    let third = include_str!("../src/schema/v3.sql");
+    assert_eq!(made_by(&format!("{first}{second}{third}")), made_by(include_str!("golden/v3.sql")));
     let (fresh, old) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     drop(open(fresh.path()));
     raw(old.path()).execute_batch(GOLDEN).unwrap();
     drop(open(old.path()));
     let now = schema(&raw(fresh.path()));
     assert_eq!(now, schema(&raw(old.path())), "an old file becomes what a fresh one is");
-    assert_eq!(now, made_by(include_str!("golden/v3.sql")));
+    assert_eq!(now, made_by(include_str!("golden/v4.sql")));
 }

@@ -37,6 +37,10 @@ fn every_query_of_the_store_runs_on_an_index() {
             "operations_by_charge",
         ),
         (
+            "SELECT status FROM payouts WHERE tenant = 1 AND id < 9 ORDER BY id DESC LIMIT 1",
+            "payouts_by_tenant",
+        ),
+        (
             "SELECT status FROM operations WHERE tenant = 1 AND kind = 'refund' AND id < 9 ORDER BY id DESC LIMIT 1",
             "refunds_by_tenant",
         ),

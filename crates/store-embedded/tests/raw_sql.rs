@@ -5,20 +5,22 @@
 mod support;
 
 use counterfoil_core::payments::operation::{Operation, Status};
+use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_store::Store;
 use counterfoil_store::conformance::fixtures::ledger::{
     FLOOR, account, cursor, definition, hold, moving, name, posted, reversal, snapshot, transfer,
 };
-use counterfoil_store::conformance::fixtures::{operation, set};
+use counterfoil_store::conformance::fixtures::{operation, payout, set};
 use rusqlite::Connection;
 use support::rows::work;
 use support::{open, raw};
 use tempfile::TempDir;
 
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "claims",
     "charges",
     "operations",
+    "payouts",
     "outbox",
     "audit_log",
     "commits",
@@ -55,6 +57,8 @@ async fn filled() -> (TempDir, Connection) {
     store.commit(ledger).await.unwrap();
     let done = Operation { status: Status::Succeeded, ..operation(2, 1) };
     store.commit(set(5).insert(operation(1, 1)).insert(done)).await.unwrap();
+    let paid = Payout { status: payout::Status::Paid, ..payout(4) };
+    store.commit(set(6).insert(payout(3)).insert(paid)).await.unwrap();
     drop(store);
     let db = raw(dir.path());
     (dir, db)
@@ -241,6 +245,38 @@ async fn operations_end_once_and_stay_what_was_asked() {
             let sql = format!("UPDATE operations SET {change}, revision = revision + 1 WHERE id = {id}");
             refused(&db, &sql, "ends once");
         }
+    }
+}
+
+#[tokio::test]
+async fn payouts_end_once_and_stay_what_was_asked() {
+    let (_dir, db) = filled().await;
+    let fixed =
+        "id tenant amount_minor asset account destination description metadata provider endpoint created_at";
+    for column in fixed.split(' ') {
+        let sql = format!("UPDATE payouts SET {column} = {column}, revision = revision + 1");
+        refused(&db, &sql, "never changes");
+    }
+    refused(&db, "DELETE FROM payouts", "never removed");
+    refused(&db, "REPLACE INTO payouts SELECT * FROM payouts", "never removed");
+    refused(&db, "UPDATE payouts SET status = 'paid' WHERE id = 3", "ends once");
+    let park = "UPDATE payouts SET status = 'parked', revision = revision + 1 WHERE id = 3";
+    assert_eq!(db.execute(park, []).unwrap(), 1);
+    let fail = "UPDATE payouts SET status = 'failed', failure = 'payout_failed', revision = revision + 1 WHERE id = 3";
+    assert_eq!(db.execute(fail, []).unwrap(), 1);
+    for id in [3, 4] {
+        for change in ["status = 'processing'", "provider_reference = 'po_1'", "decline_code = NULL"] {
+            let sql = format!("UPDATE payouts SET {change}, revision = revision + 1 WHERE id = {id}");
+            refused(&db, &sql, "ends once");
+        }
+    }
+    let columns = "flow, version, step, way, claim, tenant, profile, endpoint, due_at, created_at, generation, \
+        idle_calls, unknown, server_errors, first_sent_at, last_sent_at, revision";
+    for payments in ["NULL, NULL", "2, 3"] {
+        let sql = format!(
+            "INSERT INTO outbox (id, charge, payout, {columns}) SELECT 77, {payments}, {columns} FROM outbox WHERE id = 2"
+        );
+        refused(&db, &sql, "CHECK");
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod support;
 
-use counterfoil_core::outbox::{Flow, Outbox, Park, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, Outbox, Park, Payment, Pinned, Saga};
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums, Wallet};
 use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::digest::Digest;
@@ -148,7 +148,7 @@ async fn live_rows_read_as_what_they_are() {
     let migrated = migrate(&database.url()).await.unwrap();
     assert_eq!(
         migrated,
-        Migrated { from: 3, to: VERSION, steps: vec!["operations", "captured", "balanced"] }
+        Migrated { from: 3, to: VERSION, steps: vec!["operations", "captured", "payouts", "balanced"] }
     );
 
     let store = open(&database.url()).await;
@@ -245,7 +245,11 @@ async fn an_older_server_is_stopped_before_work_it_does_not_know() {
         .unwrap();
     for number in [8, 9] {
         let id = OperationId::from_i64(number);
-        let work = Outbox { id: id.into(), charge: charge_id(2), ..work_of_old(number, Flow::Refund) };
+        let work = Outbox {
+            id: id.into(),
+            payment: Payment::Charge(charge_id(2)),
+            ..work_of_old(number, Flow::Refund)
+        };
         store.commit(set(number).insert(operation(number, 2)).insert(work)).await.unwrap();
     }
     // A capture under way.
@@ -281,7 +285,7 @@ async fn an_older_server_at_work_does_not_notice_the_migration() {
         }
     };
     let (migrated, (), ()) = tokio::join!(migrate(&url), busy(&older, 1..300), busy(&other, 1_000..1_300));
-    assert_eq!(migrated.unwrap().steps, ["operations", "captured"]);
+    assert_eq!(migrated.unwrap().steps, ["operations", "captured", "payouts"]);
     let db = raw(&url).await;
     let odd = "SELECT (SELECT count(*) FROM charges WHERE (status = 'succeeded') <> (captured = amount_minor)), \
         (SELECT count(*) FROM outbox JOIN charges ON charges.id = outbox.charge \

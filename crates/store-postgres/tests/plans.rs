@@ -26,6 +26,9 @@ async fn grow(db: &Client) {
             "INSERT INTO operations SELECT n, n % 9, n / 3, CASE WHEN n % 2 = 0 THEN 'refund' ELSE 'capture' END, 1, 'USD', 'processing', NULL, NULL, NULL, n, 1 FROM {series}"
         ),
         format!(
+            "INSERT INTO payouts SELECT n, n % 9, 1, 'USD', 1, NULL, NULL, '{{}}', 'processing', 'p', 'e', NULL, NULL, NULL, n, 1 FROM {series}"
+        ),
+        format!(
             "INSERT INTO audit_log SELECT n / 3, substr(sha256(n::text::bytea), 1, 16), n % 9, n, 1, 'claimed', '' FROM {series}"
         ),
         format!(
@@ -107,6 +110,8 @@ async fn lists_come_in_order_from_the_index_made_for_them() {
         ("FROM charges AS t WHERE t.tenant", "charges_by_tenant"),
         ("FROM operations AS t WHERE t.charge", "operations_by_charge"),
         ("FROM operations AS t WHERE t.kind", "refunds_by_tenant"),
+        ("FROM payouts AS t WHERE t.tenant", "payouts_by_tenant"),
+        ("FROM payouts AS t WHERE t.id", "payouts_pkey"),
         ("FROM accounts AS t WHERE t.tenant", "accounts_by_tenant"),
         ("FROM journal_transactions AS t WHERE t.tenant", "journal_transactions_by_tenant"),
         ("FROM operations AS t WHERE t.id", "operations_pkey"),

@@ -6,15 +6,16 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::{Claim, State};
-use counterfoil_core::outbox::{Flow, History, Outbox, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Saga};
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
 use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_store::conformance::fixtures::ledger::{
     BOTH, account, definition, hold, moving, name, opened, posted, reversal, snapshot, transfer,
 };
 use counterfoil_store::conformance::fixtures::{
-    api_key, at, charge, claim, opening, operation, outbox, set, settled, slot,
+    api_key, at, charge, claim, opening, operation, outbox, payout, payout_work, set, settled, slot,
 };
 use counterfoil_store::{CommitError, RowKey, Store};
 use counterfoil_testkit::postgres::Database;
@@ -35,12 +36,14 @@ async fn filled() -> (Client, Database) {
     let ended = Operation { status: operation::Status::Succeeded, ..operation(6, 1) };
     let refunding = Outbox {
         id: operation(7, 1).id.into(),
-        charge: charge(1).id,
+        payment: Payment::Charge(charge(1).id),
         saga: Saga { flow: Flow::Refund, version: 1, progress: Progress { step: 1, way: Way::Forward } },
         history: History { generation: 3, ..History::begun(at(0)) },
         ..outbox(7)
     };
     store.commit(set(6).insert(ended).insert(operation(7, 1)).insert(refunding)).await.unwrap();
+    let paid = Payout { status: payout::Status::Paid, ..payout(9) };
+    store.commit(set(8).insert(paid).insert(payout(10)).insert(payout_work(10))).await.unwrap();
     let ledger = set(4)
         .insert(account(1))
         .insert(name(1))
@@ -203,6 +206,8 @@ async fn history_is_append_only_even_for_its_owner() {
         for table in [
             "charges",
             "operations",
+            "payouts",
+            "payouts",
             "accounts",
             "balances",
             "holds",
@@ -372,6 +377,52 @@ async fn what_was_taken_and_given_back_stays_sound() {
 }
 
 #[tokio::test]
+async fn payouts_end_once_and_stay_what_was_asked() {
+    let (db, _database) = filled().await;
+    for change in [
+        "status = 'paid'",
+        "id = 11, revision = 9",
+        "tenant = 2, revision = 9",
+        "amount_minor = 801, revision = 9",
+        "asset = 'EUR', revision = 9",
+        "account = 8, revision = 9",
+        "destination = 'ba_2', revision = 9",
+        "description = 'x', revision = 9",
+        "metadata = '{\"a\":\"b\"}', revision = 9",
+        "provider = 'adyen', revision = 9",
+        "endpoint = 'http://elsewhere', revision = 9",
+        "created_at = 1, revision = 9",
+    ] {
+        refused(&db, &format!("UPDATE payouts SET {change} WHERE id = 10"), "ends once").await;
+    }
+    for change in ["status = 'processing'", "status = 'failed'", "provider_reference = 'po_1'"] {
+        let sql = format!("UPDATE payouts SET {change}, revision = 9 WHERE id = 9");
+        refused(&db, &sql, "ends once").await;
+    }
+    refused(&db, "UPDATE payouts SET status = 'voided', revision = 9 WHERE id = 10", "check constraint")
+        .await;
+    for payments in ["charge = 10, payout = NULL", "charge = 10", "payout = 9"] {
+        let sql = format!("UPDATE outbox SET {payments}, revision = 9 WHERE id = 10");
+        refused(&db, &sql, "work keeps its payment").await;
+    }
+    let columns = "claim, tenant, profile, endpoint, due_at, created_at, generation, idle_calls, unknown, \
+        server_errors, first_sent_at, last_sent_at, revision, flow";
+    for payments in ["NULL::bigint, NULL::bigint", "1, 10"] {
+        let sql = format!(
+            "INSERT INTO outbox (id, charge, payout, {columns}) SELECT 77, {payments}, {columns} FROM outbox WHERE id = 10"
+        );
+        refused(&db, &sql, "work_is_for_one_payment").await;
+    }
+    for sql in [
+        "UPDATE payouts SET status = 'parked', revision = 2 WHERE id = 10",
+        "UPDATE payouts SET status = 'failed', failure = 'payout_failed', revision = 3 WHERE id = 10",
+        "UPDATE outbox SET generation = 2, revision = 2 WHERE id = 10",
+    ] {
+        assert_eq!(db.execute(sql, &[]).await.unwrap(), 1, "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn operations_end_once_and_work_keeps_its_saga() {
     let (db, _database) = filled().await;
     for (change, id) in [
@@ -400,7 +451,7 @@ async fn operations_end_once_and_work_keeps_its_saga() {
         "endpoint = 'other', revision = 9",
         "profile = 'other', revision = 9",
     ] {
-        refused(&db, &format!("UPDATE outbox SET {change} WHERE id = 7"), "keeps its charge").await;
+        refused(&db, &format!("UPDATE outbox SET {change} WHERE id = 7"), "keeps its payment").await;
     }
     // Another step, or the way back, begins with a key of its own.
     for sql in [
@@ -423,6 +474,7 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
     let tables = [
         "charges",
         "operations",
+        "payouts",
         "outbox",
         "idempotency_keys",
         "audit_log",
@@ -459,6 +511,7 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
         "DELETE FROM audit_log",
         "DELETE FROM charges",
         "DELETE FROM operations",
+        "DELETE FROM payouts",
         "UPDATE commits SET at = 1",
     ] {
         refused(&db, sql, "permission denied").await;
@@ -485,6 +538,8 @@ async fn a_server_needs_no_more_than_the_writers_role() {
     store.commit(set(4).shift(moving(1, BOTH, posted(5)))).await.unwrap();
     store.commit(set(6).insert(operation(6, 1))).await.unwrap();
     store.commit(set(7).replace(Operation { revision: 2, ..operation(6, 1) }, 1)).await.unwrap();
+    store.commit(set(8).insert(payout(9)).insert(payout_work(9))).await.unwrap();
+    store.commit(set(9).replace(Payout { revision: 2, ..payout(9) }, 1)).await.unwrap();
     // What the judge refuses is refused by it, not by a missing right.
     let removal = set(5).remove(RowKey::Transaction(transfer(1, 1, 2, 50).id), 1);
     assert!(matches!(store.commit(removal).await, Err(CommitError::Refused(_))));

@@ -141,6 +141,7 @@ impl Store for MemoryStore {
             }
             Scan::ChargesOf { limit, .. }
             | Scan::RefundsOf { limit, .. }
+            | Scan::PayoutsOf { limit, .. }
             | Scan::ParkedOf { limit, .. }
             | Scan::AccountsOf { limit, .. }
             | Scan::TransactionsOf { limit, .. }
@@ -152,6 +153,7 @@ impl Store for MemoryStore {
             | Scan::Charges { limit, .. }
             | Scan::OperationsOn { limit, .. }
             | Scan::Operations { limit, .. }
+            | Scan::Payouts { limit, .. }
             | Scan::Outbox { limit, .. }
             | Scan::Accounts { limit, .. }
             | Scan::Transactions { limit, .. }
@@ -313,6 +315,10 @@ fn is_in(scan: &Scan, row: &Row) -> bool {
         (Scan::Operations { after, .. }, Row::Operation(operation)) => {
             after.is_none_or(|after| operation.id > after)
         }
+        (Scan::PayoutsOf { tenant, before, .. }, Row::Payout(payout)) => {
+            payout.tenant == *tenant && before.is_none_or(|before| payout.id < before)
+        }
+        (Scan::Payouts { after, .. }, Row::Payout(payout)) => after.is_none_or(|after| payout.id > after),
         (Scan::Outbox { after, .. }, Row::Outbox(outbox)) => after.is_none_or(|after| outbox.id > after),
         (Scan::ParkedOf { tenant, before, .. }, Row::Outbox(outbox)) => {
             outbox.tenant == *tenant

@@ -5,7 +5,7 @@ use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::{Entry, Totals};
 use counterfoil_core::types::id::{
-    AccountId, ChargeId, HoldId, OperationId, SetId, SubjectId, TenantId, TransactionId,
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, SetId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::mask::Masked;
 pub use counterfoil_core::types::position::Position;
@@ -155,6 +155,22 @@ pub enum Scan {
     Operations {
         /// Younger than this one.
         after: Option<OperationId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// A tenant's payouts, newest first.
+    PayoutsOf {
+        /// Whose.
+        tenant: TenantId,
+        /// Older than this one.
+        before: Option<PayoutId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// All payouts by id.
+    Payouts {
+        /// Younger than this one.
+        after: Option<PayoutId>,
         /// At most so many.
         limit: usize,
     },

@@ -11,11 +11,12 @@ use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::operation::Operation;
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::tenancy::{ApiKey, Tenant, TenantName};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{
-    AccountId, ChargeId, HoldId, OperationId, Slot, SubjectId, TenantId, TransactionId,
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, Slot, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::ulid::Ulid;
@@ -29,6 +30,8 @@ pub enum Row {
     Charge(Charge),
     /// A capture, a void or a refund of a charge.
     Operation(Operation),
+    /// A payout.
+    Payout(Payout),
     /// Work to be done.
     Outbox(Outbox),
     /// An audit record; never changed, never removed.
@@ -68,6 +71,8 @@ pub enum RowKey {
     Charge(ChargeId),
     /// By id.
     Operation(OperationId),
+    /// By id.
+    Payout(PayoutId),
     /// By what its claim makes.
     Outbox(SubjectId),
     /// By subject and record.
@@ -105,6 +110,7 @@ impl Row {
             Row::Claim(claim) => RowKey::Claim(claim.id),
             Row::Charge(charge) => RowKey::Charge(charge.id),
             Row::Operation(operation) => RowKey::Operation(operation.id),
+            Row::Payout(payout) => RowKey::Payout(payout.id),
             Row::Outbox(outbox) => RowKey::Outbox(outbox.id),
             Row::Audit(record) => RowKey::Audit(record.subject, record.id),
             Row::Tenant(tenant) => RowKey::Tenant(tenant.name.clone()),
@@ -128,6 +134,7 @@ impl Row {
             Row::Claim(claim) => claim.revision,
             Row::Charge(charge) => charge.revision,
             Row::Operation(operation) => operation.revision,
+            Row::Payout(payout) => payout.revision,
             Row::Outbox(outbox) => outbox.revision,
             Row::Audit(_)
             | Row::Name(_)
@@ -161,6 +168,7 @@ impl Row {
                 (Row::Claim(old), Row::Claim(new)) => old.may_become(new),
                 (Row::Charge(old), Row::Charge(new)) => old.may_become(new),
                 (Row::Operation(old), Row::Operation(new)) => old.may_become(new),
+                (Row::Payout(old), Row::Payout(new)) => old.may_become(new),
                 (Row::Outbox(old), Row::Outbox(new)) => old.may_become(new),
                 (Row::Tenant(old), Row::Tenant(new)) => old.id == new.id,
                 (Row::ApiKey(old), Row::ApiKey(new)) => {
@@ -174,6 +182,7 @@ impl Row {
                     Row::Claim(_)
                     | Row::Charge(_)
                     | Row::Operation(_)
+                    | Row::Payout(_)
                     | Row::Outbox(_)
                     | Row::Audit(_)
                     | Row::Tenant(_)
@@ -200,6 +209,7 @@ impl Row {
             Row::Claim(claim) => claim.sweep_at().is_some(),
             Row::Charge(_)
             | Row::Operation(_)
+            | Row::Payout(_)
             | Row::Audit(_)
             | Row::Tenant(_)
             | Row::ApiKey(_)
@@ -230,6 +240,7 @@ from_row!(
     Claim(Claim),
     Charge(Charge),
     Operation(Operation),
+    Payout(Payout),
     Outbox(Outbox),
     Audit(Record),
     Tenant(Tenant),

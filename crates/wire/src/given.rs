@@ -4,15 +4,19 @@ use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
+use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::books::Metadata;
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
 use counterfoil_core::payments::operation::{self, Kind as Asked, Operation};
+use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::flaw::Flaw;
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, TenantId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, TenantId, TransactionId,
+};
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
@@ -142,7 +146,7 @@ pub(crate) fn letter(why: Park, asked: Option<Asked>) -> DeadLetter {
     let id = operation.as_ref().map_or(ChargeId::from_i64(1).into(), |operation| operation.id.into());
     let outbox = Outbox {
         id,
-        charge: ChargeId::from_i64(1),
+        payment: Payment::Charge(ChargeId::from_i64(1)),
         saga: Saga {
             flow: asked.map_or(Flow::Charge, Asked::flow),
             version: 1,
@@ -166,7 +170,40 @@ pub(crate) fn letter(why: Park, asked: Option<Asked>) -> DeadLetter {
         parked: Some(why),
         revision: 9,
     };
-    DeadLetter { outbox, charge: charge(), operation }
+    DeadLetter { outbox, matter: Matter::Charge(charge(), operation) }
+}
+
+/// A payout that needs a human.
+pub(crate) fn payout_letter(why: Park) -> DeadLetter {
+    let payout = Payout { status: payout::Status::Parked, ..payout() };
+    let DeadLetter { outbox, .. } = letter(why, None);
+    let outbox = Outbox {
+        id: payout.id.into(),
+        payment: Payment::Payout(payout.id),
+        saga: Saga { flow: Flow::Payout, version: 1, progress: Progress { step: 1, way: Way::Forward } },
+        ..outbox
+    };
+    DeadLetter { outbox, matter: Matter::Payout(payout) }
+}
+
+pub(crate) fn payout() -> Payout {
+    Payout {
+        id: PayoutId::from_i64(6),
+        tenant: TenantId::from_i64(2),
+        order: payout::Order {
+            amount: Money::new(800, usd()).unwrap(),
+            account: AccountId::from_i64(7),
+            destination: Some(Masked::new("ba_1".to_owned())),
+            description: None,
+            metadata: metadata(),
+        },
+        status: payout::Status::Paid,
+        provider: provider(),
+        provider_reference: Some("po_1".to_owned()),
+        failure: None,
+        created_at: Time::EPOCH,
+        revision: 2,
+    }
 }
 
 /// Each body is refused at these places, in this order, with these words.

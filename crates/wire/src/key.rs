@@ -51,10 +51,13 @@ fn made(view: &KeyView, references: &References) -> Option<(&'static str, Refere
     let claim = &view.claim;
     let (makes, subject) = (claim.makes, claim.subject.to_i64());
     let (named, kind, number) = match makes {
-        // A declined charge is a charge, and so is a refund that was refused at the provider. What was refused before
-        // anything was made is about no charge.
-        Makes::Charge | Makes::Capture | Makes::Void => (Makes::Charge, Kind::Charge, view.charge?.to_i64()),
-        Makes::Refund => view.charge.map(|_| (makes, Kind::Refund, subject))?,
+        // A declined charge is a charge, and so is a refund or a payout that was refused at the provider. What was
+        // refused before anything was made is about no payment.
+        Makes::Charge | Makes::Capture | Makes::Void => {
+            (Makes::Charge, Kind::Charge, view.payment?.subject().to_i64())
+        }
+        Makes::Refund => view.payment.map(|_| (makes, Kind::Refund, subject))?,
+        Makes::Payout => view.payment.map(|_| (makes, Kind::Payout, subject))?,
         // A refusal of the books is nothing.
         _ if matches!(claim.state, State::FailedTerminal(_)) => return None,
         Makes::Account => (makes, Kind::Account, subject),
@@ -97,7 +100,7 @@ pub struct Record {
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = IdempotencyKeyResource)]
 pub struct Resource {
-    /// `charge`, `refund`, `account`, `transfer`, `transaction` or `bulk`.
+    /// `charge`, `refund`, `payout`, `account`, `transfer`, `transaction` or `bulk`.
     pub r#type: String,
     /// Its id.
     pub id: String,
@@ -111,6 +114,7 @@ mod tests {
     use counterfoil_core::idempotency::fingerprint::Fingerprint;
     use counterfoil_core::idempotency::reply::{Media, Reply};
     use counterfoil_core::idempotency::window::Windows;
+    use counterfoil_core::outbox::Payment;
     use counterfoil_core::types::digest::{Digest, MacKey};
     use counterfoil_core::types::id::{ChargeId, Holder, SubjectId, TenantId};
     use counterfoil_core::types::ulid::Ulid;
@@ -151,7 +155,8 @@ mod tests {
             state,
         };
         let references = References::new(MacKey::new(&[9; 32]));
-        let view = KeyView { claim, charge: charge.map(ChargeId::from_i64), parked };
+        let view =
+            KeyView { claim, payment: charge.map(|id| Payment::Charge(ChargeId::from_i64(id))), parked };
         let text = write(&view, &references, now)?;
         Some(serde_json::from_slice(&text).unwrap())
     }

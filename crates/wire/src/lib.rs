@@ -21,6 +21,7 @@ pub mod layout;
 pub mod list;
 pub mod metadata;
 pub mod names;
+pub mod payout;
 pub mod pointer;
 pub mod present;
 pub mod problem;

@@ -3,13 +3,15 @@
 pub mod conflict;
 
 use crate::problem::{Code, Problem};
-use crate::{account, asset, bulk, charge, dead_letter, refund, transaction, transfer};
+use crate::{account, asset, bulk, charge, dead_letter, payout, refund, transaction, transfer};
 use bytes::Bytes;
 use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::books::Refusal;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
 use counterfoil_core::payments::operation::launch::Impossible;
 use counterfoil_core::payments::operation::{Kind as Asked, Operation};
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::reference::{Kind, Reference, References};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::{Made, Present, Shown};
@@ -25,6 +27,20 @@ impl Presenter {
     /// With the references of the store the answers are in.
     pub const fn new(references: References) -> Presenter {
         Presenter { references }
+    }
+
+    fn unpaid(&self, payout: &Payout, failure: &Failure) -> Problem {
+        let problem = Problem::new(failure_code(failure.code)).detail(conflict::unpaid(failure.code));
+        let problem = match failure.code {
+            FailureCode::CardDeclined | FailureCode::PayoutFailed => {
+                problem.decline_code(failure.decline_code.clone())
+            }
+            FailureCode::GatewayRejected
+            | FailureCode::GatewayUnauthorized
+            | FailureCode::GatewayUnavailable
+            | FailureCode::MarkedFailed => problem,
+        };
+        problem.payout(self.references.seal(Kind::Payout, payout.id.to_i64())).safe_new_key(true)
     }
 
     fn charge_id(&self, charge: &Charge) -> Reference {
@@ -50,7 +66,16 @@ impl Present for Presenter {
         })
     }
 
-    fn failure(&self, charge: &Charge, failure: &Failure, request: Ulid) -> Reply {
+    fn payout(&self, payout: &Payout) -> Reply {
+        let id = self.references.seal(Kind::Payout, payout.id.to_i64());
+        made("/v1/payouts/", &id, |out| payout::write::write_as(out, payout, id.as_str(), &self.references))
+    }
+
+    fn failure(&self, matter: &Matter, failure: &Failure, request: Ulid) -> Reply {
+        let charge = match matter {
+            Matter::Charge(charge, _) => charge,
+            Matter::Payout(payout) => return refused(&self.unpaid(payout, failure), request),
+        };
         let id = self.charge_id(charge);
         let code = failure_code(failure.code);
         // A charge that has not failed itself was to be moved, and stands as it stood.
@@ -65,7 +90,9 @@ impl Present for Presenter {
             | Status::Parked => Problem::new(code).detail(conflict::unmoved(failure.code)),
         };
         let problem = match failure.code {
-            FailureCode::CardDeclined => problem.decline_code(failure.decline_code.clone()).charge(id),
+            FailureCode::CardDeclined | FailureCode::PayoutFailed => {
+                problem.decline_code(failure.decline_code.clone()).charge(id)
+            }
             FailureCode::GatewayRejected
             | FailureCode::GatewayUnauthorized
             | FailureCode::GatewayUnavailable
@@ -86,7 +113,7 @@ impl Present for Presenter {
                     .detail(conflict::unresolved(why))
                     .dead_letter(dead_letter::write::id(letter, &self.references))
                     .reason(conflict::reason(why))
-                    .charge(self.charge_id(&letter.charge))
+                    .payment(letter.outbox.payment, &self.references)
                     .safe_new_key(true);
                 refused(&problem, request)
             }
@@ -133,6 +160,7 @@ const fn failure_code(code: FailureCode) -> Code {
         FailureCode::GatewayUnauthorized => Code::GatewayUnauthorized,
         FailureCode::GatewayUnavailable => Code::GatewayUnavailable,
         FailureCode::MarkedFailed => Code::MarkedFailed,
+        FailureCode::PayoutFailed => Code::PayoutFailed,
     }
 }
 

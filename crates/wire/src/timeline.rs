@@ -1,4 +1,4 @@
-//! The audited steps of a charge or a transfer, as clients see them.
+//! The audited steps of a charge, a payout or a transfer, as clients see them.
 
 use crate::json;
 use crate::time::Stamp;
@@ -57,7 +57,7 @@ pub struct Entry {
     pub detail: BTreeMap<String, String>,
 }
 
-/// The audited steps of a charge or a transfer, in order.
+/// The audited steps of a charge, a payout or a transfer, in order.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = Timeline)]
 pub struct List {

@@ -3,6 +3,7 @@
 use crate::client::Request;
 use crate::fake::{Next, START, stored};
 use crate::server::{Server, settings};
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::tenancy::KeyPolicy;
 use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::time::{Span, Time};
@@ -102,7 +103,8 @@ async fn what_the_engine_says_otherwise() {
     let charge = ChargeId::from_i64(9);
     let reference = server.fake.reference(charge);
     let at = Time::from_ms(START.ms() - 1);
-    let pending = |ms| Submitted::Pending { charge, retry_after: Span::from_ms(ms) };
+    let payment = Payment::Charge(charge);
+    let pending = |ms| Submitted::Pending { payment, retry_after: Span::from_ms(ms) };
     for (says, status, code, retry, more) in [
         (Submitted::Mismatch, 422, "idempotency_key_fingerprint_mismatch", None, json!({})),
         (

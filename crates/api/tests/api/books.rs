@@ -54,7 +54,7 @@ pub(crate) const POST: &str = r#"{"entries":[{"account":"a","direction":"debit",
 const CHARGE: &str = r#"{"amount":100,"currency":"usd","payment_method":"pm"}"#;
 const HELD: &str = r#"{"amount":100,"currency":"usd","payment_method":"pm","capture":false}"#;
 
-/// One good write of every route that moves a charge, with the charges it needs.
+/// One good write of every route that moves a charge or pays out, with the charges it needs.
 async fn payments(server: &Server) -> Vec<Write> {
     let captured = make(server, "/v1/charges", "captured", HELD).await;
     let voided = make(server, "/v1/charges", "voided", HELD).await;
@@ -86,6 +86,14 @@ async fn payments(server: &Server) -> Vec<Write> {
             status: 201,
             object: "refund",
             other: refund(61),
+            keys: writer,
+        },
+        Write {
+            target: "/v1/payouts".to_owned(),
+            body: r#"{"amount":60,"currency":"usd","destination":"ba_1"}"#.to_owned(),
+            status: 201,
+            object: "payout",
+            other: r#"{"amount":61,"currency":"usd"}"#.to_owned(),
             keys: writer,
         },
         Write {

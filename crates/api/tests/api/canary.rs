@@ -80,6 +80,18 @@ async fn nothing_a_client_sent_is_logged_or_counted() {
         Request::post("/v1/refunds", "canary-r", r#"{"charge":"canary"}"#),
         Request::get("/v1/refunds?starting_after=canary"),
         Request::post(
+            "/v1/payouts",
+            "canary-p",
+            r#"{"amount":987654321,"currency":"usd","destination":"ba_canary","description":"canary","metadata":{"canary":"canary"}}"#,
+        ),
+        Request::post(
+            "/v1/payouts",
+            "canary-p",
+            r#"{"amount":987654321,"account":"canary","destination":"canary canary"}"#,
+        ),
+        Request::get("/v1/payouts/canary"),
+        Request::get("/v1/payouts/canary/timeline?starting_after=canary"),
+        Request::post(
             "/v1/dead-letters/canary/resolve",
             "canary-d",
             r#"{"resolution":"fail","reason":"canary"}"#,

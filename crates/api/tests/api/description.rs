@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Every route of the contract that this version has.
-const ROUTES: [&str; 39] = [
+const ROUTES: [&str; 43] = [
     "GET /docs",
     "GET /errors",
     "GET /errors/{code}",
@@ -29,6 +29,9 @@ const ROUTES: [&str; 39] = [
     "GET /v1/dead-letters",
     "GET /v1/dead-letters/{id}",
     "GET /v1/idempotency-keys/{key}",
+    "GET /v1/payouts",
+    "GET /v1/payouts/{id}",
+    "GET /v1/payouts/{id}/timeline",
     "GET /v1/refunds",
     "GET /v1/refunds/{id}",
     "GET /v1/transactions",
@@ -43,6 +46,7 @@ const ROUTES: [&str; 39] = [
     "POST /v1/charges/{id}/void",
     "POST /v1/conversions",
     "POST /v1/dead-letters/{id}/resolve",
+    "POST /v1/payouts",
     "POST /v1/refunds",
     "POST /v1/transactions",
     "POST /v1/transactions/bulk",

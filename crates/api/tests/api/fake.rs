@@ -20,9 +20,13 @@ use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::payments::operation::launch::Operate;
+use counterfoil_core::payments::payout::Payout;
+use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::digest::{Digest, MacKey};
-use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, SubjectId, TenantId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
+};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::reference::{Kind as Refers, References};
 use counterfoil_core::types::time::{Span, Time};
@@ -219,6 +223,27 @@ impl Service for Fake {
         self.play(command.request, move || {
             self.payments.lock().unwrap().operate(command, self.now(), &self.presenter())
         })
+    }
+
+    fn pay_out(&self, command: CreatePayout) -> Answer<'_, Submitted> {
+        let CreatePayout { request, wanted } = command;
+        self.play(request, move || {
+            Ok(self.payments.lock().unwrap().pay_out(request.tenant, wanted, self.now(), &self.presenter()))
+        })
+    }
+
+    fn payout(&self, tenant: TenantId, id: PayoutId) -> Answer<'_, Result<Option<Payout>, ReadError>> {
+        let own = self.payments.lock().unwrap().payouts(tenant, None, usize::MAX);
+        self.read(own.into_iter().find(|payout| payout.id == id))
+    }
+
+    fn payouts(
+        &self,
+        tenant: TenantId,
+        before: Option<PayoutId>,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Payout>, ReadError>> {
+        self.read(self.payments.lock().unwrap().payouts(tenant, before, limit))
     }
 
     fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>> {

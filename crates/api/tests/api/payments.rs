@@ -2,8 +2,12 @@
 
 use crate::books::{id, make};
 use crate::client::{Reply, Request};
+use crate::fake::Next;
 use crate::server::Server;
-use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::outbox::Payment;
+use counterfoil_core::types::id::{ChargeId, PayoutId};
+use counterfoil_core::types::time::Span;
+use counterfoil_engine::service::Submitted;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
@@ -272,4 +276,66 @@ async fn a_store_that_is_down_hides_no_payment_as_absent() {
         let reply = server.ask(Request::get(&target).by("sk_acme_admin")).await;
         reply.problem(503, "store_unavailable");
     }
+}
+
+#[tokio::test]
+async fn a_payout_is_made_replayed_shown_and_listed() {
+    let server = Server::start().await;
+    let body = r#"{"amount":800,"currency":"usd","destination":"ba_1","metadata":{"week":"46"}}"#;
+    let first = server.ask(Request::post("/v1/payouts", "p1", body)).await;
+    assert_eq!(first.status, 201, "{}", first.text());
+    let payout = first.json();
+    let location = format!("/v1/payouts/{}", id(&payout));
+    assert_eq!(first.header("location"), Some(location.as_str()));
+    assert_eq!((&payout["object"], &payout["status"]), (&json!("payout"), &json!("paid")));
+    assert_eq!((&payout["destination"], &payout["metadata"]), (&json!("ba_1"), &json!({"week": "46"})));
+    let again = server.ask(Request::post("/v1/payouts", "p1", body)).await;
+    assert_eq!((again.header("idempotent-replayed"), &again.body), (Some("true"), &first.body));
+    let other = Request::post("/v1/payouts", "p1", &body.replace("800", "801"));
+    server.ask(other).await.problem(422, "idempotency_key_fingerprint_mismatch");
+    assert_eq!(server.ask(Request::get(&location)).await.body, first.body);
+
+    let second = make(&server, "/v1/payouts", "p2", r#"{"amount":1,"currency":"usd"}"#).await;
+    assert_eq!(ids(&get(&server, "/v1/payouts").await), [id(&second), id(&payout)]);
+    let page = get(&server, "/v1/payouts?limit=1").await;
+    assert_eq!((ids(&page), &page["has_more"]), (vec![id(&second)], &json!(true)));
+    let rest = get(&server, &format!("/v1/payouts?starting_after={}", id(&second))).await;
+    assert_eq!((ids(&rest), &rest["has_more"]), (vec![id(&payout)], &json!(false)));
+}
+
+#[tokio::test]
+async fn another_tenant_s_payouts_are_as_absent_as_those_that_never_were() {
+    let server = Server::start().await;
+    let payout = make(&server, "/v1/payouts", "p", r#"{"amount":1,"currency":"usd"}"#).await;
+    let charge = make(&server, "/v1/charges", "c", CHARGE).await;
+    let theirs = Request::get(&format!("/v1/payouts/{}", id(&payout))).by("sk_globex");
+    let theirs = bare(&server.ask(theirs).await, 404, "not_found");
+    for absent in [id(&charge), "po_", "po_zzzzzzzzzzzzzzzzzzzzzzzzzz", "po_x%ff"] {
+        for part in ["", "/timeline"] {
+            let reply = server.ask(Request::get(&format!("/v1/payouts/{absent}{part}"))).await;
+            assert_eq!(bare(&reply, 404, "not_found"), theirs, "{absent}{part}");
+        }
+    }
+    let foreign = format!("/v1/payouts?starting_after={}", id(&payout));
+    server.ask(Request::get(&foreign).by("sk_globex")).await.problem(400, "invalid_request");
+    let own = server.ask(Request::get("/v1/payouts").by("sk_globex")).await;
+    assert_eq!(own.text(), r#"{"object":"list","data":[],"has_more":false}"#);
+    let read_only = Request::post("/v1/payouts", "k", r#"{"amount":1,"currency":"usd"}"#).by("sk_acme_read");
+    server.ask(read_only).await.problem(403, "forbidden");
+    for list in ["/v1/payouts", "/v1/payouts/po_1"] {
+        server.ask(Request::get(list).by("sk_acme_write")).await.problem(403, "forbidden");
+    }
+}
+
+#[tokio::test]
+async fn a_payout_whose_outcome_is_not_known_is_named() {
+    let server = Server::start().await;
+    let payment = Payment::Payout(PayoutId::from_i64(9));
+    let pending = Submitted::Pending { payment, retry_after: Span::from_ms(1_500) };
+    server.fake.next(Next::Say(pending));
+    let reply = server.ask(Request::post("/v1/payouts", "k", r#"{"amount":1,"currency":"usd"}"#)).await;
+    let problem = reply.problem(503, "outcome_pending");
+    assert_eq!(problem["payout"], payment.reference(&server.fake.references).to_string());
+    assert_eq!((&problem["charge"], &problem["safe_new_key"]), (&Value::Null, &json!(false)));
+    assert_eq!(reply.header("retry-after"), Some("2"));
 }

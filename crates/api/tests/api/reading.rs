@@ -6,6 +6,7 @@ use crate::server::{Server, settings};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::ulid::Ulid;
@@ -128,7 +129,7 @@ async fn where_a_key_stands() {
         attempts: 1,
         state: State::FailedRetry { not_before: server.fake.now() },
     };
-    let view = KeyView { claim: record, charge: Some(ChargeId::from_i64(3)), parked: None };
+    let view = KeyView { claim: record, payment: Some(Payment::Charge(ChargeId::from_i64(3))), parked: None };
     server.fake.claims.lock().unwrap().insert(claim, view);
     for path in ["order%2F42+%25", "order%2f42%2B%25", "%6Frder%2F42+%25"] {
         let reply = server.ask(Request::get(&format!("/v1/idempotency-keys/{path}"))).await;

@@ -86,9 +86,11 @@ pub enum Resource {
     Refund,
     /// Nothing new: a dead letter is resolved.
     Resolution,
+    /// A payout.
+    Payout,
 }
 
-const RESOURCES: [Resource; 11] = [
+const RESOURCES: [Resource; 12] = [
     Resource::Charge,
     Resource::Account,
     Resource::Asset,
@@ -100,6 +102,7 @@ const RESOURCES: [Resource; 11] = [
     Resource::Void,
     Resource::Refund,
     Resource::Resolution,
+    Resource::Payout,
 ];
 
 impl Resource {
@@ -117,6 +120,7 @@ impl Resource {
             Resource::Void => "void",
             Resource::Refund => "refund",
             Resource::Resolution => "resolution",
+            Resource::Payout => "payout",
         }
     }
 

@@ -26,7 +26,7 @@ const fn stage(deed: Deed, undo: Option<Deed>) -> Stage<Deed> {
 }
 
 /// Every definition there ever was.
-pub const DEFINITIONS: [Definition<Deed>; 6] = [
+pub const DEFINITIONS: [Definition<Deed>; 7] = [
     Definition {
         name: Flow::Charge.name(),
         version: 1,
@@ -59,6 +59,15 @@ pub const DEFINITIONS: [Definition<Deed>; 6] = [
         steps: &[
             stage(Deed::Reserve, Some(Deed::Release)),
             stage(Deed::Call(Step::Refund), None),
+            stage(Deed::Post, None),
+        ],
+    },
+    Definition {
+        name: Flow::Payout.name(),
+        version: 1,
+        steps: &[
+            stage(Deed::Reserve, Some(Deed::Release)),
+            stage(Deed::Call(Step::Payout), None),
             stage(Deed::Post, None),
         ],
     },
@@ -160,14 +169,16 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_reserves_first_and_releases_when_it_is_refused() {
-        let begun = begin(Flow::Refund).unwrap();
-        assert_eq!(begun.books, [Deed::Reserve]);
-        let saga = called(&begun);
-        let done = turn(saga, Happened::Done).unwrap();
-        assert_eq!((done.books, done.onward), (vec![Deed::Post], Onward::Completed));
-        let refused = turn(saga, Happened::Failed).unwrap();
-        assert_eq!((refused.books, refused.onward), (vec![Deed::Release], Onward::Undone));
+    fn a_refund_and_a_payout_reserve_first_and_release_when_they_are_refused() {
+        for flow in [Flow::Refund, Flow::Payout] {
+            let begun = begin(flow).unwrap();
+            assert_eq!(begun.books, [Deed::Reserve]);
+            let saga = called(&begun);
+            let done = turn(saga, Happened::Done).unwrap();
+            assert_eq!((done.books, done.onward), (vec![Deed::Post], Onward::Completed));
+            let refused = turn(saga, Happened::Failed).unwrap();
+            assert_eq!((refused.books, refused.onward), (vec![Deed::Release], Onward::Undone));
+        }
     }
 
     #[test]
@@ -218,6 +229,7 @@ mod tests {
             "capture 1: capture post",
             "void 1: void",
             "refund 1: reserve/release refund post",
+            "payout 1: reserve/release payout post",
         ];
         assert_eq!(DEFINITIONS.iter().map(told).collect::<Vec<_>>(), released);
     }

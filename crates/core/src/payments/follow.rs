@@ -1,22 +1,21 @@
 //! What follows from an attempt: everything that changes, as one decision. The one place where a payment moves.
 
-use super::Work;
 use super::attempt::judge::Verdict;
 use super::charge::{Charge, Failure, FailureCode, Status};
 use super::flow::{self, Deed, Onward};
 use super::operation::{self, Operation};
+use super::payout::{self, Payout};
 use super::provider::{Approval, Step};
+use super::{Matter, Work};
 use crate::outbox::{Flow, History, Outbox, Park, Saga};
 use crate::saga::progress::{Happened, Way};
 use crate::types::time::{Span, Time};
 
-/// What changes. Rows stand here with their next revision; a row that is not here stays as it is.
+/// What changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Follow {
-    /// The charge, moved.
-    pub charge: Option<Charge>,
-    /// The operation, moved.
-    pub operation: Option<Operation>,
+    /// What the work is about, moved: each row that changes has its next revision, the others stand as they stood.
+    pub matter: Matter,
     /// What happens in the books, in the same set.
     pub books: Vec<Deed>,
     /// What becomes of the claim and its work.
@@ -53,7 +52,7 @@ pub enum Fate {
 /// Decides what follows. Nothing if this build does not know the saga's definition: the work is left to one that does.
 pub fn follow(work: &Work, verdict: &Verdict, now: Time) -> Option<Follow> {
     let known = |history: &History| Outbox { history: *history, ..next_of(&work.outbox) };
-    let stays = |fate| Some(Follow { charge: None, operation: None, books: Vec::new(), fate });
+    let stays = |fate| Some(Follow { matter: work.matter.clone(), books: Vec::new(), fate });
     match verdict {
         Verdict::Retry { at_least, history } => {
             stays(Fate::Retry { at_least: *at_least, outbox: known(history) })
@@ -78,15 +77,14 @@ enum Heard<'a> {
 fn turn(work: &Work, heard: &Heard<'_>, now: Time) -> Option<Follow> {
     let saga = work.outbox.saga;
     let step = flow::step(saga)?;
-    let mut charge = work.charge.clone();
-    let mut operation = work.operation.clone();
+    let mut matter = work.matter.clone();
     let happened = match heard {
         Heard::Done(approval) => {
-            done(&mut charge, operation.as_mut(), step, approval);
+            done(&mut matter, step, approval);
             Happened::Done
         }
         Heard::Refused(failure, reference) => {
-            refused(&mut charge, operation.as_mut(), saga, failure, *reference);
+            refused(&mut matter, saga, failure, *reference);
             Happened::Failed
         }
     };
@@ -96,57 +94,55 @@ fn turn(work: &Work, heard: &Heard<'_>, now: Time) -> Option<Follow> {
             Fate::Onward(Outbox { saga, history: History::begun(now), ..next_of(&work.outbox) })
         }
         Onward::Completed => {
-            complete(&mut charge, operation.as_mut(), saga.flow);
+            match &mut matter {
+                Matter::Charge(charge, operation) => complete(charge, operation.as_mut(), saga.flow),
+                Matter::Payout(payout) => payout.status = payout::Status::Paid,
+            }
             Fate::Completed
         }
-        Onward::Undone => {
-            let failure = undone(&mut charge, operation.as_mut(), saga.flow, heard);
-            Fate::Failed(failure)
-        }
+        Onward::Undone => Fate::Failed(undone(&mut matter, saga.flow, heard)),
         Onward::Stuck => return Some(park(work, Park::CannotUndo, None)),
     };
-    Some(Follow {
-        charge: moved(&work.charge, charge),
-        operation: moved_operation(work.operation.as_ref(), operation),
-        books,
-        fate,
-    })
+    Some(Follow { matter: moved(&work.matter, matter), books, fate })
 }
 
 /// What the provider's word changes at once, whatever comes after.
-fn done(charge: &mut Charge, operation: Option<&mut Operation>, step: Step, approval: &Approval) {
-    match step {
-        Step::Charge => {
-            charge.sums.captured = approval.amount_minor;
-            charge.provider_reference = Some(approval.reference.clone());
+fn done(matter: &mut Matter, step: Step, approval: &Approval) {
+    match matter {
+        Matter::Charge(charge, operation) => {
+            match step {
+                Step::Charge => {
+                    charge.sums.captured = approval.amount_minor;
+                    charge.provider_reference = Some(approval.reference.clone());
+                }
+                Step::Authorize => charge.provider_reference = Some(approval.reference.clone()),
+                Step::Capture => charge.sums.captured = approval.amount_minor,
+                Step::Void | Step::Refund | Step::Payout => {}
+            }
+            if let Some(operation) = operation {
+                operation.provider_reference = Some(approval.reference.clone());
+            }
         }
-        Step::Authorize => charge.provider_reference = Some(approval.reference.clone()),
-        Step::Capture => charge.sums.captured = approval.amount_minor,
-        Step::Void | Step::Refund => {}
-    }
-    if let Some(operation) = operation {
-        operation.provider_reference = Some(approval.reference.clone());
+        Matter::Payout(payout) => payout.provider_reference = Some(approval.reference.clone()),
     }
 }
 
 /// A refusal is remembered at once: undoing may take long, and the answer says why it was done.
-fn refused(
-    charge: &mut Charge,
-    operation: Option<&mut Operation>,
-    saga: Saga,
-    failure: &Failure,
-    reference: Option<&String>,
-) {
+fn refused(matter: &mut Matter, saga: Saga, failure: &Failure, reference: Option<&String>) {
     if saga.progress.way == Way::Back {
         return;
     }
-    if let Some(operation) = operation {
-        operation.failure = Some(failure.clone());
-        return;
-    }
-    charge.failure = Some(failure.clone());
-    if charge.provider_reference.is_none() {
-        charge.provider_reference = reference.cloned();
+    let (kept, named) = match matter {
+        Matter::Charge(_, Some(operation)) => {
+            operation.failure = Some(failure.clone());
+            return;
+        }
+        Matter::Charge(charge, None) => (&mut charge.failure, &mut charge.provider_reference),
+        Matter::Payout(payout) => (&mut payout.failure, &mut payout.provider_reference),
+    };
+    *kept = Some(failure.clone());
+    if named.is_none() {
+        *named = reference.cloned();
     }
 }
 
@@ -165,6 +161,8 @@ fn complete(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) 
                 Status::Refunded
             }
         }
+        // No charge is about one.
+        Flow::Payout => charge.status,
     };
     if matches!(flow, Flow::Capture | Flow::Void) {
         charge.working = None;
@@ -175,11 +173,23 @@ fn complete(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) 
     }
 }
 
-fn undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow, heard: &Heard<'_>) -> Failure {
-    let kept = match &operation {
-        Some(operation) => operation.failure.clone(),
-        None => charge.failure.clone(),
+fn undone(matter: &mut Matter, flow: Flow, heard: &Heard<'_>) -> Failure {
+    let kept = match matter {
+        Matter::Charge(charge, operation) => charge_undone(charge, operation.as_mut(), flow),
+        Matter::Payout(payout) => {
+            payout.status = payout::Status::Failed;
+            payout.failure.clone()
+        }
     };
+    match heard {
+        Heard::Refused(failure, _) => kept.unwrap_or_else(|| (*failure).clone()),
+        // What was undone last succeeded; why it was undone was remembered.
+        Heard::Done(_) => kept.unwrap_or(Failure { code: FailureCode::GatewayRejected, decline_code: None }),
+    }
+}
+
+/// The charge after its making or an operation on it was undone, and why it was.
+fn charge_undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) -> Option<Failure> {
     match flow {
         Flow::Charge | Flow::Authorize | Flow::Split => charge.status = Status::Failed,
         // The charge is as it was before somebody asked.
@@ -191,50 +201,65 @@ fn undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow, he
             let amount = operation.as_ref().map_or(0, |operation| operation.amount.minor());
             charge.sums.refunding = charge.sums.refunding.saturating_sub(amount);
         }
+        // No charge is about one.
+        Flow::Payout => {}
     }
-    if let Some(operation) = operation {
-        operation.status = operation::Status::Failed;
-    }
-    match heard {
-        Heard::Refused(failure, _) => kept.unwrap_or_else(|| (*failure).clone()),
-        // What was undone last succeeded; why it was undone was remembered.
-        Heard::Done(_) => kept.unwrap_or(Failure { code: FailureCode::GatewayRejected, decline_code: None }),
+    match operation {
+        Some(operation) => {
+            operation.status = operation::Status::Failed;
+            operation.failure.clone()
+        }
+        None => charge.failure.clone(),
     }
 }
 
 /// Parks the work. A refund leaves its charge as it is: what it reserved stays reserved, the rest can still be given
 /// back.
 fn park(work: &Work, reason: Park, reference: Option<&String>) -> Follow {
-    let mut charge = work.charge.clone();
-    let mut operation = work.operation.clone();
-    match work.outbox.saga.flow {
-        Flow::Refund => {}
-        Flow::Charge | Flow::Authorize | Flow::Split | Flow::Capture | Flow::Void => {
-            charge.status = Status::Parked;
+    let mut matter = work.matter.clone();
+    match &mut matter {
+        Matter::Charge(charge, operation) => {
+            match work.outbox.saga.flow {
+                Flow::Refund | Flow::Payout => {}
+                Flow::Charge | Flow::Authorize | Flow::Split | Flow::Capture | Flow::Void => {
+                    charge.status = Status::Parked;
+                }
+            }
+            if let Some(operation) = operation {
+                operation.status = operation::Status::Parked;
+                operation.provider_reference = reference.cloned().or(operation.provider_reference.take());
+            } else if charge.provider_reference.is_none() {
+                charge.provider_reference = reference.cloned();
+            }
+        }
+        Matter::Payout(payout) => {
+            payout.status = payout::Status::Parked;
+            payout.provider_reference = reference.cloned().or(payout.provider_reference.take());
         }
     }
-    if let Some(operation) = &mut operation {
-        operation.status = operation::Status::Parked;
-        operation.provider_reference = reference.cloned().or(operation.provider_reference.take());
-    } else if charge.provider_reference.is_none() {
-        charge.provider_reference = reference.cloned();
-    }
     let outbox = Outbox { parked: Some(reason), due_at: Time::MAX, ..next_of(&work.outbox) };
-    Follow {
-        charge: moved(&work.charge, charge),
-        operation: moved_operation(work.operation.as_ref(), operation),
-        books: Vec::new(),
-        fate: Fate::Parked(outbox),
+    Follow { matter: moved(&work.matter, matter), books: Vec::new(), fate: Fate::Parked(outbox) }
+}
+
+/// Rows that changed get their next revision.
+fn moved(old: &Matter, new: Matter) -> Matter {
+    match (old, new) {
+        (Matter::Charge(was, had), Matter::Charge(charge, operation)) => {
+            let (changed, moved) = (*was != charge, *had != operation);
+            let charge = Charge { revision: next_if(changed, was.revision), ..charge };
+            let operation = operation.map(|one| Operation { revision: next_if(moved, one.revision), ..one });
+            Matter::Charge(charge, operation)
+        }
+        (Matter::Payout(was), Matter::Payout(payout)) => {
+            let changed = *was != payout;
+            Matter::Payout(Payout { revision: next_if(changed, was.revision), ..payout })
+        }
+        (Matter::Charge(..) | Matter::Payout(_), other) => other,
     }
 }
 
-fn moved(old: &Charge, new: Charge) -> Option<Charge> {
-    (*old != new).then(|| Charge { revision: old.revision.saturating_add(1), ..new })
-}
-
-fn moved_operation(old: Option<&Operation>, new: Option<Operation>) -> Option<Operation> {
-    let (old, new) = old.zip(new)?;
-    (*old != new).then(|| Operation { revision: old.revision.saturating_add(1), ..new })
+const fn next_if(changed: bool, revision: u64) -> u64 {
+    if changed { revision.saturating_add(1) } else { revision }
 }
 
 fn next_of(outbox: &Outbox) -> Outbox {

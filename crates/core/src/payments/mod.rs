@@ -9,40 +9,118 @@ pub mod charge;
 pub mod flow;
 pub mod follow;
 pub mod operation;
+pub mod payout;
 pub mod provider;
 
+use crate::audit::Record;
 use crate::idempotency::claim::Claim;
 use crate::outbox::Outbox;
+use crate::types::mask::Masked;
+use crate::types::money::Money;
 use charge::Charge;
+use flow::Deed;
 use operation::Operation;
+use payout::Payout;
 
 /// Work for a payment, as it stands in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     /// The claim whose fence guards it.
     pub claim: Claim,
-    /// The charge it is about.
-    pub charge: Charge,
-    /// What is done to the charge; nothing while it is made.
-    pub operation: Option<Operation>,
+    /// What it is about.
+    pub matter: Matter,
     /// What is still to be done.
     pub outbox: Outbox,
 }
 
-impl Work {
-    /// Where a record of this work stands in the charge's history, among those of the same millisecond: the charge's
-    /// making in the order of its claim, then its operations in the order of the charge.
-    pub fn turn(&self) -> u64 {
-        match &self.operation {
-            None => self.claim.revision,
-            Some(_) => turn_after(self.charge.revision, self.claim.revision),
+/// What work is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Matter {
+    /// A charge, and what is done to it; nothing while it is made.
+    Charge(Charge, Option<Operation>),
+    /// A payout.
+    Payout(Payout),
+}
+
+/// Everything that must be committed together before the provider may be called for a payment that is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The work, with its payment processing.
+    pub work: Work,
+    /// What happens in the books.
+    pub books: Vec<Deed>,
+    /// The audit record.
+    pub audit: Record,
+}
+
+impl Matter {
+    /// What the work takes or gives: an operation's own amount, else what the provider is asked for.
+    pub fn amount(&self) -> Money {
+        match self {
+            Matter::Charge(_, Some(operation)) => operation.amount,
+            Matter::Charge(charge, None) => {
+                let whole = charge.order.amount;
+                Money::new(charge.order.card(), whole.asset()).unwrap_or(whole)
+            }
+            Matter::Payout(payout) => payout.order.amount,
+        }
+    }
+
+    /// The provider's reference of the payment, once it is known.
+    pub const fn provider_reference(&self) -> Option<&String> {
+        match self {
+            Matter::Charge(charge, _) => charge.provider_reference.as_ref(),
+            Matter::Payout(payout) => payout.provider_reference.as_ref(),
+        }
+    }
+
+    /// The provider's token of what is charged, or of the bank account that is paid.
+    pub const fn instrument(&self) -> Option<&Masked<String>> {
+        match self {
+            Matter::Charge(charge, _) => Some(&charge.order.payment_method),
+            Matter::Payout(payout) => payout.order.destination.as_ref(),
+        }
+    }
+
+    /// The payment's revision.
+    pub const fn revision(&self) -> u64 {
+        match self {
+            Matter::Charge(charge, _) => charge.revision,
+            Matter::Payout(payout) => payout.revision,
+        }
+    }
+
+    /// The word for where the payment stands.
+    pub const fn status(&self) -> &'static str {
+        match self {
+            Matter::Charge(charge, _) => charge.status.name(),
+            Matter::Payout(payout) => payout.status.name(),
+        }
+    }
+
+    /// The operation, if it is about one.
+    pub const fn operation(&self) -> Option<&Operation> {
+        match self {
+            Matter::Charge(_, operation) => operation.as_ref(),
+            Matter::Payout(_) => None,
         }
     }
 }
 
-/// The turn of what happens to a charge of that revision after it was made.
-pub const fn turn_after(charge: u64, claim: u64) -> u64 {
+impl Work {
+    /// Where a record of this work stands in the payment's history, among those of the same millisecond: the payment's
+    /// making in the order of its claim, then its operations in the order of the charge.
+    pub fn turn(&self) -> u64 {
+        match self.matter.operation() {
+            None => self.claim.revision,
+            Some(_) => turn_after(self.matter.revision(), self.claim.revision),
+        }
+    }
+}
+
+/// The turn of what happens to a payment of that revision after it was made.
+pub const fn turn_after(payment: u64, claim: u64) -> u64 {
     const MAKING: u64 = 1 << 16;
     let claim = if claim < 15 { claim } else { 15 };
-    MAKING.saturating_add(charge.saturating_mul(16)).saturating_add(claim)
+    MAKING.saturating_add(payment.saturating_mul(16)).saturating_add(claim)
 }

@@ -1,5 +1,6 @@
 //! What a provider may answer, and the rules by which an unknown outcome is resolved with it.
 
+use super::charge::FailureCode;
 use crate::types::asset::Asset;
 use crate::types::digest::MacKey;
 use crate::types::id::SubjectId;
@@ -10,7 +11,7 @@ use crate::types::time::Span;
 pub enum Outcome {
     /// Executed.
     Approved(Approval),
-    /// Refused by the card's issuer. Terminal.
+    /// Refused by the card's issuer or the bank. Terminal.
     Declined(Decline),
     /// Refused because we asked wrongly. Terminal, and somebody should look.
     Rejected(Rejection),
@@ -93,6 +94,8 @@ pub enum Stands {
     Canceled,
     /// Given back.
     Refunded,
+    /// On its way to a bank account, or there.
+    PaidOut,
 }
 
 /// A refusal by the issuer.
@@ -184,14 +187,16 @@ pub enum Step {
     Void,
     /// Give back what was taken, or a part of it.
     Refund,
+    /// Pay to a bank account.
+    Payout,
 }
 
 impl Rules {
-    /// The rules as they are for one step: what was refunded cannot be looked up by our reference.
+    /// The rules as they are for one step: what was refunded or paid out cannot be looked up by our reference.
     pub const fn of(self, step: Step) -> Rules {
         match step {
             Step::Charge | Step::Authorize | Step::Capture | Step::Void => self,
-            Step::Refund => Rules { queryable: false, ..self },
+            Step::Refund | Step::Payout => Rules { queryable: false, ..self },
         }
     }
 }
@@ -205,6 +210,17 @@ impl Step {
             Step::Capture => "capture",
             Step::Void => "void",
             Step::Refund => "refund",
+            Step::Payout => "payout",
+        }
+    }
+
+    /// What it is called when the provider declines it.
+    pub const fn declined(self) -> FailureCode {
+        match self {
+            Step::Charge | Step::Authorize | Step::Capture | Step::Void | Step::Refund => {
+                FailureCode::CardDeclined
+            }
+            Step::Payout => FailureCode::PayoutFailed,
         }
     }
 
@@ -215,6 +231,7 @@ impl Step {
             Step::Authorize => Stands::Held,
             Step::Void => Stands::Canceled,
             Step::Refund => Stands::Refunded,
+            Step::Payout => Stands::PaidOut,
         }
     }
 }

@@ -40,6 +40,8 @@ id! {
     ChargeId,
     /// Something asked of a charge after it was made: a capture, a void or a refund.
     OperationId,
+    /// A payout.
+    PayoutId,
     /// A ledger account.
     AccountId,
     /// A ledger transaction.
@@ -68,7 +70,7 @@ macro_rules! subject {
     )*};
 }
 
-subject!(ChargeId, OperationId, AccountId, TransactionId, HoldId);
+subject!(ChargeId, OperationId, PayoutId, AccountId, TransactionId, HoldId);
 
 /// A worker slot as it stands in the store: who may mint ids with this slot number, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,8 @@ pub enum Kind {
     Refund,
     /// `dl_…`
     DeadLetter,
+    /// `po_…`
+    Payout,
 }
 
 impl Kind {
@@ -40,6 +42,7 @@ impl Kind {
             Kind::Bulk => "bk_",
             Kind::Refund => "re_",
             Kind::DeadLetter => "dl_",
+            Kind::Payout => "po_",
         }
     }
 

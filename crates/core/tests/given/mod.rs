@@ -10,7 +10,7 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::outbox::{Flow, History, Outbox, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
 use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::asset::Asset;
@@ -103,7 +103,7 @@ pub(crate) fn provider() -> Pinned {
 pub(crate) fn outbox() -> Outbox {
     Outbox {
         id: ChargeId::from_i64(7).into(),
-        charge: ChargeId::from_i64(7),
+        payment: Payment::Charge(ChargeId::from_i64(7)),
         saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
         hold: None,
         claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),

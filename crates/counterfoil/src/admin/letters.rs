@@ -6,6 +6,8 @@ use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::idempotency::fingerprint::{self, Fingerprint};
 use counterfoil_core::idempotency::key::IdempotencyKey;
 use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::outbox::Payment;
+use counterfoil_core::payments::Matter;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::json::Json;
@@ -69,14 +71,20 @@ impl<'a, S: Store> Stopped<'a, S> {
         let Some(Some(Row::Outbox(outbox))) = store.read(vec![key]).await?.into_iter().next() else {
             return Ok(None);
         };
-        let keys = vec![RowKey::Charge(outbox.charge), RowKey::Operation(outbox.id.into())];
-        let mut rows = store.read(keys).await?.into_iter();
-        let Some(Some(Row::Charge(charge))) = rows.next() else { return Ok(None) };
-        let operation = match rows.next() {
-            Some(Some(Row::Operation(operation))) => Some(operation),
-            _ => None,
+        let payment = match outbox.payment {
+            Payment::Charge(charge) => RowKey::Charge(charge),
+            Payment::Payout(payout) => RowKey::Payout(payout),
         };
-        Ok(outbox.parked.is_some().then_some(DeadLetter { outbox, charge, operation }))
+        let mut rows = store.read(vec![payment, RowKey::Operation(outbox.id.into())]).await?.into_iter();
+        let matter = match (rows.next().flatten(), rows.next().flatten()) {
+            (Some(Row::Charge(charge)), Some(Row::Operation(operation))) => {
+                Matter::Charge(charge, Some(operation))
+            }
+            (Some(Row::Charge(charge)), _) => Matter::Charge(charge, None),
+            (Some(Row::Payout(payout)), _) => Matter::Payout(payout),
+            _ => return Ok(None),
+        };
+        Ok(outbox.parked.is_some().then_some(DeadLetter { outbox, matter }))
     }
 }
 

@@ -109,11 +109,15 @@ fn print(told: &Told, whole: bool) {
         }
         Told::Resolved { resolved } => {
             let word = |name: &str| plain(resolved.get(name));
-            let charge = resolved.get("charge");
+            let shown = |name: &str| resolved.get(name).filter(|one| !one.is_null());
+            let (what, payment) = match shown("charge") {
+                Some(charge) => ("charge", Some(charge)),
+                None => ("payout", shown("payout")),
+            };
             let (id, status) =
-                (charge.and_then(|one| one.get("id")), charge.and_then(|one| one.get("status")));
+                (payment.and_then(|one| one.get("id")), payment.and_then(|one| one.get("status")));
             println!(
-                "{} is resolved: {}. The charge {} is {}.",
+                "{} is resolved: {}. The {what} {} is {}.",
                 word("dead_letter"),
                 word("resolution"),
                 plain(id),

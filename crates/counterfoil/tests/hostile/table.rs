@@ -8,6 +8,7 @@ pub(crate) enum Object {
     Transfer,
     Transaction,
     Refund,
+    Payout,
 }
 
 /// What a field takes.
@@ -169,6 +170,22 @@ pub(crate) const WRITES: &[Write] = &[
         good: r#"{"charge":"%C","amount":1}"#,
         status: 201,
         senseless: &[],
+    },
+    Write {
+        path: "/v1/payouts",
+        about: None,
+        fields: &[
+            required("amount", Kind::Amount),
+            required("currency", Kind::Currency),
+            optional("account", Kind::Id(Object::Account)),
+            optional("destination", Kind::Token),
+            optional("description", Kind::Text(1_000)),
+            METADATA,
+        ],
+        may_be_empty: false,
+        good: r#"{"amount":1,"currency":"usd","account":"%A","destination":"ba_1","description":"weekly","metadata":{"order":"42"}}"#,
+        status: 201,
+        senseless: &[(r#"{"amount":1,"currency":"eur","account":"%A"}"#, &["/account"])],
     },
     Write {
         path: "/v1/accounts",

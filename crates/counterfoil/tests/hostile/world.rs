@@ -70,7 +70,7 @@ impl World {
 
     /// What a tenant owns, as the server tells it, and what the provider has done.
     pub(crate) fn state(&self, secret: &str, own: &Owned) -> Vec<Value> {
-        let lists = ["charges", "accounts", "transactions", "assets", "refunds"]
+        let lists = ["charges", "accounts", "transactions", "assets", "refunds", "payouts"]
             .map(|list| format!("/v1/{list}?limit=100"));
         let accounts = ["a", "b", "e"].map(|code| format!("/v1/accounts/{code}"));
         let mut paths = lists.to_vec();
@@ -157,5 +157,9 @@ fn furnish(port: u16, secret: &str) -> Owned {
     own.insert(Object::Charge, make("/v1/charges", "charge", charge));
     let refund = format!(r#"{{"charge":"{}","amount":1}}"#, own[&Object::Charge]);
     own.insert(Object::Refund, make("/v1/refunds", "refund", &refund));
+    let payout = r#"{"amount":100,"currency":"usd","destination":"ba_1"}"#;
+    own.insert(Object::Payout, make("/v1/payouts", "payout", payout));
+    // What is paid out of it must be there.
+    make("/v1/transfers", "fund", r#"{"from":"b","to":"a","amount":100000,"currency":"usd"}"#);
     own
 }

@@ -7,5 +7,6 @@ mod bulk;
 pub(crate) mod heat;
 mod keep;
 pub(crate) mod payments;
+mod payouts;
 mod read;
 pub(crate) mod spread;

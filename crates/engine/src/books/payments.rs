@@ -12,12 +12,12 @@ use counterfoil_core::ledger::chart::Role;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::outbox::Flow;
-use counterfoil_core::payments::Work;
 use counterfoil_core::payments::books::decide::{Frame, Known, captured, end, reserve};
 use counterfoil_core::payments::books::{End, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
 use counterfoil_core::payments::flow::Deed;
+use counterfoil_core::payments::{Matter, Work};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
 use counterfoil_core::types::time::Time;
@@ -141,8 +141,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Deed::Reserve => self.reserve(&mut draft, work, now).await?,
                 Deed::Release => self.end_reservation(&mut draft, work, End::Void, now).await?,
                 Deed::Post => {
-                    if work.outbox.saga.flow != Flow::Refund {
-                        self.post_captured(&mut draft, &work.charge, credit, now).await?;
+                    match (&work.matter, work.outbox.saga.flow) {
+                        // What these move was reserved whole.
+                        (_, Flow::Refund) | (Matter::Payout(_), _) => {}
+                        (Matter::Charge(charge, _), _) => {
+                            self.post_captured(&mut draft, charge, credit, now).await?;
+                        }
                     }
                     self.end_reservation(&mut draft, work, End::Post { amount: None }, now).await?;
                 }
@@ -169,25 +173,30 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(())
     }
 
-    /// A part of a charge is reserved in the wallet that pays it; a refund in the account that was credited.
+    /// A part of a charge is reserved in the wallet that pays it; a refund in the account that was credited; a payout in
+    /// the account it is paid from.
     async fn reserve(&self, draft: &mut Draft, work: &Work, now: Time) -> Result<(), String> {
-        let charge = &work.charge;
-        let asset = charge.order.amount.asset();
+        let (tenant, asset) = (work.outbox.tenant, work.matter.amount().asset());
         let hold = work.outbox.hold.ok_or_else(|| "nothing can be reserved without a number".to_owned())?;
-        let (from, to, amount) = match (&work.operation, charge.order.wallet) {
-            (Some(refund), _) => {
-                let receivable = self.chart(charge.tenant, asset, Role::Receivable).await?;
+        let there = async |id: AccountId| {
+            let account = self.account(tenant, &Named::Id(id)).await.map_err(|error| error.to_string())?;
+            account.ok_or_else(|| "the account that pays is not there".to_owned())
+        };
+        let (from, to, amount) = match &work.matter {
+            Matter::Charge(charge, Some(refund)) => {
+                let receivable = self.chart(tenant, asset, Role::Receivable).await?;
                 (self.posted_to(charge).await?, receivable, refund.amount.minor())
             }
-            (None, Some(wallet)) => {
-                let from = self.account(charge.tenant, &Named::Id(wallet.account)).await;
-                let from = from.map_err(|error| error.to_string())?;
-                let from = from.ok_or_else(|| "the wallet is not there".to_owned())?;
-                (from, self.credited(charge).await?, wallet.amount)
+            Matter::Charge(charge, None) => {
+                let wallet = charge.order.wallet.ok_or_else(|| "there is nothing to reserve".to_owned())?;
+                (there(wallet.account).await?, self.credited(charge).await?, wallet.amount)
             }
-            (None, None) => return Err("there is nothing to reserve".to_owned()),
+            Matter::Payout(payout) => {
+                let receivable = self.chart(tenant, asset, Role::Receivable).await?;
+                (there(payout.order.account).await?, receivable, payout.order.amount.minor())
+            }
         };
-        let frame = Frame { tenant: charge.tenant, id: TransactionId::from_i64(hold.to_i64()), now };
+        let frame = Frame { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
         let (transaction, hold) = reserve(from.id, to.id, amount, asset, frame)
             .map_err(|bad| format!("the reservation has bad legs: {bad:?}"))?;
         draft.post(transaction, [from, to]);

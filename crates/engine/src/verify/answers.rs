@@ -3,17 +3,18 @@
 use super::report::Report;
 use counterfoil_core::idempotency::claim::{Claim, Settled};
 use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::json::Json;
 
 /// What an answer must name.
 #[derive(Clone, Copy)]
 pub(super) struct Expected<'a> {
-    /// What is answered with: the charge, or the refund.
+    /// What is answered with: the charge, the refund, or the payout.
     pub(super) id: &'a str,
-    /// The charge it is about; a refusal names it.
-    pub(super) charge: &'a str,
-    /// Of the charge, or of the refund.
+    /// What a refusal names, and as what: the charge or the payout it is about.
+    pub(super) about: (&'static str, &'a str),
+    /// Of the charge, of the refund, or of the payout.
     pub(super) amount: i64,
     /// Where it must say so itself: a refund's is its charge's.
     pub(super) asset: Option<Asset>,
@@ -23,7 +24,13 @@ impl<'a> Expected<'a> {
     /// The charge itself.
     pub(super) fn charge(name: &'a str, charge: &Charge) -> Expected<'a> {
         let amount = charge.order.amount;
-        Expected { id: name, charge: name, amount: amount.minor(), asset: Some(amount.asset()) }
+        Expected { id: name, about: ("charge", name), amount: amount.minor(), asset: Some(amount.asset()) }
+    }
+
+    /// The payout itself.
+    pub(super) fn payout(name: &'a str, payout: &Payout) -> Expected<'a> {
+        let amount = payout.order.amount;
+        Expected { id: name, about: ("payout", name), amount: amount.minor(), asset: Some(amount.asset()) }
     }
 }
 
@@ -43,8 +50,8 @@ fn damage(expected: &Expected<'_>, settled: &Settled) -> Option<&'static str> {
     };
     let says = |field: &str, text: &str| matches!(body.get(field), Some(Json::String(said)) if said == text);
     if settled.reply.status >= 400 {
-        let own = says("charge", expected.charge);
-        return (!own).then_some("the stored refusal names another charge");
+        let (member, name) = expected.about;
+        return (!says(member, name)).then_some("the stored refusal names another payment");
     }
     let amount = match body.get("amount") {
         Some(Json::Number(amount)) => amount.to_i64(),

@@ -5,7 +5,8 @@ use super::claims::Makers;
 use super::ledger::{Captured, Captures};
 use super::operations::{self, Tallies};
 use super::report::Report;
-use counterfoil_core::audit::{Kind, Record};
+use super::timelines;
+use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, State};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::{Charge, Status};
@@ -50,7 +51,7 @@ pub(super) async fn check<S: Store>(
                 check_view(&view, report);
                 check_provider(&view, &mut provider_references, report);
                 check_operations(store, &view, tallies, report).await?;
-                check_timeline(&view, &timeline(store, view.charge.id).await?, report);
+                check_timeline(&view, &timelines::of(store, view.charge.id.into()).await?, report);
                 captured.extend(Captured::of(&view.charge).map(|posting| (view.charge.id, posting)));
                 seen = seen.saturating_add(1);
             }
@@ -113,7 +114,7 @@ fn check_view(view: &View, report: &mut Report) {
     if let Some(outbox) = &view.outbox {
         let strange = !open || view.claim.as_ref().is_some_and(|claim| claim.id != outbox.claim);
         report.note(
-            "work_has_charge",
+            "work_has_payment",
             strange.then(|| format!("{name} is {} and has work", view.charge.status.name())),
         );
     }
@@ -164,44 +165,11 @@ fn check_provider(view: &View, seen: &mut HashSet<String>, report: &mut Report) 
     }
 }
 
-/// All audit records of a charge: one that was in doubt for hours has more than a page of them.
-async fn timeline<S: Store>(store: &S, charge: ChargeId) -> Result<Vec<Record>, ReadError> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let before = all.len();
-        let page = store.scan(Scan::Timeline { subject: charge.into(), after, limit: SCAN_MAX }).await?;
-        let records =
-            page.into_iter().filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None });
-        all.extend(records);
-        if all.len().saturating_sub(before) < SCAN_MAX {
-            return Ok(all);
-        }
-        after = all.last().map(|record: &Record| record.id);
-    }
-}
-
 fn check_timeline(view: &View, records: &[Record], report: &mut Report) {
-    let name = &view.reference;
-    let begins = records.first().is_some_and(|first| first.kind == Kind::Claimed);
-    // What comes after the charge is made belongs to its operations, side by side, each under a claim of its own.
-    let end = records.iter().position(|record| record.kind == Kind::Settled);
-    // So do requests that were refused meanwhile.
-    let making = records.iter().take(end.map_or(records.len(), |at| at.saturating_add(1)));
-    let fences: Vec<u64> =
-        making.filter(|record| record.kind != Kind::Refused).map(|record| record.fence).collect();
-    let falls = fences.iter().zip(fences.iter().skip(1)).any(|(earlier, later)| later < earlier);
+    let (name, status) = (&view.reference, view.charge.status);
     let open = is_being_made(&view.charge);
-    let nameless = !open && view.charge.status != Status::Failed && view.charge.provider_reference.is_none();
+    let nameless = !open && status != Status::Failed && view.charge.provider_reference.is_none();
     report.note("provider_effect_is_single", nameless.then(|| format!("{name} has no provider reference")));
-    let broken = if !begins {
-        Some(format!("{name} has no beginning"))
-    } else if falls {
-        Some(format!("{name}: a fence falls"))
-    } else if !open && end.is_none() {
-        // The other way round it may have been settled between the two looks.
-        Some(format!("{name} is {} and was never settled", view.charge.status.name()))
-    } else {
-        None
-    };
-    report.note("timeline_is_lawful", broken);
+    let broken = timelines::disorder(records, open, status.name());
+    report.note("timeline_is_lawful", broken.map(|what| format!("{name} {what}")));
 }

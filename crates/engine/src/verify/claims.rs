@@ -3,16 +3,17 @@
 use super::report::Report;
 use super::rows::Rows;
 use counterfoil_core::idempotency::claim::{ClaimId, Resource, State};
-use counterfoil_core::types::id::{ChargeId, OperationId, SubjectId};
+use counterfoil_core::types::id::{ChargeId, OperationId, PayoutId, SubjectId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashMap;
 
-/// The claims behind charges and operations, as they were listed. Later ones are found by their work.
+/// The claims behind charges, operations and payouts, as they were listed. Later ones are found by their work.
 #[derive(Default)]
 pub(super) struct Makers {
     charges: HashMap<ChargeId, ClaimId>,
     operations: HashMap<OperationId, ClaimId>,
+    payouts: HashMap<PayoutId, ClaimId>,
 }
 
 impl Makers {
@@ -42,6 +43,9 @@ impl Makers {
             Resource::Capture | Resource::Void | Resource::Refund => {
                 self.operations.insert(subject.into(), claim);
             }
+            Resource::Payout => {
+                self.payouts.insert(subject.into(), claim);
+            }
             Resource::Account
             | Resource::Asset
             | Resource::Transfer
@@ -60,7 +64,11 @@ impl Makers {
         self.operations.get(&operation).copied()
     }
 
-    /// Claims whose charge or operation is not there at all. An operation that was refused has only its settled claim.
+    pub(super) fn of_payout(&self, payout: PayoutId) -> Option<ClaimId> {
+        self.payouts.get(&payout).copied()
+    }
+
+    /// Claims whose charge, operation or payout is not there at all. An operation that was refused has only its settled claim.
     pub(super) async fn check_orphans<S: Store>(
         &self,
         store: &S,
@@ -71,6 +79,14 @@ impl Makers {
             let rows = Rows::read(store, chunk.iter().map(|id| RowKey::Charge(*id)).collect()).await?;
             for id in chunk.iter().filter(|id| rows.charge(**id).is_none()) {
                 let broken = format!("a claim made charge {} which is not there", id.to_i64());
+                report.note("claim_has_work", Some(broken));
+            }
+        }
+        let payouts: Vec<PayoutId> = self.payouts.keys().copied().collect();
+        for chunk in payouts.chunks(SCAN_MAX) {
+            let rows = Rows::read(store, chunk.iter().map(|id| RowKey::Payout(*id)).collect()).await?;
+            for id in chunk.iter().filter(|id| rows.payout(**id).is_none()) {
+                let broken = format!("a claim made payout {} which is not there", id.to_i64());
                 report.note("claim_has_work", Some(broken));
             }
         }

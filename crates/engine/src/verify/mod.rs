@@ -7,8 +7,10 @@ mod claims;
 mod feed;
 mod ledger;
 mod operations;
+mod payouts;
 mod report;
 mod rows;
+mod timelines;
 mod work;
 
 pub use report::{Finding, Report};
@@ -25,6 +27,7 @@ pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<Repor
     let claims = claims::Makers::list(store).await?;
     let tallies = operations::check(store, &claims, &references, &mut report).await?;
     let captured = charges::check(store, (&claims, &tallies), &references, &mut report, &progress).await?;
+    payouts::check(store, &claims, &references, &mut report).await?;
     claims.check_orphans(store, &mut report).await?;
     work::check(store, &references, &mut report).await?;
     // Found after the charges were read: what they have posted lies before it.

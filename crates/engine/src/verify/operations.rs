@@ -8,7 +8,7 @@ use super::rows::Rows;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, State};
 use counterfoil_core::ledger::chart::Role;
 use counterfoil_core::ledger::hold::{Hold, State as HoldState};
-use counterfoil_core::outbox::Outbox;
+use counterfoil_core::outbox::{Outbox, Payment};
 use counterfoil_core::payments::charge::{Charge, Status as ChargeStatus, Sums};
 use counterfoil_core::payments::operation::{Kind, Operation, Status};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId};
@@ -230,7 +230,7 @@ impl<'a> View<'a> {
             let expected = match (&refund, self.charge) {
                 (Some(id), _) => {
                     let amount = self.operation.amount.minor();
-                    Some(Expected { id, charge: &charge, amount, asset: None })
+                    Some(Expected { id, about: ("charge", &charge), amount, asset: None })
                 }
                 (None, Some(row)) => Some(Expected::charge(&charge, row)),
                 (None, None) => None,
@@ -272,7 +272,7 @@ impl<'a> View<'a> {
     fn is_worked_on_by(&self, outbox: &Outbox) -> bool {
         let Operation { id, tenant, charge, kind, status, .. } = *self.operation;
         let hold = (kind == Kind::Refund).then(|| hold_of(id));
-        outbox.charge == charge
+        outbox.payment == Payment::Charge(charge)
             && outbox.tenant == tenant
             && outbox.saga.flow == kind.flow()
             && outbox.hold == hold

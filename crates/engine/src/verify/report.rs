@@ -25,7 +25,7 @@ pub struct Finding {
 const EXAMPLES_MAX: usize = 5;
 
 /// Every invariant with its meaning, in the order they are shown.
-pub(super) const INVARIANTS: [(&str, &str); 25] = [
+pub(super) const INVARIANTS: [(&str, &str); 27] = [
     (
         "claim_has_work",
         "a claim that is not settled has what it makes and its outbox row; a settled one has no work left",
@@ -33,10 +33,10 @@ pub(super) const INVARIANTS: [(&str, &str); 25] = [
     ("charge_agrees_with_claim", "a charge's status is the one its claim was settled with"),
     ("charge_has_claim", "a charge that is not settled has the claim that guards it"),
     (
-        "work_has_charge",
-        "an outbox row belongs to a charge and its provider; one that makes the charge fits its order, claim and status",
+        "work_has_payment",
+        "an outbox row belongs to a charge or a payout and its provider; one that makes it fits its order, claim and status",
     ),
-    ("answer_is_whole", "a stored answer is readable and names its own charge or refund, and amount"),
+    ("answer_is_whole", "a stored answer is readable and names its own charge, refund or payout, and amount"),
     (
         "windows_in_order",
         "a tombstone ends no earlier than its replay window, and no claim is older than its answer",
@@ -45,7 +45,7 @@ pub(super) const INVARIANTS: [(&str, &str); 25] = [
         "timeline_is_lawful",
         "a timeline begins with its claim, fences never fall, and it is settled once at most",
     ),
-    ("provider_effect_is_single", "no two charges carry the same provider reference"),
+    ("provider_effect_is_single", "no two charges, and no two payouts, carry the same provider reference"),
     (
         "operations_add_up",
         "a charge's sums, status and lock are what its operations come to: one capture or void at most, refunds within it",
@@ -57,6 +57,14 @@ pub(super) const INVARIANTS: [(&str, &str); 25] = [
     (
         "refunds_are_posted",
         "a refund's amount is reserved under its number until it ends: then posted whole, or freed if it failed",
+    ),
+    (
+        "payout_has_work",
+        "a payout that has not ended has its claim and outbox row; one that has ended has no work left",
+    ),
+    (
+        "payouts_are_posted",
+        "a payout's amount is reserved under its number until it ends: then posted whole, once, or freed if it failed",
     ),
     (
         "holds_of_payments_have_work",

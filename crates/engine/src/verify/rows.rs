@@ -8,8 +8,9 @@ use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::operation::Operation;
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::id::{
-    AccountId, ChargeId, HoldId, OperationId, SubjectId, TenantId, TransactionId,
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Store};
@@ -96,6 +97,10 @@ impl Rows {
     pub(super) fn operation(&self, id: OperationId) -> Option<&Operation> {
         let row = self.0.get(&RowKey::Operation(id))?;
         if let Row::Operation(operation) = row { Some(operation) } else { None }
+    }
+
+    pub(super) fn payout(&self, id: PayoutId) -> Option<&Payout> {
+        if let Row::Payout(payout) = self.0.get(&RowKey::Payout(id))? { Some(payout) } else { None }
     }
 
     pub(super) fn outbox(&self, id: SubjectId) -> Option<&Outbox> {

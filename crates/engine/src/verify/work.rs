@@ -3,7 +3,7 @@
 use super::report::Report;
 use super::rows::Rows;
 use counterfoil_core::ledger::hold::{Hold, State};
-use counterfoil_core::outbox::{Flow, Outbox};
+use counterfoil_core::outbox::{Flow, Outbox, Payment};
 use counterfoil_core::payments::charge::{Charge, Order, Status};
 use counterfoil_core::types::id::HoldId;
 use counterfoil_core::types::limits::SCAN_MAX;
@@ -47,43 +47,54 @@ pub(super) async fn check<S: Store>(
 
 /// The rows a row of work is judged with.
 fn keys(outbox: &Outbox) -> Vec<RowKey> {
-    let mut keys = vec![RowKey::Outbox(outbox.id), RowKey::Charge(outbox.charge)];
-    if !makes_the_charge(outbox) {
+    let mut keys = vec![RowKey::Outbox(outbox.id)];
+    keys.push(match outbox.payment {
+        Payment::Charge(charge) => RowKey::Charge(charge),
+        Payment::Payout(payout) => RowKey::Payout(payout),
+    });
+    if !makes_its_payment(outbox) {
         keys.push(RowKey::Operation(outbox.id.into()));
     }
     keys.extend(outbox.hold.map(RowKey::Hold));
     keys
 }
 
-fn makes_the_charge(outbox: &Outbox) -> bool {
-    outbox.id == outbox.charge.into()
+fn makes_its_payment(outbox: &Outbox) -> bool {
+    outbox.id == outbox.payment.subject()
 }
 
 fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References, report: &mut Report) {
-    let name = references.seal(ReferenceKind::Charge, outbox.charge.to_i64());
+    let name = outbox.payment.reference(references);
     let flow = outbox.saga.flow.name();
-    let charge = rows.charge(outbox.charge);
-    let broken = match charge {
-        None => Some(format!("{name} has work and no charge")),
-        Some(charge) => {
-            (!belongs(outbox, charge)).then(|| format!("{name} has a {flow} to do that does not fit it"))
-        }
+    let (charge, payout) = match outbox.payment {
+        Payment::Charge(charge) => (rows.charge(charge), None),
+        Payment::Payout(payout) => (None, rows.payout(payout)),
     };
-    report.note("work_has_charge", broken);
+    let fits = match (charge, payout) {
+        (Some(charge), _) => Some(belongs(outbox, charge)),
+        // What a payout needs of its work is looked at with the payout.
+        (None, Some(payout)) => Some(outbox.id == payout.id.into()),
+        (None, None) => None,
+    };
+    let broken = match fits {
+        None => Some(format!("{name} has work and is not there")),
+        Some(fits) => (!fits).then(|| format!("{name} has a {flow} to do that does not fit it")),
+    };
+    report.note("work_has_payment", broken);
     // What an operation that is there needs of its work is looked at with the operation.
-    if !makes_the_charge(outbox) && rows.operation(outbox.id.into()).is_none() {
+    if !makes_its_payment(outbox) && rows.operation(outbox.id.into()).is_none() {
         report.note("operation_has_work", Some(format!("{name} has a {flow} to do that nobody asked for")));
     }
     let wallet = charge.and_then(|charge| charge.order.wallet);
     let right = match (outbox.saga.flow, outbox.hold) {
         (Flow::Charge | Flow::Authorize | Flow::Capture | Flow::Void, None) => return,
         (Flow::Charge | Flow::Authorize | Flow::Capture | Flow::Void, Some(_))
-        | (Flow::Split | Flow::Refund, None) => false,
+        | (Flow::Split | Flow::Refund | Flow::Payout, None) => false,
         (Flow::Split, Some(id)) => rows.hold(id).is_some_and(|hold| {
             is_reserved(hold)
                 && wallet.is_some_and(|wallet| (wallet.account, wallet.amount) == (hold.from, hold.amount))
         }),
-        (Flow::Refund, Some(id)) => rows.hold(id).is_some_and(is_reserved),
+        (Flow::Refund | Flow::Payout, Some(id)) => rows.hold(id).is_some_and(is_reserved),
     };
     let broken =
         (!right || shared).then(|| format!("{name} has a {flow} to do and its money is not reserved"));
@@ -93,7 +104,7 @@ fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References
 /// Whether the row is for this charge, and for its provider. Charges of old stores know only the profile.
 fn belongs(outbox: &Outbox, charge: &Charge) -> bool {
     let pinned = charge.provider.endpoint.is_empty() || charge.provider == outbox.provider;
-    let fits = !makes_the_charge(outbox)
+    let fits = !makes_its_payment(outbox)
         || (outbox.saga.flow == flow_of(&charge.order)
             && outbox.parked.is_some() == (charge.status == Status::Parked));
     pinned && fits && charge.tenant == outbox.tenant

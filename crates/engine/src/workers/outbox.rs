@@ -5,12 +5,11 @@ use crate::fencing;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::world::World;
 use counterfoil_core::idempotency::claim::Claim;
-use counterfoil_core::outbox::Outbox;
-use counterfoil_core::payments::Work;
+use counterfoil_core::outbox::{Outbox, Payment};
 use counterfoil_core::payments::attempt::resume::take_over;
+use counterfoil_core::payments::{Matter, Work};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::limits::SCAN_MAX;
-use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway::fence::Token;
 use counterfoil_gateway::pace::Pace;
@@ -99,8 +98,8 @@ impl<S, G, W> Inner<S, G, W> {
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Goes on with work whose time has come, unless somebody beside us is at it: then it stays due.
     async fn go_on(&self, outbox: Outbox) {
-        let charge = self.references.seal(ReferenceKind::Charge, outbox.charge.to_i64());
-        let Ok(pass) = self.fences.enter(charge.as_str(), Token::new(self.world.chance())).await else {
+        let payment = outbox.payment.reference(&self.references);
+        let Ok(pass) = self.fences.enter(payment.as_str(), Token::new(self.world.chance())).await else {
             return;
         };
         match self.take_over(outbox).await {
@@ -118,7 +117,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Takes the work over under a higher fence, unless somebody alive holds it or was faster.
     async fn take_over(&self, outbox: Outbox) -> Result<Option<Work>, ReadError> {
-        let Some(Work { claim, charge, operation, outbox }) = self.work(&outbox).await? else {
+        let Some(Work { claim, matter, outbox }) = self.work(&outbox).await? else {
             return Ok(None);
         };
         let now = self.store.now();
@@ -138,7 +137,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match self.commit(set).await {
             Ok(_) => {
                 self.watch.saw(Signal::Claim { tenant: claim.tenant, outcome: ClaimOutcome::Reclaimed });
-                Ok(Some(Work { claim: resumption.claim, charge, operation, outbox: resumption.outbox }))
+                Ok(Some(Work { claim: resumption.claim, matter, outbox: resumption.outbox }))
             }
             // Refused: somebody was faster. Otherwise the row is still due and is met again.
             Err(_) => Ok(None),
@@ -147,24 +146,30 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// The work as it stands now; nothing if it is done.
     pub(crate) async fn work(&self, outbox: &Outbox) -> Result<Option<Work>, ReadError> {
+        let payment = match outbox.payment {
+            Payment::Charge(charge) => RowKey::Charge(charge),
+            Payment::Payout(payout) => RowKey::Payout(payout),
+        };
         let keys = vec![
             RowKey::Claim(outbox.claim),
-            RowKey::Charge(outbox.charge),
             RowKey::Outbox(outbox.id),
+            payment,
             RowKey::Operation(outbox.id.into()),
         ];
         let mut rows = self.store.read(keys).await?.into_iter();
         let mut next = || rows.next().flatten();
-        let (Some(Row::Claim(claim)), Some(Row::Charge(charge)), Some(Row::Outbox(outbox))) =
-            (next(), next(), next())
-        else {
+        let (Some(Row::Claim(claim)), Some(Row::Outbox(outbox))) = (next(), next()) else {
             return Ok(None);
         };
-        let operation = match next() {
-            Some(Row::Operation(operation)) => Some(operation),
-            _ => None,
+        let matter = match (next(), next()) {
+            (Some(Row::Charge(charge)), Some(Row::Operation(operation))) => {
+                Matter::Charge(charge, Some(operation))
+            }
+            (Some(Row::Charge(charge)), _) => Matter::Charge(charge, None),
+            (Some(Row::Payout(payout)), _) => Matter::Payout(payout),
+            _ => return Ok(None),
         };
-        Ok(Some(Work { claim, charge, operation, outbox }))
+        Ok(Some(Work { claim, matter, outbox }))
     }
 
     pub(crate) fn is_held_by_the_living(&self, claim: &Claim) -> bool {

@@ -26,6 +26,10 @@ async fn only(engine: &TestEngine) -> DeadLetter {
     letters.remove(0)
 }
 
+fn charge_of(letter: &DeadLetter) -> ChargeId {
+    letter.outbox.payment.subject().into()
+}
+
 async fn resolve(engine: &TestEngine, key: &str, id: SubjectId, how: Resolution) -> (u16, String) {
     let request = request(key, &(id, &how));
     let (status, body, _) = answer(&engine.resolve(request, id, how).await);
@@ -59,7 +63,7 @@ async fn what_is_not_parked_or_somebody_elses_is_no_dead_letter() {
 #[tokio::test(start_paused = true)]
 async fn adopting_takes_the_providers_word_and_posts_what_it_took() {
     let (store, provider, engine, letter) = differing(1_300).await;
-    let charge = letter.charge.id;
+    let charge = charge_of(&letter);
     let found = approval(1_300, &name(&engine, charge));
     let _provider = provider.finds(&[Found::Payment(found)]);
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await.0, 200);
@@ -87,23 +91,23 @@ async fn without_evidence_nothing_is_adopted() {
         let _ = provider.clone().finds(&[found]);
         let (status, body) = resolve(&engine, &format!("r{turn}"), letter.outbox.id, Resolution::Adopt).await;
         assert_eq!(status, 409, "{body}");
-        assert_eq!(stored(&store, letter.charge.id).await.status, Status::Parked);
+        assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
     }
-    assert_eq!(only(&engine).await.charge.id, letter.charge.id, "it is still there");
+    assert_eq!(charge_of(&only(&engine).await), charge_of(&letter), "it is still there");
     verified(&store).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_provider_took_is_not_marked_as_failed() {
     let (store, provider, engine, letter) = differing(1_300).await;
-    let found = approval(1_300, &name(&engine, letter.charge.id));
+    let found = approval(1_300, &name(&engine, charge_of(&letter)));
     let _ = provider.clone().finds(&[Found::Payment(found)]);
     let fail = || Resolution::Fail { reason: "never arrived".into() };
     assert_eq!(resolve(&engine, "r1", letter.outbox.id, fail()).await.0, 409);
-    assert_eq!(stored(&store, letter.charge.id).await.status, Status::Parked);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
     let _ = provider.clone().finds(&[Found::Nothing]);
     assert_eq!(resolve(&engine, "r2", letter.outbox.id, fail()).await.0, 200);
-    let after = stored(&store, letter.charge.id).await;
+    let after = stored(&store, charge_of(&letter)).await;
     assert_eq!((after.status, after.failure.unwrap().code.name()), (Status::Failed, "marked_failed"));
     assert_eq!(answer(&charge_again(&engine).await).0, 402);
     verified(&store).await;
@@ -117,11 +121,11 @@ async fn a_hold_is_voided_at_the_provider_and_then_marked_failed() {
     let first = engine.submit(holding("k", 1_250)).await;
     assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
     let letter = only(&engine).await;
-    let found = approval_of(Step::Authorize, 1_251, &name(&engine, letter.charge.id));
+    let found = approval_of(Step::Authorize, 1_251, &name(&engine, charge_of(&letter)));
     let _ = provider.clone().finds(&[Found::Payment(found)]);
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Void).await.0, 200);
     assert_eq!(provider.steps(), [Step::Authorize, Step::Void]);
-    assert_eq!(stored(&store, letter.charge.id).await.status, Status::Failed);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
     verified(&store).await;
 }
 
@@ -178,7 +182,7 @@ async fn a_resolution_whose_process_dies_leaves_the_letter_for_the_next() {
         if heir.dead_letter(TENANT, id).await.unwrap().is_some() {
             assert_eq!(resolve(&heir, "r2", id, fail()).await.0, 200, "after {commits} commits");
         }
-        assert_eq!(stored(&store, letter.charge.id).await.status, Status::Failed);
+        assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
         verified(&store).await;
     }
 }
@@ -193,7 +197,7 @@ async fn what_the_provider_took_twice_is_not_marked_as_failed() {
     let _ = provider.clone().finds(&[Found::Several]);
     let fail = Resolution::Fail { reason: "never arrived".into() };
     assert_eq!(resolve(&engine, "r", letter.outbox.id, fail).await.0, 409);
-    assert_eq!(stored(&store, letter.charge.id).await.status, Status::Parked);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
     verified(&store).await;
 }
 
@@ -211,7 +215,7 @@ async fn a_human_who_hangs_up_leaves_nothing_half_done() {
     .await;
     drop(resolving);
     seconds(5).await;
-    assert_eq!(stored(&store, letter.charge.id).await.status, Status::Failed);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
     assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap(), []);
     verified(&store).await;
 }

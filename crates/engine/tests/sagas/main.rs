@@ -1,4 +1,4 @@
-//! Sagas: captures, voids, refunds, split tender and dead letters, each under the same proofs.
+//! Sagas: captures, voids, refunds, payouts, split tender and dead letters, each under the same proofs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -7,5 +7,6 @@ mod support;
 
 mod letters;
 mod operations;
+mod payouts;
 mod proofs;
 mod words;

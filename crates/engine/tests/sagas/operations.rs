@@ -3,6 +3,7 @@
 use crate::support::books::*;
 use crate::support::*;
 use crate::words::*;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::payments::operation::{Kind, Status as OperationStatus};
 use counterfoil_core::payments::provider::{Fault, Found, Outcome, Rejection, Step};
@@ -158,7 +159,10 @@ async fn a_capture_whose_answer_is_lost_is_looked_up_and_not_repeated() {
     provider.play(&[Script::Answer(UNKNOWN)]);
     let provider = provider.finds(&[Found::Nothing, Found::Payment(approval_of(Step::Capture, 700, &name))]);
     let first = operate(&engine, "capture", hold, Kind::Capture, Some(700)).await;
-    assert!(matches!(first, Submitted::Pending { charge, .. } if charge == hold), "{first:?}");
+    assert!(
+        matches!(first, Submitted::Pending { payment, .. } if payment == Payment::Charge(hold)),
+        "{first:?}"
+    );
     seconds(3_600).await;
     let (status, _, replayed) = answer(&operate(&engine, "capture", hold, Kind::Capture, Some(700)).await);
     assert_eq!((status, replayed), (200, true));

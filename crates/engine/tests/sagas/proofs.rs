@@ -7,8 +7,9 @@ use crate::words::*;
 use counterfoil_core::outbox::{FLOWS, Flow};
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::payout;
 use counterfoil_core::payments::provider::{Fault, Outcome, Rejection, Step};
-use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{Resolution, Service, Submitted};
 
@@ -32,6 +33,11 @@ impl Stage {
         funded(&engine, &[(guarded("wallet", Some(0), None), PART)]).await;
         let charge = match flow {
             Flow::Charge | Flow::Authorize | Flow::Split => None,
+            // What is paid out must have come in.
+            Flow::Payout => {
+                charged(&engine, &store, "first", AMOUNT).await;
+                None
+            }
             Flow::Capture | Flow::Void => Some(held(&engine, &store, "first", AMOUNT).await),
             Flow::Refund => Some(charged(&engine, &store, "first", AMOUNT).await),
         };
@@ -48,6 +54,7 @@ impl Stage {
             Flow::Capture => &[Step::Capture],
             Flow::Void => &[Step::Void],
             Flow::Refund => &[Step::Refund],
+            Flow::Payout => &[Step::Payout],
         }
     }
 
@@ -55,6 +62,7 @@ impl Stage {
         let kind = match self.flow {
             Flow::Charge => return engine.submit(command("saga", AMOUNT)).await,
             Flow::Authorize => return engine.submit(holding("saga", AMOUNT)).await,
+            Flow::Payout => return engine.pay_out(paying_out("saga", AMOUNT)).await,
             Flow::Split => {
                 let wallet = account(engine, "wallet").await.id;
                 return engine.submit(splitting("saga", AMOUNT, wallet, PART)).await;
@@ -97,7 +105,7 @@ impl Stage {
     /// The end of a saga that was done: once, in full, and posted.
     async fn is_done(&self, engine: &TestEngine, status: u16, before: usize) {
         let expected = match self.flow {
-            Flow::Charge | Flow::Authorize | Flow::Split | Flow::Refund => 201,
+            Flow::Charge | Flow::Authorize | Flow::Split | Flow::Refund | Flow::Payout => 201,
             Flow::Capture | Flow::Void => 200,
         };
         assert_eq!(status, expected, "{:?}", self.flow);
@@ -109,6 +117,7 @@ impl Stage {
             Flow::Authorize => (Status::RequiresCapture, 0),
             Flow::Void => (Status::Voided, 0),
             Flow::Refund => (Status::Refunded, 0),
+            Flow::Payout => return self.paid_out(engine, payout::Status::Paid, 0, before).await,
         };
         self.stands(engine, stands, owed).await;
         assert_eq!(self.provider.effects() - before, self.steps().len(), "each step took effect once");
@@ -122,8 +131,28 @@ impl Stage {
             Flow::Charge | Flow::Authorize | Flow::Split => (Status::Failed, 0),
             Flow::Capture | Flow::Void => (Status::RequiresCapture, 0),
             Flow::Refund => (Status::Succeeded, AMOUNT),
+            Flow::Payout => return self.stands_paid_out(engine, payout::Status::Failed, AMOUNT).await,
         };
         self.stands(engine, stands, owed).await;
+    }
+
+    async fn paid_out(&self, engine: &TestEngine, status: payout::Status, left: i64, before: usize) {
+        self.stands_paid_out(engine, status, left).await;
+        assert_eq!(self.provider.effects() - before, 1, "it was paid out once");
+    }
+
+    /// What the provider owes and what the tenant is owed are the same, before and after.
+    async fn stands_paid_out(&self, engine: &TestEngine, status: payout::Status, left: i64) {
+        let id = PayoutId::from(claim(&self.store, "saga").await.subject);
+        let payout = engine.payout(TENANT, id).await.unwrap().unwrap();
+        assert_eq!(payout.status, status);
+        assert_eq!(payout.failure.is_some(), status == payout::Status::Failed);
+        for account in ["chart:receivable:USD", "chart:payable:USD"] {
+            assert_eq!(posted(engine, account).await, i128::from(left), "{account}");
+        }
+        assert_eq!(available(engine, "chart:payable:USD").await, i128::from(left));
+        assert_eq!(work_left(&self.store).await, 0);
+        verified(&self.store).await;
     }
 
     async fn stands(&self, engine: &TestEngine, status: Status, owed: i64) {
@@ -245,7 +274,7 @@ async fn a_compensation_that_fails_is_a_dead_letter_and_keeps_the_money_reserved
     let letters = engine.dead_letters(TENANT, None, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].outbox.parked.unwrap().name(), "cannot_undo");
-    assert_eq!(letters[0].charge.status, Status::Parked);
+    assert_eq!(letters[0].matter.status(), "parked");
     assert_eq!(available(&engine, "wallet").await, 0, "nobody knows yet whether the card is free");
     verified(&stage.store).await;
 }

@@ -6,9 +6,14 @@ use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::payments::charge::{Charge, Wallet};
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::payments::operation::{Kind, Operation};
+use counterfoil_core::payments::payout;
+use counterfoil_core::payments::payout::create::CreatePayout;
+use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId};
+use counterfoil_core::types::money::Money;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::{Row, RowKey, Scan, Store};
+use std::collections::BTreeMap;
 
 /// A request under `key` to do something to a charge.
 pub(crate) fn asked(key: &str, charge: ChargeId, kind: Kind, amount: Option<i64>) -> Operate {
@@ -50,6 +55,25 @@ pub(crate) fn splitting(key: &str, amount: i64, account: AccountId, part: i64) -
     let mut command = command(key, amount);
     command.wanted.wallet = Some(Wallet { account, amount: part });
     command
+}
+
+/// A command to pay out so much of the main account.
+pub(crate) fn paying_out(key: &str, amount: i64) -> CreatePayout {
+    paying_out_of(key, amount, None)
+}
+
+/// A command to pay out so much of an account.
+pub(crate) fn paying_out_of(key: &str, amount: i64, account: Option<AccountId>) -> CreatePayout {
+    CreatePayout {
+        request: request(key, &("payout", amount, account)),
+        wanted: payout::create::Wanted {
+            amount: Money::new(amount, Asset::parse("USD").unwrap()).unwrap(),
+            account,
+            destination: None,
+            description: None,
+            metadata: BTreeMap::new(),
+        },
+    }
 }
 
 /// The charge a key made.

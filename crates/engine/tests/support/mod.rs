@@ -16,11 +16,13 @@ use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window;
 use counterfoil_core::ledger::chart::ROLES;
 use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::books::decide;
 use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
 use counterfoil_core::payments::charge::{Charge, Failure};
 use counterfoil_core::payments::operation::launch::Impossible;
 use counterfoil_core::payments::operation::{Kind as OperationKind, Operation};
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules, Step};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::asset::Asset;
@@ -269,14 +271,24 @@ impl Present for Plain {
 
     fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, _: Ulid) -> Reply {
         let status = if how.is_ok() { 200 } else { 409 };
-        let body = format!("{how:?} {}", letter.charge.status.name());
+        let body = format!("{how:?} {}", letter.matter.status());
         Reply { status, media: Media::Json, location: None, body: body.into() }
     }
 
-    fn failure(&self, charge: &Charge, failure: &Failure, request: Ulid) -> Reply {
-        let id = self.0.seal(Kind::Charge, charge.id.to_i64());
+    fn payout(&self, payout: &Payout) -> Reply {
+        let id = self.0.seal(Kind::Payout, payout.id.to_i64());
+        let (amount, status) = (payout.order.amount.minor(), payout.status.name());
+        let body = format!(r#"{{"id":"{id}","amount":{amount},"currency":"USD","status":"{status}"}}"#);
+        Reply { status: 201, media: Media::Json, location: None, body: body.into() }
+    }
+
+    fn failure(&self, matter: &Matter, failure: &Failure, request: Ulid) -> Reply {
+        let (what, id) = match matter {
+            Matter::Charge(charge, _) => ("charge", self.0.seal(Kind::Charge, charge.id.to_i64())),
+            Matter::Payout(payout) => ("payout", self.0.seal(Kind::Payout, payout.id.to_i64())),
+        };
         let code = failure.code.name();
-        let body = format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#);
+        let body = format!(r#"{{"error":"{code}","{what}":"{id}","request_id":"req_{request}"}}"#);
         Reply { status: 402, media: Media::Problem, location: None, body: body.into() }
     }
 
@@ -418,9 +430,7 @@ pub fn answer(submitted: &Submitted) -> (u16, String, bool) {
 /// Charges 1250, which must stay pending, and gives the charge's public reference.
 pub async fn pending(engine: &TestEngine, key: &str) -> String {
     match charge(engine, key, 1250).await {
-        Submitted::Pending { charge, .. } => {
-            engine.references().seal(Kind::Charge, charge.to_i64()).to_string()
-        }
+        Submitted::Pending { payment, .. } => payment.reference(engine.references()).to_string(),
         other => panic!("not pending but {other:?}"),
     }
 }

@@ -6,6 +6,7 @@
 mod live;
 mod lying;
 mod operations;
+mod payouts;
 #[path = "../support/mod.rs"]
 mod support;
 #[allow(dead_code, reason = "each test uses its own part")]

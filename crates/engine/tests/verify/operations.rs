@@ -8,7 +8,7 @@ use crate::words::*;
 use crate::{broken, id, told};
 use counterfoil_core::idempotency::claim::{Claim, Resource, State};
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::outbox::{Flow, Outbox, Park};
+use counterfoil_core::outbox::{Flow, Outbox, Park, Payment};
 use counterfoil_core::payments::books::decide::{self, Frame};
 use counterfoil_core::payments::charge::{Charge, Status as ChargeStatus, Wallet};
 use counterfoil_core::payments::operation::{Kind, Operation, Status};
@@ -243,7 +243,7 @@ async fn an_operation_whose_work_or_claim_is_about_something_else() {
         assert_eq!(found, ["operation_has_work"], "lie {turn}");
     }
     let taken = made(&store, "taken").await;
-    let another = told_work(&store, Flow::Capture, move |outbox| outbox.charge = taken);
+    let another = told_work(&store, Flow::Capture, move |outbox| outbox.payment = Payment::Charge(taken));
     assert_eq!(broken(&another).await, ["operation_has_work"]);
     let unparked =
         told_operation(&store, (Kind::Refund, Status::Parked), |one| one.status = Status::Processing);
@@ -259,7 +259,7 @@ async fn an_operation_that_has_ended_and_has_work_left() {
     let working = operations(&store, made(&store, "working").await).await.remove(0);
     let rows = store.read(vec![RowKey::Outbox(working.id.into())]).await.unwrap();
     let Some(Row::Outbox(outbox)) = rows.into_iter().next().unwrap() else { panic!("no work") };
-    let left = Outbox { id: voided.id.into(), charge: voided.charge, ..outbox };
+    let left = Outbox { id: voided.id.into(), payment: Payment::Charge(voided.charge), ..outbox };
     store.commit(ChangeSet::new(SetId::from_i64(i64::MAX - 2)).insert(left)).await.unwrap();
     assert_eq!(broken(&store).await, ["operation_has_work"]);
 }
@@ -272,7 +272,7 @@ async fn work_of_another_provider_or_of_another_kind_than_its_charge() {
         |outbox| outbox.parked = Some(Park::NoEvidence),
     ];
     for lie in lies {
-        assert_eq!(broken(&told_work(&store, Flow::Split, lie)).await, ["work_has_charge"]);
+        assert_eq!(broken(&told_work(&store, Flow::Split, lie)).await, ["work_has_payment"]);
     }
 }
 

@@ -277,7 +277,7 @@ fn call(gateway: &StripeGateway) -> Call {
         payment: "ch_1".to_owned(),
         reference: None,
         amount: Money::new(1_250, usd).expect("an amount"),
-        payment_method: Masked::new("pm_card_visa".to_owned()),
+        instrument: Some(Masked::new("pm_card_visa".to_owned())),
     }
 }
 

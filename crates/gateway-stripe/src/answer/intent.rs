@@ -41,6 +41,11 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
+    /// The payment it names.
+    pub(super) fn into_payment(self) -> Option<String> {
+        self.counterfoil_payment
+    }
+
     /// Whether it names another payment than this one.
     pub(super) fn contradicts(&self, payment: &str) -> bool {
         self.counterfoil_payment.as_deref().is_some_and(|named| named != payment)
@@ -64,7 +69,7 @@ impl Intent<'_> {
             Step::Charge | Step::Authorize => Some(self.made(payment)),
             Step::Capture => self.captured(amount),
             Step::Void => self.voided(),
-            Step::Refund => Some(UNREADABLE),
+            Step::Refund | Step::Payout => Some(UNREADABLE),
         }
     }
 
@@ -135,7 +140,7 @@ impl Intent<'_> {
             stands,
             amount_minor,
             asset: Asset::currency(&self.currency).ok(),
-            payment: self.metadata.and_then(|ours| ours.counterfoil_payment),
+            payment: self.metadata.and_then(Metadata::into_payment),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What an answer means. A status or body that the protocol does not foresee is unknown, never believed.
 
 mod intent;
+mod payout;
 mod refund;
 mod refusal;
 mod search;
@@ -23,6 +24,7 @@ pub(crate) fn outcome(answer: &Answer, call: &Call) -> Outcome {
     match answer.status.as_u16() {
         200..=299 => match call.step {
             Step::Refund => refund::outcome(&answer.body, call),
+            Step::Payout => payout::outcome(&answer.body, payment),
             step @ (Step::Charge | Step::Authorize | Step::Capture | Step::Void) => {
                 let outcome = read::<Intent<'_>>(&answer.body)
                     .and_then(|intent| intent.after(step, payment, call.amount));
@@ -49,6 +51,7 @@ pub(crate) fn found(answer: &Answer, lookup: &Lookup) -> Found {
     }
     match lookup.step {
         Step::Charge | Step::Authorize => search::found(&answer.body, &lookup.payment),
+        Step::Payout => payout::found(&answer.body, lookup),
         step @ (Step::Capture | Step::Void | Step::Refund) => {
             match read::<Intent<'_>>(&answer.body) {
                 Some(intent) if Some(intent.id()) == lookup.reference.as_deref() => {

@@ -109,7 +109,7 @@ pub(crate) fn call(pinned: Pinned) -> Call {
         payment: "ch_1".to_owned(),
         reference: None,
         amount: Money::new(1250, Asset::parse("usd").unwrap()).unwrap(),
-        payment_method: Masked::new("pm_card_visa".to_owned()),
+        instrument: Some(Masked::new("pm_card_visa".to_owned())),
     }
 }
 

@@ -139,7 +139,7 @@ async fn a_step_without_a_payment_to_do_it_to_is_not_sent() {
 async fn a_declined_card_is_declined_by_call_and_by_lookup() {
     let (provider, gateway) = start(PATIENT);
     let mut poor = call(gateway.pinned());
-    poor.payment_method = Masked::new("pm_card_chargeDeclinedInsufficientFunds".to_owned());
+    poor.instrument = Some(Masked::new("pm_card_chargeDeclinedInsufficientFunds".to_owned()));
     let outcome = gateway.call(poor).await;
     let Outcome::Declined(decline) = &outcome else {
         panic!("{outcome:?}");
@@ -229,4 +229,75 @@ async fn what_is_said_not_to_be_sent_is_never_executed() {
         let payment = effect.payment.unwrap();
         assert!(!not_sent.contains(&*payment), "{payment} was executed");
     }
+}
+
+/// A payout of so much to a bank account, under that key.
+async fn pay_out(gateway: &StripeGateway, minor: i64, to: Option<&str>, key: &str) -> Outcome {
+    let amount = Money::new(minor, Asset::parse("USD").unwrap()).unwrap();
+    let instrument = to.map(|to| Masked::new(to.to_owned()));
+    let (step, payment, key) = (Step::Payout, "po_ours".to_owned(), key.to_owned());
+    gateway.call(Call { step, amount, instrument, payment, key, ..call(gateway.pinned()) }).await
+}
+
+async fn paid_out(gateway: &StripeGateway, reference: Option<&str>) -> Found {
+    let (reference, payment) = (reference.map(str::to_owned), "po_ours".to_owned());
+    gateway.lookup(Lookup { reference, payment, ..lookup(gateway.pinned(), Step::Payout) }).await
+}
+
+#[tokio::test]
+async fn a_payout_is_made_once_and_found_by_its_own_name() {
+    let (provider, gateway) = start(PATIENT);
+    let outcome = pay_out(&gateway, 400, Some("ba_1"), "k1").await;
+    let Outcome::Approved(approval) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!((approval.stands, approval.amount_minor), (Stands::PaidOut, 400));
+    assert_eq!((approval.asset, approval.payment.as_deref()), (Asset::parse("USD").ok(), Some("po_ours")));
+    assert_eq!(pay_out(&gateway, 400, Some("ba_1"), "k1").await, outcome);
+    let other = pay_out(&gateway, 401, Some("ba_1"), "k1").await;
+    assert_eq!(other, Outcome::Unknown(Cause::Unreadable), "the key belongs to another content");
+    assert_eq!(paid_out(&gateway, Some(&approval.reference)).await, Found::Payment(outcome.clone()));
+    for unknown in [None, Some("po_0"), Some("po_1/x")] {
+        assert_eq!(paid_out(&gateway, unknown).await, Found::Unclear(Cause::Unreadable), "{unknown:?}");
+    }
+    assert!(matches!(pay_out(&gateway, 5, None, "k2").await, Outcome::Approved(_)));
+    let kinds: Vec<_> = provider.effects().iter().map(|effect| (effect.kind, effect.amount)).collect();
+    assert_eq!(kinds, [(EffectKind::Payout, 400), (EffectKind::Payout, 5)]);
+    assert_eq!(provider.effects()[0].object, approval.reference);
+}
+
+#[tokio::test]
+async fn a_payout_that_the_bank_does_not_take_is_declined_with_its_reason() {
+    let (provider, gateway) = start(PATIENT);
+    let outcome = pay_out(&gateway, 400, Some("ba_account_closed"), "k1").await;
+    let Outcome::Declined(decline) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(
+        (decline.code.as_str(), decline.decline_code.as_deref()),
+        ("payout_failed", Some("account_closed"))
+    );
+    let reference = decline.reference.clone().unwrap();
+    assert_eq!(paid_out(&gateway, Some(&reference)).await, Found::Payment(outcome));
+    let rejected = pay_out(&gateway, 400, Some("card_1"), "k2").await;
+    assert!(matches!(rejected, Outcome::Rejected(_)), "{rejected:?}");
+    assert_eq!(provider.effects(), []);
+}
+
+#[tokio::test]
+async fn a_payout_under_faults_is_doubted_and_made_once() {
+    for (faults, cause, executed) in [
+        (Faults { drop_after: 1.0, ..Faults::default() }, Cause::Cut, 1),
+        (Faults { drop_before: 1.0, ..Faults::default() }, Cause::Cut, 0),
+        (Faults { error_after: 1.0, ..Faults::default() }, Cause::ServerError, 1),
+    ] {
+        let (provider, gateway) = start(PATIENT);
+        provider.set_faults(faults).unwrap();
+        assert_eq!(pay_out(&gateway, 400, None, "k1").await, Outcome::Unknown(cause));
+        assert_eq!(provider.effects().len(), executed);
+        provider.set_faults(Faults::default()).unwrap();
+        let again = pay_out(&gateway, 400, None, "k1").await;
+        assert!(matches!(again, Outcome::Approved(_)), "{again:?}");
+        assert_eq!(provider.effects().len(), 1);
+    }
+    let (provider, gateway) = start(PATIENT);
+    provider.set_faults(Faults { duplicate: 1.0, ..Faults::default() }).unwrap();
+    assert!(matches!(pay_out(&gateway, 400, None, "k1").await, Outcome::Approved(_)));
+    assert_eq!(provider.effects().len(), 2, "its own bug, and its effects tell of it");
 }

@@ -6,6 +6,7 @@ use crate::script::Ask;
 use crate::store::{Applied, START};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
@@ -150,8 +151,11 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
 /// A claim whose commit is in doubt is told as pending, under the id its charge would have had. If it was not stored by
 /// then there is no such charge yet: the store could not be asked, which may happen at any time.
 fn is_doubtful(evidence: &Evidence, said: &Said<'_>) -> bool {
-    let Submitted::Pending { charge, .. } = said.submitted else { return false };
-    let key = RowKey::Charge(*charge);
+    let Submitted::Pending { payment, .. } = said.submitted else { return false };
+    let key = match payment {
+        Payment::Charge(charge) => RowKey::Charge(*charge),
+        Payment::Payout(payout) => RowKey::Payout(*payout),
+    };
     let stored = |applied: &Applied| {
         applied.committed.receipt.at <= said.returned && applied.committed.touched.contains(&key)
     };

@@ -6,6 +6,7 @@ use counterfoil_core::idempotency::claim::{Claim, Resource, State as ClaimState}
 use counterfoil_core::ledger::account::{Account, Side};
 use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::ledger::transaction::{Kind, Layer, Transaction};
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::asset::Asset;
@@ -286,7 +287,7 @@ fn receivable(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
         let own = evidence.effects.iter().filter(|it| Some(&it.on) == charge.provider_reference.as_ref());
         for effect in own.filter(|effect| !effect.own_duplicate) {
             match effect.step {
-                Step::Refund => *sum -= i128::from(effect.amount),
+                Step::Refund | Step::Payout => *sum -= i128::from(effect.amount),
                 Step::Charge | Step::Authorize | Step::Capture | Step::Void => {
                     *sum += i128::from(if effect.captured { effect.amount } else { 0 });
                 }
@@ -304,7 +305,7 @@ fn receivable(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
 }
 
 fn is_parked(evidence: &Evidence, charge: &Charge) -> bool {
-    let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.charge == charge.id && it.parked.is_some());
+    let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.payment == Payment::Charge(charge.id) && it.parked.is_some());
     evidence.rows.values().any(parked)
 }
 
@@ -354,7 +355,8 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
                     }
                 }
             }
-            Resource::Charge
+            Resource::Payout
+            | Resource::Charge
             | Resource::Capture
             | Resource::Void
             | Resource::Refund

@@ -101,7 +101,7 @@ fn forward(before: Option<&Row>, after: Option<&Row>) -> Option<String> {
         }
         (Row::Outbox(old), Row::Outbox(new)) => {
             let older = old.saga == new.saga && new.history.generation < old.history.generation;
-            let other = new.provider != old.provider || new.charge != old.charge || new.hold != old.hold;
+            let other = new.provider != old.provider || new.payment != old.payment || new.hold != old.hold;
             (older || other).then(|| "went back to an older key, or to another payment".to_owned())
         }
         (Row::Transaction(_) | Row::Audit(_) | Row::Reversal(_) | Row::Name(_), _) => {

@@ -97,14 +97,14 @@ fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
     match evidence.rows.get(&RowKey::Operation(outbox.id.into())) {
         Some(Row::Operation(operation)) => operation.status == OperationStatus::Parked,
         _ => {
-            matches!(evidence.rows.get(&RowKey::Charge(outbox.charge)), Some(Row::Charge(charge)) if charge.status == Status::Parked)
+            matches!(evidence.rows.get(&RowKey::Charge(outbox.payment.subject().into())), Some(Row::Charge(charge)) if charge.status == Status::Parked)
         }
     }
 }
 
 /// A reservation against the payment that made it.
 fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
-    let Some(Row::Charge(charge)) = evidence.rows.get(&RowKey::Charge(work.charge)) else {
+    let Some(Row::Charge(charge)) = evidence.rows.get(&RowKey::Charge(work.payment.subject().into())) else {
         return vec![format!("the reservation {} has no charge", hold.id.to_i64())];
     };
     let refund = match evidence.rows.get(&RowKey::Operation(work.id.into())) {

@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::charge::{Charge, Failure};
 use counterfoil_core::payments::operation::launch::Impossible;
 use counterfoil_core::payments::operation::{Kind as Operated, Operation};
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::reference::{Kind, References};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::{ItemResult, Made, Present, Shown};
@@ -43,8 +45,17 @@ impl Present for Plain {
         reply(201, body)
     }
 
-    fn failure(&self, charge: &Charge, failure: &Failure, request: Ulid) -> Reply {
-        let (code, id) = (failure.code.name(), self.name(charge));
+    fn payout(&self, payout: &Payout) -> Reply {
+        let id = self.0.seal(Kind::Payout, payout.id.to_i64());
+        reply(201, format!(r#"{{"id":"{id}","status":"{}"}}"#, payout.status.name()))
+    }
+
+    fn failure(&self, matter: &Matter, failure: &Failure, request: Ulid) -> Reply {
+        let code = failure.code.name();
+        let id = match matter {
+            Matter::Charge(charge, _) => self.name(charge),
+            Matter::Payout(payout) => self.0.seal(Kind::Payout, payout.id.to_i64()).to_string(),
+        };
         reply(402, format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#))
     }
 

@@ -150,7 +150,7 @@ impl Connector {
                     let key = lock(&self.holds).get(&call.payment).cloned();
                     call.key = key.unwrap_or(call.key);
                 }
-                Step::Charge | Step::Capture | Step::Refund => {}
+                Step::Charge | Step::Capture | Step::Refund | Step::Payout => {}
             },
             Some(Bug::CaptureInFull) if call.step == Step::Capture => {
                 let held = lock(&self.provider).held(call.reference.as_ref());

@@ -40,7 +40,7 @@ impl Provider {
 
     /// Says yes or no, and does it.
     fn decide(&mut self, call: &Call, fault: Option<Fault>, now: u64, chance: &mut Chance) -> Outcome {
-        let method = call.payment_method.reveal().as_str();
+        let method = call.instrument.as_ref().map_or("", |token| token.reveal().as_str());
         let approves = match (call.step, method) {
             (Step::Charge | Step::Authorize, DECLINED) | (Step::Capture, LAPSING) => false,
             (Step::Charge | Step::Authorize | Step::Capture, MOODY) => chance.percent(50),
@@ -59,7 +59,7 @@ impl Provider {
                 Outcome::Approved(approval)
             }
             Step::Capture if !approves => declined(Some("authorization_lapsed")),
-            Step::Capture | Step::Void | Step::Refund => {
+            Step::Capture | Step::Void | Step::Refund | Step::Payout => {
                 let done = self.operate(call, fault, now, false);
                 if done.is_some() && fault == Some(Fault::Duplicate) && call.step == Step::Refund {
                     self.operate(call, fault, now, true);
@@ -117,7 +117,7 @@ impl Provider {
         // One too few: there may not be more.
         let amount = asked.saturating_sub(i64::from(fault == Some(Fault::WrongAmount)));
         match call.step {
-            Step::Charge | Step::Authorize => return None,
+            Step::Charge | Step::Authorize | Step::Payout => return None,
             Step::Capture => intent.capture(amount, call.amount.asset(), now).ok()?,
             Step::Void => intent.cancel(now).ok()?,
             Step::Refund => intent.refund(amount, call.amount.asset()).ok()?,

@@ -82,7 +82,9 @@ impl Intent {
     /// What a search for it says of its making.
     pub(super) fn made(&self, is_seen: impl Fn(u64) -> bool) -> Option<Outcome> {
         Some(match self.seen(is_seen)? {
-            Stands::Captured | Stands::Refunded => self.approved(Stands::Captured, self.captured),
+            Stands::Captured | Stands::Refunded | Stands::PaidOut => {
+                self.approved(Stands::Captured, self.captured)
+            }
             Stands::Held => self.approved(Stands::Held, self.amount),
             Stands::Canceled => self.too_late("canceled"),
         })
@@ -92,7 +94,9 @@ impl Intent {
     pub(super) fn after(&self, step: Step, asked: Money, is_seen: impl Fn(u64) -> bool) -> Found {
         let Some(stands) = self.seen(is_seen) else { return Found::Unclear(Cause::Unreadable) };
         match (step, stands) {
-            (Step::Charge | Step::Authorize | Step::Refund, _) => Found::Unclear(Cause::Unreadable),
+            (Step::Charge | Step::Authorize | Step::Refund | Step::Payout, _) | (_, Stands::PaidOut) => {
+                Found::Unclear(Cause::Unreadable)
+            }
             (Step::Capture | Step::Void, Stands::Held) => Found::Nothing,
             (Step::Capture, Stands::Captured | Stands::Refunded) => {
                 let amount = if self.captured == 0 { asked.minor() } else { self.captured };

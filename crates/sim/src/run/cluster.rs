@@ -12,6 +12,7 @@ use crate::store::{Machine, SimStore};
 use crate::world::SimWorld;
 use counterfoil_core::idempotency::claim::LeasePolicy;
 use counterfoil_core::idempotency::window;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{ChargeId, HoldId, TransactionId};
@@ -367,7 +368,7 @@ fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Res
             let words = body.split('"').find_map(|word| references().open(ReferenceKind::Charge, word));
             words.map(ChargeId::from_i64)
         }
-        Submitted::Pending { charge, .. } => Some(*charge),
+        Submitted::Pending { payment: Payment::Charge(charge), .. } => Some(*charge),
         _ => None,
     };
     if let Some(charge) = charge.filter(|id| machine.shelf.row(&RowKey::Charge(*id)).is_some()) {

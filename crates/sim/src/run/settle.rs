@@ -6,6 +6,7 @@ use crate::client::{OPERATIONS, Response, fingerprint, request};
 use crate::executor::lock;
 use crate::script::Ask;
 use crate::store::START;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
@@ -238,7 +239,7 @@ fn is_in_the_way(cluster: &Cluster, (_, tenant, key): Used) -> bool {
     let learnt = lock(&cluster.learnt);
     let Some(charge) = learnt.charges.get(&(tenant, key / OPERATIONS)) else { return false };
     let machine = lock(&cluster.machine);
-    let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.charge == *charge && it.parked.is_some());
+    let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.payment == Payment::Charge(*charge) && it.parked.is_some());
     machine.shelf.rows().values().any(parked)
 }
 

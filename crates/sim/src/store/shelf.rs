@@ -7,7 +7,7 @@ use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::types::id::{
-    AccountId, ChargeId, HoldId, OperationId, SetId, SubjectId, TransactionId,
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, SetId, SubjectId, TransactionId,
 };
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::{Span, Time};
@@ -281,6 +281,12 @@ impl Shelf {
         self.after(after.map(RowKey::Operation), low, high)
     }
 
+    fn payouts(&self, after: Option<PayoutId>) -> impl DoubleEndedIterator<Item = &Row> {
+        let low = RowKey::Payout(PayoutId::from_i64(i64::MIN));
+        let high = RowKey::Payout(PayoutId::from_i64(i64::MAX));
+        self.after(after.map(RowKey::Payout), low, high)
+    }
+
     /// A range of rows.
     pub fn scan(&self, scan: &Scan) -> Vec<Row> {
         match *scan {
@@ -322,6 +328,14 @@ impl Shelf {
                 few(own.filter(|row| matches!(row, Row::Operation(it) if it.charge == charge)), limit)
             }
             Scan::Operations { after, limit } => few(self.operations(after), limit),
+            Scan::PayoutsOf { tenant, before, limit } => {
+                let own = self.payouts(None).rev().filter(|row| {
+                    matches!(row, Row::Payout(it) if it.tenant == tenant
+                        && before.is_none_or(|before| it.id < before))
+                });
+                few(own, limit)
+            }
+            Scan::Payouts { after, limit } => few(self.payouts(after), limit),
             Scan::RefundsOf { tenant, before, limit } => {
                 let own = self.operations(None).rev().filter(|row| {
                     matches!(row, Row::Operation(it) if it.tenant == tenant

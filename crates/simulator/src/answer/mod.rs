@@ -27,6 +27,8 @@ pub(crate) enum Answer {
     Declined { number: u32 },
     /// 200 with the refund.
     Refund(Box<Refund>),
+    /// 200 with the payout.
+    Payout { number: u32 },
     /// The request met an object that could not take it.
     Refused(Box<Refusal>),
     /// 500 that says nothing about what happened.
@@ -56,6 +58,10 @@ impl Answer {
             }
             Answer::Refund(refund) => {
                 object::refund(&mut json, state, refund);
+                StatusCode::OK
+            }
+            Answer::Payout { number } => {
+                object::payout(&mut json, state, *number);
                 StatusCode::OK
             }
             Answer::Refused(refusal) => return Reply::refused(refusal),

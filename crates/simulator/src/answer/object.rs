@@ -43,6 +43,19 @@ pub(crate) fn declined(json: &mut Json, state: &State, number: u32) {
     json.raw("}");
 }
 
+/// A payout.
+pub(crate) fn payout(json: &mut Json, state: &State, number: u32) {
+    let Some(payout) = state.payout(number) else { return };
+    json.raw(r#"{"id":"#).id(id::PAYOUT, state.run, number);
+    json.raw(r#","object":"payout","amount":"#).number(payout.amount);
+    json.raw(r#","currency":""#).raw(payout.currency.as_str());
+    json.raw(r#"","created":"#).number(payout.created_ms / 1000);
+    json.raw(r#","destination":"#).quoted(&payout.destination);
+    json.raw(r#","status":""#).raw(if payout.failure().is_some() { "failed" } else { "pending" });
+    json.raw(r#"","failure_code":"#).quoted_or_null(payout.failure());
+    json.raw(r#","livemode":false,"metadata":"#).raw(&payout.metadata.json).raw("}");
+}
+
 /// A refund.
 pub(crate) fn refund(json: &mut Json, state: &State, refund: &Refund) {
     json.raw(r#"{"id":"#).id(id::REFUND, state.run, refund.number);

@@ -30,6 +30,8 @@ pub enum EffectKind {
     Cancel,
     /// Taken money given back.
     Refund,
+    /// Money paid to a bank account.
+    Payout,
 }
 
 /// One executed effect, as outsiders see it.
@@ -39,10 +41,10 @@ pub struct Effect {
     pub kind: EffectKind,
     /// The idempotency key of the request, if it had one.
     pub key: Option<Arc<str>>,
-    /// `metadata[counterfoil_payment]` of the payment intent, if it had one.
+    /// `metadata[counterfoil_payment]` of the payment intent or the payout, if it had one.
     pub payment: Option<Arc<str>>,
-    /// The payment intent it happened to.
-    pub payment_intent: String,
+    /// The payment intent or the payout it happened to.
+    pub object: String,
     /// In minor units.
     pub amount: u64,
     /// Lower case.
@@ -59,10 +61,26 @@ pub(crate) struct Effects {
     log: Option<Log>,
 }
 
+/// What an effect happened to, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Object {
+    Intent(u32),
+    Payout(u32),
+}
+
+impl Object {
+    pub(crate) fn id(self, run: u64) -> String {
+        match self {
+            Object::Intent(number) => id::text(id::INTENT, run, number),
+            Object::Payout(number) => id::text(id::PAYOUT, run, number),
+        }
+    }
+}
+
 /// One executed effect in memory.
 pub(crate) struct Entry {
     pub(crate) kind: EffectKind,
-    pub(crate) intent: u32,
+    pub(crate) object: Object,
     pub(crate) key: Option<Arc<str>>,
     pub(crate) amount: u64,
     pub(crate) at_ms: u64,
@@ -77,6 +95,7 @@ impl EffectKind {
             EffectKind::Capture => "capture",
             EffectKind::Cancel => "cancel",
             EffectKind::Refund => "refund",
+            EffectKind::Payout => "payout",
         }
     }
 }
@@ -86,7 +105,8 @@ impl Effect {
         json.raw(r#"{"kind":""#).raw(self.kind.as_str());
         json.raw(r#"","key":"#).quoted_or_null(self.key.as_deref());
         json.raw(r#","payment":"#).quoted_or_null(self.payment.as_deref());
-        json.raw(r#","payment_intent":"#).quoted(&self.payment_intent);
+        json.raw(if self.kind == EffectKind::Payout { r#","payout":"# } else { r#","payment_intent":"# });
+        json.quoted(&self.object);
         json.raw(r#","amount":"#).number(self.amount);
         json.raw(r#","currency":"#).quoted(&self.currency);
         json.raw(r#","at":""#).raw(&rfc3339(self.at_ms)).raw(r#""}"#);
@@ -108,7 +128,7 @@ impl Effects {
     pub(crate) fn record(
         &mut self,
         kind: EffectKind,
-        intent: u32,
+        object: Object,
         payment: Option<&str>,
         amount: u64,
         currency: Currency,
@@ -122,14 +142,14 @@ impl Effects {
                 kind,
                 key: context.key.cloned(),
                 payment: payment.map(Arc::from),
-                payment_intent: id::text(id::INTENT, self.run, intent),
+                object: object.id(self.run),
                 amount,
                 currency: currency.as_str().to_owned(),
                 at_ms: context.now_ms,
             };
             log.append(&effect).map_err(|error| Refusal::log_failed(&error))?;
         }
-        self.entries.push(Entry { kind, intent, key: context.key.cloned(), amount, at_ms: context.now_ms });
+        self.entries.push(Entry { kind, object, key: context.key.cloned(), amount, at_ms: context.now_ms });
         Ok(())
     }
 }

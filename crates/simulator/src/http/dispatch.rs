@@ -11,9 +11,11 @@ use crate::answer::Reply;
 use crate::execute::{Command, Job, Outcome, post};
 use crate::form::Form;
 use crate::intents::{self, Cancel, Capture, Create, Search};
+use crate::payouts::{self, CreatePayout};
 use crate::refunds::CreateRefund;
 use crate::refusal::Refusal;
 use crate::simulator::Simulator;
+use crate::state::State;
 
 /// How long a hung request stays open if its client never goes away.
 const HANG_MS_MAX: u64 = 600_000;
@@ -25,6 +27,8 @@ enum Route<'a> {
     Capture(&'a str),
     Cancel(&'a str),
     Refund,
+    Payout,
+    GetPayout(&'a str),
     Get(&'a str),
     Search,
 }
@@ -37,14 +41,15 @@ pub(crate) async fn dispatch(sim: Simulator, request: Request<Incoming>) -> Resu
     }
     let outcome = match accept(&head) {
         Err(refusal) => refused(&refusal),
-        Ok(Route::Get(id)) => query(&sim, id).await,
+        Ok(Route::Get(id)) => query(&sim, |state, as_of_ms| intents::get(state, id, as_of_ms)).await,
+        Ok(Route::GetPayout(id)) => query(&sim, |state, as_of_ms| payouts::get(state, id, as_of_ms)).await,
         Ok(Route::Search) => search(&sim, &head).await,
-        Ok(route @ (Route::Create | Route::Capture(_) | Route::Cancel(_) | Route::Refund)) => {
-            match read::body(body).await?.and_then(|form| job(&head, route, &form)) {
-                Ok(job) => post(&sim, job).await,
-                Err(refusal) => refused(&refusal),
-            }
-        }
+        Ok(
+            route @ (Route::Create | Route::Capture(_) | Route::Cancel(_) | Route::Refund | Route::Payout),
+        ) => match read::body(body).await?.and_then(|form| job(&head, route, &form)) {
+            Ok(job) => post(&sim, job).await,
+            Err(refusal) => refused(&refusal),
+        },
     };
     match outcome {
         Outcome::Reply(reply) => Ok(respond::reply(&sim, reply)),
@@ -64,6 +69,13 @@ fn accept(head: &Parts) -> Result<Route<'_>, Refusal> {
 fn route<'a>(method: &Method, path: &'a str) -> Option<Route<'a>> {
     if path == "/v1/refunds" {
         return (method == Method::POST).then_some(Route::Refund);
+    }
+    if let Some(rest) = path.strip_prefix("/v1/payouts") {
+        return match (method, rest.strip_prefix('/')) {
+            (&Method::POST, None) if rest.is_empty() => Some(Route::Payout),
+            (&Method::GET, Some(id)) if !id.is_empty() && !id.contains('/') => Some(Route::GetPayout(id)),
+            (_, _) => None,
+        };
     }
     let rest = path.strip_prefix("/v1/payment_intents")?;
     if rest.is_empty() {
@@ -90,16 +102,19 @@ fn job(head: &Parts, route: Route<'_>, body: &[u8]) -> Result<Job, Refusal> {
         Route::Capture(id) => Command::Capture(Capture::parse(id, form)?),
         Route::Cancel(id) => Command::Cancel(Cancel::parse(id, form)?),
         Route::Refund => Command::Refund(CreateRefund::parse(form)?),
-        Route::Get(_) | Route::Search => return Err(Refusal::no_route(&head.method, head.uri.path())),
+        Route::Payout => Command::Payout(CreatePayout::parse(form)?),
+        Route::Get(_) | Route::GetPayout(_) | Route::Search => {
+            return Err(Refusal::no_route(&head.method, head.uri.path()));
+        }
     };
     Ok(Job { command, key, fingerprint })
 }
 
-async fn query(sim: &Simulator, id: &str) -> Outcome {
+async fn query(sim: &Simulator, get: impl FnOnce(&State, u64) -> Reply) -> Outcome {
     lag(sim).await;
     let state = sim.state();
     let as_of_ms = sim.now_ms().saturating_sub(state.fate.faults().query_lag_ms);
-    Outcome::Reply(intents::get(&state, id, as_of_ms))
+    Outcome::Reply(get(&state, as_of_ms))
 }
 
 async fn search(sim: &Simulator, head: &Parts) -> Outcome {
@@ -137,9 +152,16 @@ mod tests {
         assert_eq!(route(&Method::POST, "/v1/payment_intents/pi_1/capture"), Some(Route::Capture("pi_1")));
         assert_eq!(route(&Method::POST, "/v1/payment_intents/pi_1/cancel"), Some(Route::Cancel("pi_1")));
         assert_eq!(route(&Method::POST, "/v1/refunds"), Some(Route::Refund));
+        assert_eq!(route(&Method::POST, "/v1/payouts"), Some(Route::Payout));
+        assert_eq!(route(&Method::GET, "/v1/payouts/po_1"), Some(Route::GetPayout("po_1")));
         for (method, path) in [
             (Method::GET, "/v1/payment_intents"),
             (Method::GET, "/v1/refunds"),
+            (Method::GET, "/v1/payouts"),
+            (Method::GET, "/v1/payouts/"),
+            (Method::POST, "/v1/payouts/po_1"),
+            (Method::GET, "/v1/payouts/po_1/x"),
+            (Method::POST, "/v1/payoutsx"),
             (Method::POST, "/v1/payment_intentsx"),
             (Method::POST, "/v1/payment_intents/"),
             (Method::POST, "/v1/payment_intents/pi_1"),

@@ -2,7 +2,7 @@
 
 use super::{CaptureMethod, Currency, Intent, Method, Status};
 use crate::answer::Answer;
-use crate::effects::EffectKind;
+use crate::effects::{EffectKind, Object};
 use crate::execute::Context;
 use crate::form::{Form, Metadata};
 use crate::refusal::Refusal;
@@ -35,11 +35,7 @@ pub(crate) struct Create {
 impl Create {
     pub(crate) fn parse(mut form: Form<'_>) -> Result<Create, Refusal> {
         let amount = form.require_amount("amount")?;
-        let code = form.require("currency")?;
-        let currency = Currency::parse(&code).ok_or_else(|| {
-            let message = format!("Invalid currency: {code}. Send three lower-case letters, as in usd.");
-            Refusal::param("currency", "parameter_invalid", message)
-        })?;
+        let currency = Currency::parse(&form.require("currency")?).ok_or_else(Refusal::bad_currency)?;
         let name = form.require("payment_method")?;
         let method = Method::parse(&name).ok_or_else(|| {
             Refusal::param("payment_method", "resource_missing", format!("No such PaymentMethod: '{name}'"))
@@ -96,7 +92,14 @@ impl Create {
         let number = state.next_intent()?;
         if let Some(kind) = effect {
             let payment = self.metadata.payment.as_deref();
-            state.effects.record(kind, number, payment, self.amount, self.currency, context)?;
+            state.effects.record(
+                kind,
+                Object::Intent(number),
+                payment,
+                self.amount,
+                self.currency,
+                context,
+            )?;
         }
         state.add_intent(Intent {
             amount: self.amount,

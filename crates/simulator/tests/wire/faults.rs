@@ -140,7 +140,7 @@ async fn duplicate_executes_twice_and_says_nothing() {
         [("authorize", 1250), ("charge", 1250), ("charge", 1250), ("capture", 1250), ("capture", 1250)]
     );
     let effects = provider.running.effects();
-    assert_ne!(effects[1].payment_intent, effects[2].payment_intent);
+    assert_ne!(effects[1].object, effects[2].object);
     assert_eq!(effects[1].key, effects[2].key);
     assert_eq!(provider.search("pay_1").await["data"].as_array().unwrap().len(), 3);
     provider.faults(none());

@@ -7,7 +7,7 @@ use counterfoil_core::tenancy::TenantName;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{
-    AccountId, ChargeId, HoldId, OperationId, SubjectId, TenantId, TransactionId,
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::{Position, RowKey};
@@ -29,6 +29,7 @@ const HOLD: u8 = 14;
 const SNAPSHOT: u8 = 15;
 const CURSOR: u8 = 16;
 const OPERATION: u8 = 17;
+const PAYOUT: u8 = 18;
 
 /// To store.
 pub(crate) fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
@@ -58,6 +59,7 @@ pub(crate) fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
             }
             RowKey::Cursor(reader) => put_named(&mut out, CURSOR, &[], reader.name()),
             RowKey::Operation(id) => put(&mut out, OPERATION, &[&number(id.to_i64())]),
+            RowKey::Payout(id) => put(&mut out, PAYOUT, &[&number(id.to_i64())]),
         }
     }
     out
@@ -100,6 +102,7 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
             }
             CURSOR => RowKey::Cursor(Reader::parse(take_name(rest)?)?),
             OPERATION => RowKey::Operation(OperationId::from_i64(take_number(rest)?)),
+            PAYOUT => RowKey::Payout(PayoutId::from_i64(take_number(rest)?)),
             _ => return None,
         });
     }
@@ -163,6 +166,7 @@ mod tests {
             RowKey::Snapshot(AccountId::from_i64(10), Position(0x0102)),
             RowKey::Cursor(Reader::Projection),
             RowKey::Operation(OperationId::from_i64(11)),
+            RowKey::Payout(PayoutId::from_i64(12)),
         ]
     }
 
@@ -187,6 +191,7 @@ mod tests {
         bytes.extend([15, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 1, 2]);
         bytes.extend(b"\x10\x0aprojection");
         bytes.extend([17, 0, 0, 0, 0, 0, 0, 0, 11]);
+        bytes.extend([18, 0, 0, 0, 0, 0, 0, 0, 12]);
         bytes
     }
 
@@ -200,8 +205,8 @@ mod tests {
     fn cut_or_unknown_bytes_are_refused() {
         let whole = golden();
         let ends: Vec<usize> = (0..whole.len()).filter(|end| decode(&whole[..*end]).is_some()).collect();
-        let between = [0, 33, 42, 51, 76, 82, 115, 118, 127, 151, 170, 180, 189, 198, 207, 224, 236];
+        let between = [0, 33, 42, 51, 76, 82, 115, 118, 127, 151, 170, 180, 189, 198, 207, 224, 236, 245];
         assert_eq!(ends, between, "only between two keys");
-        assert_eq!(decode(&[18]), None);
+        assert_eq!(decode(&[19]), None);
     }
 }

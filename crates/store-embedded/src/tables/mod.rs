@@ -20,6 +20,7 @@ mod journal;
 pub(crate) mod meta;
 mod operations;
 pub(crate) mod outbox;
+mod payouts;
 mod reversals;
 mod slots;
 mod snapshots;
@@ -36,6 +37,7 @@ pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
         RowKey::Claim(id) => claims::load(db, *id)?.map(Row::Claim),
         RowKey::Charge(id) => charges::load(db, *id)?.map(Row::Charge),
         RowKey::Operation(id) => operations::load(db, *id)?.map(Row::Operation),
+        RowKey::Payout(id) => payouts::load(db, *id)?.map(Row::Payout),
         RowKey::Outbox(id) => outbox::load(db, *id)?.map(Row::Outbox),
         RowKey::Audit(subject, id) => audit_log::load(db, *subject, *id)?.map(Row::Audit),
         RowKey::Tenant(name) => tenants::load(db, name)?.map(Row::Tenant),
@@ -69,6 +71,7 @@ fn insert(db: &Connection, row: &Row, receipt: Receipt) -> Result<()> {
         Row::Claim(claim) => claims::insert(db, claim),
         Row::Charge(charge) => charges::insert(db, charge),
         Row::Operation(operation) => operations::insert(db, operation),
+        Row::Payout(payout) => payouts::insert(db, payout),
         Row::Outbox(outbox) => outbox::insert(db, outbox),
         Row::Audit(record) => audit_log::insert(db, record),
         Row::Tenant(tenant) => tenants::insert(db, tenant),
@@ -91,6 +94,7 @@ fn replace(db: &Connection, row: &Row) -> Result<()> {
         Row::Claim(claim) => claims::replace(db, claim),
         Row::Charge(charge) => charges::replace(db, charge),
         Row::Operation(operation) => operations::replace(db, operation),
+        Row::Payout(payout) => payouts::replace(db, payout),
         Row::Outbox(outbox) => outbox::replace(db, outbox),
         Row::Tenant(tenant) => tenants::replace(db, tenant),
         Row::ApiKey(key) => api_keys::replace(db, key),
@@ -117,6 +121,7 @@ fn remove(db: &Connection, key: &RowKey) -> Result<()> {
         // The judge lets nothing else be removed.
         RowKey::Charge(_)
         | RowKey::Operation(_)
+        | RowKey::Payout(_)
         | RowKey::Audit(..)
         | RowKey::Tenant(_)
         | RowKey::ApiKey(_)
@@ -150,6 +155,10 @@ pub(crate) fn scan(db: &Connection, scan: &Scan) -> Result<Vec<Row>> {
             rows(operations::refunds_of(db, *tenant, *before, bound(*limit))?)
         }
         Scan::Operations { after, limit } => rows(operations::after(db, *after, bound(*limit))?),
+        Scan::PayoutsOf { tenant, before, limit } => {
+            rows(payouts::of_tenant(db, *tenant, *before, bound(*limit))?)
+        }
+        Scan::Payouts { after, limit } => rows(payouts::after(db, *after, bound(*limit))?),
         Scan::Outbox { after, limit } => rows(outbox::after(db, *after, bound(*limit))?),
         Scan::ParkedOf { tenant, before, limit } => {
             rows(outbox::parked_of(db, *tenant, *before, bound(*limit))?)

@@ -2,16 +2,17 @@
 
 use super::{cell, one_row};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
 use counterfoil_core::saga::progress::{Progress, Way};
-use counterfoil_core::types::id::{HoldId, SubjectId, TenantId};
+use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::Tally;
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 macro_rules! columns {
     () => {
-        "id, charge, flow, version, profile, endpoint, step, way, hold, claim, tenant, due_at, created_at, \
+        "id, charge, payout, flow, version, profile, endpoint, step, way, hold, claim, tenant, due_at, created_at, \
          generation, idle_calls, unknown, server_errors, first_sent_at, last_sent_at, parked, revision"
     };
 }
@@ -39,9 +40,9 @@ const PARKED_OF_BEFORE: &str = concat!(
 const INSERT: &str = concat!(
     "INSERT INTO outbox (",
     columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 );
-/// The charge, the saga and the provider are fixed at creation and stay out.
+/// The payment, the saga and the provider are fixed at creation and stay out.
 const UPDATE: &str = "UPDATE OR FAIL outbox SET step = ?2, way = ?3, hold = ?4, claim = ?5, tenant = ?6, \
     due_at = ?7, created_at = ?8, generation = ?9, idle_calls = ?10, unknown = ?11, server_errors = ?12, \
     first_sent_at = ?13, last_sent_at = ?14, parked = ?15, revision = ?16 WHERE id = ?1";
@@ -95,9 +96,14 @@ pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
 
 pub(super) fn insert(db: &Connection, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
+    let (charge, payout) = match outbox.payment {
+        Payment::Charge(charge) => (Some(charge.to_i64()), None),
+        Payment::Payout(payout) => (None, Some(payout.to_i64())),
+    };
     one_row(db.prepare_cached(INSERT)?.execute(params![
         outbox.id.to_i64(),
-        outbox.charge.to_i64(),
+        charge,
+        payout,
         saga.flow.name(),
         saga.version,
         outbox.provider.profile,
@@ -149,27 +155,35 @@ pub(super) fn remove(db: &Connection, id: SubjectId) -> Result<()> {
 fn read(row: &Row<'_>) -> Result<Outbox> {
     Ok(Outbox {
         id: cell::subject(row, 0)?,
-        charge: cell::charge(row, 1)?,
+        payment: payment(row)?,
         saga: Saga {
-            flow: cell::word(row, 2, Flow::parse)?,
-            version: row.get(3)?,
-            progress: Progress { step: row.get(6)?, way: cell::word(row, 7, Way::parse)? },
+            flow: cell::word(row, 3, Flow::parse)?,
+            version: row.get(4)?,
+            progress: Progress { step: row.get(7)?, way: cell::word(row, 8, Way::parse)? },
         },
-        hold: row.get::<_, Option<i64>>(8)?.map(HoldId::from_i64),
-        claim: ClaimId::from_digest(cell::digest(row, 9)?),
-        tenant: cell::tenant(row, 10)?,
-        provider: Pinned { profile: row.get(4)?, endpoint: row.get(5)? },
-        due_at: cell::time(row, 11)?,
-        created_at: cell::time(row, 12)?,
+        hold: row.get::<_, Option<i64>>(9)?.map(HoldId::from_i64),
+        claim: ClaimId::from_digest(cell::digest(row, 10)?),
+        tenant: cell::tenant(row, 11)?,
+        provider: Pinned { profile: row.get(5)?, endpoint: row.get(6)? },
+        due_at: cell::time(row, 12)?,
+        created_at: cell::time(row, 13)?,
         history: History {
-            generation: row.get(13)?,
-            idle_calls: row.get(14)?,
-            unknown: row.get(15)?,
-            server_errors: row.get(16)?,
-            first_sent_at: cell::time(row, 17)?,
-            last_sent_at: cell::time(row, 18)?,
+            generation: row.get(14)?,
+            idle_calls: row.get(15)?,
+            unknown: row.get(16)?,
+            server_errors: row.get(17)?,
+            first_sent_at: cell::time(row, 18)?,
+            last_sent_at: cell::time(row, 19)?,
         },
-        parked: cell::optional_word(row, 19, Park::parse)?,
-        revision: row.get(20)?,
+        parked: cell::optional_word(row, 20, Park::parse)?,
+        revision: row.get(21)?,
+    })
+}
+
+fn payment(row: &Row<'_>) -> Result<Payment> {
+    Ok(match (row.get(1)?, row.get(2)?) {
+        (Some(charge), None) => Payment::Charge(ChargeId::from_i64(charge)),
+        (None, Some(payout)) => Payment::Payout(PayoutId::from_i64(payout)),
+        (Some(_), Some(_)) | (None, None) => return Err(cell::damaged(1, Type::Integer)),
     })
 }

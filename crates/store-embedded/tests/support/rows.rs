@@ -5,7 +5,7 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Sett
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::{Policy, Reuse};
-use counterfoil_core::outbox::{Flow, History, Outbox, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
 use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::asset::Asset;
@@ -76,7 +76,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
         },
         outbox: Outbox {
             id: charge.into(),
-            charge,
+            payment: Payment::Charge(charge),
             saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
             hold: None,
             claim: id,

@@ -41,6 +41,7 @@ fn is_new_by_construction(change: &Change) -> bool {
         Change::Insert(row) => match &**row {
             Row::Charge(_)
             | Row::Operation(_)
+            | Row::Payout(_)
             | Row::Outbox(_)
             | Row::Audit(_)
             | Row::Account(_)

@@ -6,7 +6,7 @@
 
 use crate::clock::monotonic;
 use counterfoil_core::payments::charge::Status;
-use counterfoil_core::payments::operation;
+use counterfoil_core::payments::{operation, payout};
 use counterfoil_store::{Row, RowKey};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,6 +110,7 @@ fn is_on_its_way(row: &Row) -> bool {
             charge.status == Status::Processing || charge.working.is_some() || charge.sums.refunding > 0
         }
         Row::Operation(operation) => operation.status == operation::Status::Processing,
+        Row::Payout(payout) => payout.status == payout::Status::Processing,
         Row::Outbox(_) => true,
         Row::Audit(_)
         | Row::Tenant(_)

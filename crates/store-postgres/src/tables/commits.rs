@@ -11,7 +11,7 @@ use counterfoil_core::tenancy::TenantName;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{
-    AccountId, ChargeId, HoldId, OperationId, SetId, SubjectId, TenantId, TransactionId,
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, SetId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::{Change, Committed, Position, Receipt, RowKey};
@@ -112,6 +112,7 @@ pub(crate) fn touched(changes: &[Change]) -> String {
             RowKey::Claim(id) => write!(out, "claim {}", id.digest().hex()),
             RowKey::Charge(id) => write!(out, "charge {}", id.to_i64()),
             RowKey::Operation(id) => write!(out, "operation {}", id.to_i64()),
+            RowKey::Payout(id) => write!(out, "payout {}", id.to_i64()),
             RowKey::Outbox(id) => write!(out, "outbox {}", id.to_i64()),
             RowKey::Audit(subject, id) => {
                 write!(out, "audit {} {:032x}", subject.to_i64(), u128::from_be_bytes(id.to_bytes()))
@@ -145,6 +146,7 @@ fn decode(text: &str) -> Option<Vec<RowKey>> {
             "claim" => RowKey::Claim(ClaimId::from_digest(digest(word()?)?)),
             "charge" => RowKey::Charge(ChargeId::from_i64(number(word()?)?)),
             "operation" => RowKey::Operation(OperationId::from_i64(number(word()?)?)),
+            "payout" => RowKey::Payout(PayoutId::from_i64(number(word()?)?)),
             "outbox" => RowKey::Outbox(SubjectId::from_i64(number(word()?)?)),
             "audit" => {
                 RowKey::Audit(SubjectId::from_i64(number(word()?)?), Ulid::from_bytes(bytes(word()?)?))
@@ -198,6 +200,7 @@ mod tests {
             RowKey::Claim(ClaimId::from_digest(Digest::from_bytes([0xaa; 32]))),
             RowKey::Charge(ChargeId::from_i64(1)),
             RowKey::Operation(OperationId::from_i64(8)),
+            RowKey::Payout(PayoutId::from_i64(9)),
             RowKey::Outbox(SubjectId::from_i64(-1)),
             RowKey::Audit(SubjectId::from_i64(2), Ulid::from_bytes([0x0b; 16])),
             RowKey::Tenant(TenantName::parse("acme").unwrap()),
@@ -220,7 +223,7 @@ mod tests {
         let changes: Vec<Change> = keys().into_iter().map(|key| Change::Remove { key, expect: 1 }).collect();
         let text = touched(&changes);
         let expected = format!(
-            "claim {} charge 1 operation 8 outbox -1 audit 2 {} tenant acme api_key {} slot 258 account 3 \
+            "claim {} charge 1 operation 8 payout 9 outbox -1 audit 2 {} tenant acme api_key {} slot 258 account 3 \
              name 4 chart:payable:USD asset 4 POINTS balance 3 255 transaction 5 reversal 5 hold 6 snapshot 3 7 \
              cursor projection",
             "aa".repeat(32),

@@ -15,6 +15,7 @@ mod line;
 mod metadata;
 mod operations;
 pub(crate) mod outbox;
+mod payouts;
 mod people;
 pub(crate) mod ranges;
 mod reckoning;
@@ -35,6 +36,7 @@ use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::operation::Operation;
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::id::Slot;
 use counterfoil_store::{Row, RowKey};
@@ -93,6 +95,7 @@ pub(crate) enum Place {
     Claim,
     Charge,
     Operation,
+    Payout,
     Outbox,
     Audit,
     Tenant,
@@ -110,10 +113,11 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(crate) const ALL: [Place; 17] = [
+    pub(crate) const ALL: [Place; 18] = [
         Place::Claim,
         Place::Charge,
         Place::Operation,
+        Place::Payout,
         Place::Outbox,
         Place::Audit,
         Place::Tenant,
@@ -136,6 +140,7 @@ impl Place {
             RowKey::Claim(_) => Place::Claim,
             RowKey::Charge(_) => Place::Charge,
             RowKey::Operation(_) => Place::Operation,
+            RowKey::Payout(_) => Place::Payout,
             RowKey::Outbox(_) => Place::Outbox,
             RowKey::Audit(..) => Place::Audit,
             RowKey::Tenant(_) => Place::Tenant,
@@ -158,6 +163,7 @@ impl Place {
             Place::Claim => Claim::TABLE,
             Place::Charge => Charge::TABLE,
             Place::Operation => Operation::TABLE,
+            Place::Payout => Payout::TABLE,
             Place::Outbox => Outbox::TABLE,
             Place::Audit => Record::TABLE,
             Place::Tenant => Tenant::TABLE,
@@ -182,6 +188,7 @@ impl Place {
             Place::Claim
             | Place::Charge
             | Place::Operation
+            | Place::Payout
             | Place::Outbox
             | Place::Tenant
             | Place::ApiKey
@@ -201,6 +208,7 @@ impl Place {
             Place::Claim => Claim::take(line)?.into(),
             Place::Charge => Charge::take(line)?.into(),
             Place::Operation => Operation::take(line)?.into(),
+            Place::Payout => Payout::take(line)?.into(),
             Place::Outbox => Outbox::take(line)?.into(),
             Place::Audit => Record::take(line)?.into(),
             Place::Tenant => Tenant::take(line)?.into(),
@@ -225,6 +233,7 @@ pub(crate) fn put<'a>(row: &'a Row, batch: &mut Batch<'a>) {
         Row::Claim(claim) => claim.put(batch),
         Row::Charge(charge) => charge.put(batch),
         Row::Operation(operation) => operation.put(batch),
+        Row::Payout(payout) => payout.put(batch),
         Row::Outbox(outbox) => outbox.put(batch),
         Row::Audit(record) => record.put(batch),
         Row::Tenant(tenant) => tenant.put(batch),
@@ -248,6 +257,7 @@ pub(crate) fn put_key<'a>(key: &'a RowKey, batch: &mut Batch<'a>) {
         RowKey::Claim(id) => batch.bytes(id.digest().as_bytes().as_slice()),
         RowKey::Charge(id) => batch.int(id.to_i64()),
         RowKey::Operation(id) => batch.int(id.to_i64()),
+        RowKey::Payout(id) => batch.int(id.to_i64()),
         RowKey::Outbox(id) => batch.int(id.to_i64()),
         RowKey::Audit(subject, id) => {
             batch.int(subject.to_i64());

@@ -3,9 +3,9 @@
 use super::Kind::{Bool, Bytes, Int, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
 use counterfoil_core::saga::progress::{Progress, Way};
-use counterfoil_core::types::id::{ChargeId, HoldId, SubjectId, TenantId};
+use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::Tally;
 use tokio_postgres::Row;
@@ -17,6 +17,7 @@ impl Stored for Outbox {
         columns: &[
             fixed("id", Int),
             fixed("charge", Int),
+            fixed("payout", Int),
             fixed("flow", Text),
             fixed("version", Int),
             moves("step", Int),
@@ -44,7 +45,12 @@ impl Stored for Outbox {
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
         let (saga, history) = (&self.saga, &self.history);
         batch.int(self.id.to_i64());
-        batch.int(self.charge.to_i64());
+        let (charge, payout) = match self.payment {
+            Payment::Charge(charge) => (Some(charge.to_i64()), None),
+            Payment::Payout(payout) => (None, Some(payout.to_i64())),
+        };
+        batch.int(charge);
+        batch.int(payout);
         batch.text(saga.flow.name());
         batch.int(i64::from(saga.version));
         batch.int(i64::from(saga.progress.step));
@@ -69,7 +75,7 @@ impl Stored for Outbox {
     fn take(line: &mut Line<'_>) -> Result<Outbox, Damage> {
         Ok(Outbox {
             id: SubjectId::from_i64(line.int()?),
-            charge: ChargeId::from_i64(line.int()?),
+            payment: take_payment(line)?,
             saga: Saga {
                 flow: line.word(Flow::parse)?,
                 version: line.number()?,
@@ -92,6 +98,14 @@ impl Stored for Outbox {
             parked: line.word_if(Park::parse)?,
             revision: line.number()?,
         })
+    }
+}
+
+fn take_payment(line: &mut Line<'_>) -> Result<Payment, Damage> {
+    match (line.raw::<Option<i64>>()?, line.raw::<Option<i64>>()?) {
+        (Some(charge), None) => Ok(Payment::Charge(ChargeId::from_i64(charge))),
+        (None, Some(payout)) => Ok(Payment::Payout(PayoutId::from_i64(payout))),
+        (Some(_), Some(_)) | (None, None) => Err(line.damage("work is for a charge or for a payout")),
     }
 }
 

@@ -4,7 +4,9 @@
 //! statement with the same plan.
 
 use super::{Place, sql::range};
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, SubjectId, TransactionId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, SubjectId, TransactionId,
+};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
@@ -50,6 +52,8 @@ ranges! {
     OPERATIONS_ON = Operation "WHERE t.charge = $1 AND t.id >= $2 ORDER BY t.id LIMIT $3";
     REFUNDS_OF = Operation newest!("t.kind = 'refund' AND ");
     OPERATIONS = Operation "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    PAYOUTS_OF = Payout newest!("");
+    PAYOUTS = Payout "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
     OUTBOX = Outbox "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
     PARKED_OF = Outbox newest!("t.parked IS NOT NULL AND ");
     ACCOUNTS_OF = Account newest!("");
@@ -131,6 +135,12 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
         }
         Scan::Operations { after: mark, limit } => {
             after(Place::Operation, &OPERATIONS, mark.map(OperationId::to_i64), *limit)
+        }
+        Scan::PayoutsOf { tenant, before: mark, limit } => {
+            before(Place::Payout, &PAYOUTS_OF, tenant.to_i64(), mark.map(PayoutId::to_i64), *limit)
+        }
+        Scan::Payouts { after: mark, limit } => {
+            after(Place::Payout, &PAYOUTS, mark.map(PayoutId::to_i64), *limit)
         }
         Scan::AccountsOf { tenant, before: mark, limit } => {
             before(Place::Account, &ACCOUNTS_OF, tenant.to_i64(), mark.map(AccountId::to_i64), *limit)

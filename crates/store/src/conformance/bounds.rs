@@ -2,7 +2,7 @@
 
 use super::ask::{due, entries, fill, fold, scan};
 use super::fixtures::ledger::{account, account_id, hold, opened, snapshot, transfer};
-use super::fixtures::{TENANT, at, audit, charge, charge_id, claim_in, set, settled, work_due};
+use super::fixtures::{TENANT, at, audit, charge, charge_id, claim_in, payout, set, settled, work_due};
 use super::variants::one_of_each;
 use crate::change::ChangeSet;
 use crate::port::{Due, EntryPage, Position, Scan, Store, Upto};
@@ -29,10 +29,12 @@ fn settled_claim(number: i64) -> Claim {
 }
 
 /// Every range a scan can have, from its beginning.
-fn ranges(limit: usize) -> [Scan; 5] {
+fn ranges(limit: usize) -> [Scan; 7] {
     [
         Scan::ChargesOf { tenant: TENANT, before: None, limit },
         Scan::Charges { after: None, limit },
+        Scan::PayoutsOf { tenant: TENANT, before: None, limit },
+        Scan::Payouts { after: None, limit },
         Scan::Claims { after: None, limit },
         Scan::Outbox { after: None, limit },
         Scan::Timeline { subject: charge_id(1).into(), after: None, limit },
@@ -41,6 +43,7 @@ fn ranges(limit: usize) -> [Scan; 5] {
 
 pub async fn scans_stop_at_their_bound<S: Store>(store: &Arc<S>) {
     let mut rows = one_too_many(charge);
+    rows.extend(one_too_many(payout));
     rows.extend(one_too_many(settled_claim));
     rows.extend(one_too_many(|number| work_due(number, 0)));
     rows.extend(one_too_many(|number| audit(1, number.unsigned_abs())));

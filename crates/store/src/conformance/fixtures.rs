@@ -8,14 +8,17 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Sett
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::outbox::{Flow, History, Outbox, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
 use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::tenancy::{ApiKey, Scopes, Tenant, TenantName};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, Holder, OperationId, SetId, Slot, TenantId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, Holder, OperationId, PayoutId, SetId, Slot, TenantId,
+};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
@@ -171,11 +174,45 @@ pub fn operation(number: i64, charge: i64) -> Operation {
     }
 }
 
+/// A payout of 8.00 USD, under way.
+pub fn payout(number: i64) -> Payout {
+    let usd = Asset::parse("USD").expect("USD is in the table");
+    Payout {
+        id: PayoutId::from_i64(number),
+        tenant: TENANT,
+        order: payout::Order {
+            amount: Money::new(800, usd).expect("8.00 is an amount"),
+            account: AccountId::from_i64(9),
+            destination: None,
+            description: None,
+            metadata: BTreeMap::new(),
+        },
+        status: payout::Status::Processing,
+        provider: pinned(),
+        provider_reference: None,
+        failure: None,
+        created_at: NOW,
+        revision: 1,
+    }
+}
+
+/// The work of that payout, due when its claim's lease is over.
+pub fn payout_work(number: i64) -> Outbox {
+    let id = PayoutId::from_i64(number);
+    Outbox {
+        id: id.into(),
+        payment: Payment::Payout(id),
+        saga: Saga { flow: Flow::Payout, version: 1, progress: Progress { step: 1, ..Progress::START } },
+        hold: Some(HoldId::from_i64(number)),
+        ..outbox(number)
+    }
+}
+
 /// The work of that charge, due when its claim's lease is over.
 pub fn outbox(number: i64) -> Outbox {
     Outbox {
         id: charge_id(number).into(),
-        charge: charge_id(number),
+        payment: Payment::Charge(charge_id(number)),
         saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
         hold: None,
         claim: claim_id(number),

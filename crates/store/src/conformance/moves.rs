@@ -2,18 +2,20 @@
 
 use super::ask::{commit, refused, row};
 use super::fixtures::ledger::{account, account_id, asset, cursor, definition, hold, name, transaction_id};
-use super::fixtures::{api_key, at, charge, charge_id, operation, outbox, set, slot, tenant, tenant_name};
+use super::fixtures::{
+    api_key, at, charge, charge_id, operation, outbox, payout, set, slot, tenant, tenant_name,
+};
 use crate::port::{Reason, Store};
 use crate::row::Row;
 use counterfoil_core::ledger::account::{Account, Guard, Name, Side};
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::snapshot::Cursor;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::tenancy::{ApiKey, Tenant};
-use counterfoil_core::types::id::{Slot, TenantId};
+use counterfoil_core::types::id::{AccountId, PayoutId, Slot, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use std::sync::Arc;
@@ -115,6 +117,33 @@ pub async fn an_operation_ends_once_and_stays_what_was_asked<S: Store>(store: &A
     }
 }
 
+pub async fn a_payout_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S>) {
+    use counterfoil_core::payments::payout::{Order, Payout, Status};
+    let asked = payout(1);
+    let there = inserted(store, 1, asked.clone()).await;
+    let next = Payout { revision: 2, ..asked.clone() };
+    let ordered = |order: Order| Payout { order, ..next.clone() };
+    let (order, usd) = (asked.order.clone(), asked.order.amount.asset());
+    let elsewhere = Pinned { endpoint: "http://elsewhere".into(), ..asked.provider.clone() };
+    for other in [
+        Payout { tenant: TenantId::from_i64(2), ..next.clone() },
+        Payout { provider: elsewhere, ..next.clone() },
+        Payout { created_at: at(1), ..next.clone() },
+        ordered(Order { amount: Money::new(801, usd).expect("an amount"), ..order.clone() }),
+        ordered(Order { account: AccountId::from_i64(1), ..order.clone() }),
+        ordered(Order { destination: Some(Masked::new("ba_2".into())), ..order }),
+    ] {
+        stays(store, &there, other).await;
+    }
+    let parked = Payout { status: Status::Parked, ..next };
+    becomes(store, 2, &there, parked.clone()).await;
+    let paid = Payout { status: Status::Paid, revision: 3, ..parked.clone() };
+    becomes(store, 3, &parked.into(), paid.clone()).await;
+    for status in [Status::Processing, Status::Paid, Status::Failed, Status::Parked] {
+        stays(store, &paid.clone().into(), Payout { status, revision: 4, ..paid.clone() }).await;
+    }
+}
+
 pub async fn a_key_given_up_comes_back_only_with_another_step<S: Store>(store: &Arc<S>) {
     let second = Outbox { history: History { generation: 2, ..outbox(1).history }, ..outbox(1) };
     let there = inserted(store, 1, second.clone()).await;
@@ -149,7 +178,7 @@ pub async fn an_order_is_fixed<S: Store>(store: &Arc<S>) {
     stays(store, &there, stolen).await;
 }
 
-pub async fn work_stays_with_its_provider<S: Store>(store: &Arc<S>) {
+pub async fn work_stays_with_its_payment_and_its_provider<S: Store>(store: &Arc<S>) {
     let there = inserted(store, 1, outbox(1)).await;
     let pinned = outbox(1).provider;
     for provider in [
@@ -158,6 +187,9 @@ pub async fn work_stays_with_its_provider<S: Store>(store: &Arc<S>) {
     ] {
         let moved = Outbox { provider, revision: 2, ..outbox(1) };
         stays(store, &there, moved).await;
+    }
+    for payment in [Payment::Charge(charge_id(2)), Payment::Payout(PayoutId::from_i64(1))] {
+        stays(store, &there, Outbox { payment, revision: 2, ..outbox(1) }).await;
     }
     let parked = Outbox { parked: Some(Park::NoEvidence), due_at: at(9), revision: 2, ..outbox(1) };
     becomes(store, 2, &there, parked).await;

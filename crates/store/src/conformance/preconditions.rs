@@ -17,6 +17,7 @@ fn with_revision(row: &Row, revision: u64) -> Row {
         Row::Claim(claim) => claim.revision = revision,
         Row::Charge(charge) => charge.revision = revision,
         Row::Operation(operation) => operation.revision = revision,
+        Row::Payout(payout) => payout.revision = revision,
         Row::Outbox(outbox) => outbox.revision = revision,
         Row::Audit(_)
         | Row::Name(_)

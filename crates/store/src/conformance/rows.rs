@@ -9,6 +9,7 @@ use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::State;
 use counterfoil_core::ledger::hold::{self, Hold};
 use counterfoil_core::payments::operation::{Operation, Status};
+use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_core::types::ulid::Ulid;
 use std::sync::Arc;
@@ -46,6 +47,10 @@ pub async fn charges_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
 
 pub async fn operations_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
     survive(store, variants::operations().into_iter().map(Row::from).collect()).await;
+}
+
+pub async fn payouts_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
+    survive(store, variants::payouts().into_iter().map(Row::from).collect()).await;
 }
 
 pub async fn outbox_rows_read_back_in_every_variant<S: Store>(store: &Arc<S>) {
@@ -137,6 +142,15 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
         assert_eq!(row(&**store, RowKey::Operation(next.id)).await, Some(next.into()));
+    }
+    for last in variants::payouts() {
+        number += 1;
+        let status = payout::Status::Processing;
+        let first = Payout { status, provider_reference: None, failure: None, ..last.clone() };
+        let next = Payout { revision: 2, ..last };
+        commit(&**store, set(number * 2).insert(first)).await;
+        commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
+        assert_eq!(row(&**store, RowKey::Payout(next.id)).await, Some(next.into()));
     }
     for last in ledger::holds().into_iter().filter(|hold| hold.state != hold::State::Pending) {
         number += 1;

@@ -17,7 +17,8 @@ use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::outbox::{Outbox, Park};
 use counterfoil_core::payments::charge::{Charge, Status};
 use counterfoil_core::payments::operation::{self, Operation};
-use counterfoil_core::types::id::{OperationId, SubjectId, TenantId};
+use counterfoil_core::payments::payout::Payout;
+use counterfoil_core::types::id::{OperationId, PayoutId, SubjectId, TenantId};
 use std::sync::Arc;
 
 const OTHER: TenantId = TenantId::from_i64(2);
@@ -36,6 +37,7 @@ async fn numbers<S: Store>(store: &Arc<S>, what: Scan) -> Vec<i64> {
         Row::Claim(claim) => claim.subject,
         Row::Charge(charge) => charge.id.into(),
         Row::Operation(operation) => operation.id.into(),
+        Row::Payout(payout) => payout.id.into(),
         Row::Outbox(outbox) => outbox.id,
         Row::Audit(record) => record.subject,
         Row::Account(account) => account.id.into(),
@@ -157,6 +159,20 @@ pub async fn operations_by_charge_by_tenant_and_all_by_id<S: Store>(store: &Arc<
     let all = |after: Option<i64>, limit| Scan::Operations { after: after.map(id), limit };
     assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
     assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14]);
+}
+
+pub async fn payouts_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
+    let all = ORDER.into_iter().map(|number| Payout { tenant: owner(number), ..fixtures::payout(number) });
+    commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
+    let id = PayoutId::from_i64;
+    let of = |tenant, before: Option<i64>, limit| Scan::PayoutsOf { tenant, before: before.map(id), limit };
+    assert_eq!(numbers(store, of(TENANT, None, 99)).await, [13, 11, 9, 7, 5, 3, 1]);
+    assert_eq!(numbers(store, of(OTHER, Some(14), 2)).await, [12, 10]);
+    assert_eq!(numbers(store, of(TENANT, Some(1), 2)).await, Vec::<i64>::new());
+    let all = |after: Option<i64>, limit| Scan::Payouts { after: after.map(id), limit };
+    assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
+    assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14]);
+    assert_eq!(numbers(store, all(Some(14), 9)).await, Vec::<i64>::new());
 }
 
 pub async fn parked_work_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {

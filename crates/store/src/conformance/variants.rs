@@ -6,7 +6,7 @@ use super::fixtures::ledger::{
     account, cursor, definition, hold, name, opened, reversal, snapshot, transfer,
 };
 use super::fixtures::{
-    api_key, at, audit, charge, charge_id, claim_in, lease, operation, outbox, settled, slot, tenant,
+    api_key, at, audit, charge, charge_id, claim_in, lease, operation, outbox, payout, settled, slot, tenant,
 };
 use crate::row::Row;
 use counterfoil_core::audit::{Kind, Record};
@@ -14,13 +14,16 @@ use counterfoil_core::idempotency::claim::{Claim, Hold, Resource, Settled, State
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::ledger::balance::Balance;
-use counterfoil_core::outbox::{FLOWS, History, Outbox, Park, Saga};
+use counterfoil_core::outbox::{FLOWS, Flow, History, Outbox, Park, Payment, Saga};
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::payments::operation::{self, Operation};
+use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, Holder, OperationId, Slot, TenantId};
+use counterfoil_core::types::id::{
+    AccountId, ChargeId, HoldId, Holder, OperationId, PayoutId, Slot, TenantId,
+};
 use counterfoil_core::types::limits::{
     AMOUNT_MAX, DESCRIPTION_BYTES_MAX, METADATA_NAME_BYTES_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_BYTES_MAX,
     WORKER_SLOTS,
@@ -109,6 +112,7 @@ pub fn claims() -> Vec<Claim> {
         Resource::Void,
         Resource::Refund,
         Resource::Resolution,
+        Resource::Payout,
     ];
     let settled = |n| claim_in(n, State::Completed(settled(b"{}", at(4))));
     claims.extend((200..).zip(makes).map(|(n, makes)| Claim { makes, ..settled(n) }));
@@ -196,6 +200,46 @@ pub fn operations() -> Vec<Operation> {
         .collect()
 }
 
+/// Payouts of every status and failure, with and without every optional part.
+pub fn payouts() -> Vec<Payout> {
+    let plain = payout(0);
+    let rich = payout::Order {
+        amount: money(AMOUNT_MAX, "JPY"),
+        account: AccountId::from_i64(i64::MAX),
+        destination: Some(Masked::new(HARD_TEXT.into())),
+        description: Some(Masked::new("é".repeat(DESCRIPTION_BYTES_MAX / 2))),
+        metadata: metadata_full(),
+    };
+    let odd = payout::Order {
+        destination: Some(Masked::new(String::new())),
+        description: Some(Masked::new(String::new())),
+        metadata: metadata_odd(),
+        ..plain.order.clone()
+    };
+    let failure = |code, decline_code: Option<&str>| {
+        Some(Failure { code, decline_code: decline_code.map(str::to_owned) })
+    };
+    let variants = [
+        (payout::Status::Processing, None, None),
+        (payout::Status::Paid, Some(HARD_TEXT), None),
+        (payout::Status::Failed, Some("po_1"), failure(FailureCode::PayoutFailed, Some("account_closed"))),
+        (payout::Status::Failed, None, failure(FailureCode::MarkedFailed, None)),
+        (payout::Status::Parked, Some(""), None),
+    ];
+    let orders = [plain.order.clone(), rich, odd];
+    let all = orders.iter().flat_map(|order| variants.iter().map(move |variant| (order, variant)));
+    (1..)
+        .zip(all)
+        .map(|(number, (order, (status, reference, failure)))| Payout {
+            order: order.clone(),
+            status: *status,
+            provider_reference: reference.map(str::to_owned),
+            failure: failure.clone(),
+            ..payout(number)
+        })
+        .collect()
+}
+
 fn money(minor: i64, code: &str) -> Money {
     let asset = Asset::parse(code).expect("fixtures use currencies of the table");
     Money::new(minor, asset).expect("fixtures use valid amounts")
@@ -229,9 +273,14 @@ pub fn work() -> Vec<Outbox> {
             ..outbox(number)
         })
         .collect();
-    // Every flow, on its way back from its last step, for an operation of a charge with something reserved.
+    // Every flow, on its way back from its last step, for an operation of a payment with something reserved.
     work.extend((100..).zip(FLOWS).map(|(number, flow)| Outbox {
-        charge: charge_id(1),
+        payment: match flow {
+            Flow::Payout => Payment::Payout(PayoutId::from_i64(i64::MAX)),
+            Flow::Charge | Flow::Authorize | Flow::Split | Flow::Capture | Flow::Void | Flow::Refund => {
+                Payment::Charge(charge_id(1))
+            }
+        },
         saga: Saga { flow, version: u16::MAX, progress: Progress { step: u8::MAX, way: Way::Back } },
         hold: Some(HoldId::from_i64(i64::MAX)),
         ..outbox(number)
@@ -289,11 +338,12 @@ pub fn slots() -> Vec<Slot> {
 }
 
 /// One row of each kind.
-pub fn one_of_each() -> [Row; 17] {
+pub fn one_of_each() -> [Row; 18] {
     [
         claim_in(1, State::InFlight(lease(at(0)))).into(),
         charge(1).into(),
         operation(1, 1).into(),
+        payout(1).into(),
         outbox(1).into(),
         audit(1, 0).into(),
         tenant("acme", 1).into(),

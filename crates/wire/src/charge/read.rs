@@ -82,7 +82,7 @@ pub fn read_void(body: &Json) -> Result<(), Vec<Flaw>> {
     fields::read(body, &VOID_LAYOUT, |_| Some(()))
 }
 
-fn currency(fields: &mut Fields<'_, '_>) -> Option<Asset> {
+pub(crate) fn currency(fields: &mut Fields<'_, '_>) -> Option<Asset> {
     const WHAT: &str = "an ISO 4217 code, like USD";
     let asset = Asset::currency(fields.text("currency", WHAT)?).ok();
     if asset.is_none() {
@@ -108,7 +108,7 @@ fn payment_method(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
     None
 }
 
-fn description(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
+pub(crate) fn description(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
     match fields.optional("description")? {
         Json::String(text) => {
             if let Some(message) = unfit(text, DESCRIPTION_BYTES_MAX) {
@@ -143,7 +143,7 @@ fn destination(fields: &mut Fields<'_, '_>, references: &References) -> Option<A
 }
 
 /// What has the form of an id and is none is left to the engine: it says the same of another tenant's account.
-fn account_id(text: &str, references: &References) -> Option<AccountId> {
+pub(crate) fn account_id(text: &str, references: &References) -> Option<AccountId> {
     let nobody = Kind::Account.is_form_of(text).then_some(NOBODY);
     references.open(Kind::Account, text).map(AccountId::from_i64).or(nobody)
 }
@@ -186,7 +186,7 @@ fn wallet_account(wallet: &mut Fields<'_, '_>, references: &References) -> Optio
 }
 
 /// 13 to 19 digits, however grouped by hyphens, that pass the check of card numbers (Luhn).
-fn is_card_number(text: &str) -> bool {
+pub(crate) fn is_card_number(text: &str) -> bool {
     let mut digits = Vec::with_capacity(20);
     for c in text.chars().filter(|c| !matches!(c, '-' | ' ')) {
         match c.to_digit(10) {

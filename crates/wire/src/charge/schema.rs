@@ -93,7 +93,7 @@ pub struct CaptureCharge {
     pub amount: Option<i64>,
 }
 
-/// Who executed a charge.
+/// Who executed a payment.
 #[derive(Debug, ToSchema)]
 pub struct Gateway {
     /// The provider.
@@ -102,13 +102,13 @@ pub struct Gateway {
     pub reference: Option<String>,
 }
 
-/// Why a charge failed.
+/// Why a payment failed.
 #[derive(Debug, ToSchema)]
 pub struct Failure {
     /// `card_declined`, `gateway_rejected`, `gateway_unauthorized`, `gateway_unavailable` or
-    /// `marked_failed`.
+    /// `marked_failed`; of a payout `payout_failed` instead of the first.
     pub code: String,
-    /// The issuer's reason, where given.
+    /// The issuer's or the bank's reason, where given.
     pub decline_code: Option<String>,
     /// For people.
     pub message: String,

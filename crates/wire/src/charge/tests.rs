@@ -5,6 +5,7 @@ use crate::form;
 use crate::given::{charge, fields_of, members, references, refusals, sealed};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::Media;
+use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::charge::create::Wanted;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::types::asset::Asset;
@@ -300,7 +301,11 @@ fn stored_failures() {
         (FailureCode::MarkedFailed, 502, json!({"safe_new_key": true})),
     ] {
         let charge = failed(code, Some("lost_card"));
-        let reply = Presenter::new(references()).failure(&charge, charge.failure.as_ref().unwrap(), request);
+        let reply = Presenter::new(references()).failure(
+            &Matter::Charge(charge.clone(), None),
+            charge.failure.as_ref().unwrap(),
+            request,
+        );
         assert_eq!((reply.status, reply.media, reply.location), (status, Media::Problem, None));
         let body: Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!((&body["error"], &body["charge"]), (&json!(code.name()), &json!(id)));
@@ -309,7 +314,11 @@ fn stored_failures() {
             assert_eq!(&body[name], value, "{code:?}");
         }
         let held = Charge { status: Status::RequiresCapture, failure: None, ..charge.clone() };
-        let reply = Presenter::new(references()).failure(&held, charge.failure.as_ref().unwrap(), request);
+        let reply = Presenter::new(references()).failure(
+            &Matter::Charge(held, None),
+            charge.failure.as_ref().unwrap(),
+            request,
+        );
         assert_eq!(reply.status, status);
         let body: Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!((&body["error"], &body["charge"]), (&json!(code.name()), &json!(id)));

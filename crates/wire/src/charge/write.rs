@@ -61,7 +61,7 @@ fn amount_captured(charge: &Charge) -> i64 {
 
 const fn message(code: FailureCode) -> &'static str {
     match code {
-        FailureCode::CardDeclined => "The card was declined.",
+        FailureCode::CardDeclined | FailureCode::PayoutFailed => "The card was declined.",
         FailureCode::GatewayRejected => "The payment provider did not accept the request.",
         FailureCode::GatewayUnauthorized => "The payment provider did not accept the server's credentials.",
         FailureCode::GatewayUnavailable => "The payment provider could not be reached; nothing was charged.",

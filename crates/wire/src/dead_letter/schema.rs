@@ -1,6 +1,7 @@
 //! The forms of a dead letter as OpenAPI describes them. A test holds them to what is written.
 
 use crate::charge::schema::Charge;
+use crate::payout::schema::Payout;
 use crate::refund::schema::Refund;
 use utoipa::ToSchema;
 
@@ -24,16 +25,18 @@ pub struct DeadLetter {
     pub id: String,
     /// `dead_letter`
     pub object: String,
-    /// What was under way: `charge`, `authorize`, `split`, `capture`, `void` or `refund`.
+    /// What was under way: `charge`, `authorize`, `split`, `capture`, `void`, `refund` or `payout`.
     pub flow: String,
     /// The step it stands at; null if this release does not know the flow's definition.
     pub step: Option<String>,
     /// Why: `answer_differs`, `no_evidence`, `contradiction` or `cannot_undo`.
     pub reason: Option<String>,
-    /// The charge it is about, `ch_…`.
-    pub charge: String,
+    /// The charge it is about, `ch_…`; null if it is about a payout.
+    pub charge: Option<String>,
     /// The refund it is about, `re_…`.
     pub refund: Option<String>,
+    /// The payout it is about, `po_…`.
+    pub payout: Option<String>,
     /// How much was asked for, in the currency's minor unit.
     pub amount: i64,
     /// ISO 4217 code, upper case.
@@ -92,10 +95,12 @@ pub struct DeadLetterResolution {
     pub dead_letter: String,
     /// `adopt`, `void`, `fail` or `retry`.
     pub resolution: String,
-    /// The charge as it was left.
-    pub charge: Charge,
+    /// The charge as it was left; null if it is about a payout.
+    pub charge: Option<Charge>,
     /// The refund as it was left, if it is about one.
     pub refund: Option<Refund>,
+    /// The payout as it was left, if it is about one.
+    pub payout: Option<Payout>,
 }
 
 /// Dead letters, newest first.

@@ -1,7 +1,9 @@
 use super::schema;
 use super::{RESOLVE_LAYOUT, read_resolve, write, write_resolved};
 use crate::form;
-use crate::given::{charge, fields_of, json, letter, members, operation, references, refusals, sealed};
+use crate::given::{
+    charge, fields_of, json, letter, members, operation, payout_letter, references, refusals, sealed,
+};
 use crate::present::Presenter;
 use crate::{charge as charges, refund};
 use counterfoil_core::outbox::{Flow, Park};
@@ -9,7 +11,7 @@ use counterfoil_core::payments::operation::Kind as Asked;
 use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::Present;
-use counterfoil_engine::service::{DeadLetter, Resolution};
+use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
 use serde_json::{Value, json as value};
 use utoipa::PartialSchema;
 
@@ -71,7 +73,7 @@ fn golden_dead_letter() {
     assert_eq!(
         String::from_utf8(text).unwrap(),
         format!(
-            r#"{{"id":"{id}","object":"dead_letter","flow":"refund","step":"refund","reason":"no_evidence","charge":"{of}","refund":"{refund}","amount":500,"currency":"USD","money_at_risk":500,"gateway":{{"name":"stripe","endpoint":"https://api.stripe.test:443","reference":"re_1"}},"attempts":{{"generation":2,"idle":3,"server_errors":4,"unknown":true,"first_sent_at":"1970-01-01T00:00:01.000Z","last_sent_at":"1970-01-01T00:00:02.000Z"}},"suggestions":["adopt","fail"],"timeline":"/v1/charges/{of}/timeline","created_at":"1970-01-01T00:00:00.000Z"}}"#
+            r#"{{"id":"{id}","object":"dead_letter","flow":"refund","step":"refund","reason":"no_evidence","charge":"{of}","refund":"{refund}","payout":null,"amount":500,"currency":"USD","money_at_risk":500,"gateway":{{"name":"stripe","endpoint":"https://api.stripe.test:443","reference":"re_1"}},"attempts":{{"generation":2,"idle":3,"server_errors":4,"unknown":true,"first_sent_at":"1970-01-01T00:00:01.000Z","last_sent_at":"1970-01-01T00:00:02.000Z"}},"suggestions":["adopt","fail"],"timeline":"/v1/charges/{of}/timeline","created_at":"1970-01-01T00:00:00.000Z"}}"#
         )
     );
 }
@@ -86,6 +88,32 @@ fn a_charge_that_needs_a_human() {
     assert_eq!(members(&shown), fields_of(schema::DeadLetter::schema()));
     assert_eq!(members(&shown["gateway"]), fields_of(schema::PinnedGateway::schema()));
     assert_eq!(members(&shown["attempts"]), fields_of(schema::Attempts::schema()));
+}
+
+#[test]
+fn a_payout_that_needs_a_human() {
+    let shown = written(&payout_letter(Park::NoEvidence));
+    let of = sealed(Kind::Payout, 6);
+    assert_eq!((&shown["flow"], &shown["step"]), (&value!("payout"), &value!("payout")));
+    assert_eq!((&shown["charge"], &shown["refund"]), (&Value::Null, &Value::Null));
+    assert_eq!((&shown["payout"], &shown["money_at_risk"]), (&value!(of), &value!(800)));
+    assert_eq!(shown["timeline"], format!("/v1/payouts/{of}/timeline"));
+    assert_eq!(
+        (&shown["gateway"]["reference"], &shown["suggestions"]),
+        (&value!("po_1"), &value!(["adopt", "fail"]))
+    );
+    assert_eq!(members(&shown), fields_of(schema::DeadLetter::schema()));
+
+    let letter = payout_letter(Park::NoEvidence);
+    let reply =
+        Presenter::new(references()).resolved(&letter, Ok(&Resolution::Adopt), Ulid::from_bytes([0; 16]));
+    let shown: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!((&shown["charge"], &shown["payout"]["id"]), (&Value::Null, &value!(of)));
+    assert_eq!(shown["payout"]["status"], "parked");
+    let why = Err(Unresolved::NothingToUndo);
+    let reply = Presenter::new(references()).resolved(&letter, why, Ulid::from_bytes([0; 16]));
+    let shown: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!((reply.status, &shown["payout"]), (409, &value!(of)));
 }
 
 #[test]
@@ -129,7 +157,7 @@ fn golden_resolution() {
         assert_eq!(
             String::from_utf8(reply.body.to_vec()).unwrap(),
             format!(
-                r#"{{"object":"dead_letter_resolution","dead_letter":"{id}","resolution":"{}","charge":{of},"refund":{refund}}}"#,
+                r#"{{"object":"dead_letter_resolution","dead_letter":"{id}","resolution":"{}","charge":{of},"refund":{refund},"payout":null}}"#,
                 resolution.name()
             )
         );

@@ -1,11 +1,13 @@
 //! Writing a dead letter, and what came of resolving one. The order of members is part of the form.
 
 use crate::time::Stamp;
-use crate::{charge, json, refund};
-use counterfoil_core::outbox::{Flow, Park};
-use counterfoil_core::payments::flow;
+use crate::{charge, json, payout, refund};
+use counterfoil_core::outbox::{Flow, Park, Payment};
+use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::operation::{Kind as Asked, Operation};
 use counterfoil_core::payments::provider::Step;
+use counterfoil_core::payments::{Matter, flow};
+use counterfoil_core::types::money::Money;
 use counterfoil_core::types::reference::{Kind, Reference, References};
 use counterfoil_engine::service::{DeadLetter, Resolution};
 
@@ -16,27 +18,33 @@ pub fn id(letter: &DeadLetter, references: &References) -> Reference {
 
 /// Appends a dead letter.
 pub fn write(out: &mut Vec<u8>, letter: &DeadLetter, references: &References) {
-    let DeadLetter { outbox, charge, .. } = letter;
-    let of = references.seal(Kind::Charge, charge.id.to_i64());
-    let refund = refund_of(letter).map(|refund| references.seal(Kind::Refund, refund.id.to_i64()));
-    let amount = letter.operation.as_ref().map_or(charge.order.amount, |operation| operation.amount);
+    let DeadLetter { outbox, matter } = letter;
+    let of = outbox.payment.reference(references);
+    let (charge, payout) = match outbox.payment {
+        Payment::Charge(_) => (Some(of.as_str()), None),
+        Payment::Payout(_) => (None, Some(of.as_str())),
+    };
+    let refund = refund_of(matter).map(|(refund, _)| references.seal(Kind::Refund, refund.id.to_i64()));
+    let amount = asked_for(matter);
     json::object(out, |all| {
         all.string("id", id(letter, references).as_str())
             .string("object", "dead_letter")
             .string("flow", outbox.saga.flow.name())
             .string_or_null("step", flow::step(outbox.saga).map(Step::name))
             .string_or_null("reason", outbox.parked.map(Park::name))
-            .string("charge", of.as_str())
+            .string_or_null("charge", charge)
             .string_or_null("refund", refund.as_ref().map(Reference::as_str))
+            .string_or_null("payout", payout)
             .integer("amount", amount.minor())
             .string("currency", amount.asset().code())
-            .integer("money_at_risk", money_at_risk(letter))
+            .integer("money_at_risk", matter.amount().minor())
             .object("gateway", |gateway| {
-                let reference = letter.operation.as_ref().and_then(|one| one.provider_reference.as_deref());
+                let own = matter.operation().and_then(|one| one.provider_reference.as_ref());
+                let reference = own.or(matter.provider_reference());
                 gateway
                     .string("name", &outbox.provider.profile)
                     .string("endpoint", &outbox.provider.endpoint)
-                    .string_or_null("reference", reference.or(charge.provider_reference.as_deref()));
+                    .string_or_null("reference", reference.map(String::as_str));
             })
             .object("attempts", |attempts| {
                 let known = &outbox.history;
@@ -49,7 +57,7 @@ pub fn write(out: &mut Vec<u8>, letter: &DeadLetter, references: &References) {
                     .string("last_sent_at", Stamp::of(known.last_sent_at).as_str());
             })
             .array("suggestions", suggestions(letter), json::string)
-            .string("timeline", &format!("/v1/charges/{of}/timeline"))
+            .string("timeline", &timeline(letter, &of))
             .string("created_at", Stamp::of(outbox.created_at).as_str());
     });
 }
@@ -64,22 +72,48 @@ pub fn write_resolved(
     json::object(out, |all| {
         all.string("object", "dead_letter_resolution")
             .string("dead_letter", id(letter, references).as_str())
-            .string("resolution", resolution.name())
-            .value("charge", |out| charge::write::write(out, &letter.charge, references));
-        match refund_of(letter) {
-            Some(one) => all.value("refund", |out| refund::write(out, one, &letter.charge, references)),
+            .string("resolution", resolution.name());
+        match &letter.matter {
+            Matter::Charge(charge, _) => {
+                all.value("charge", |out| charge::write::write(out, charge, references))
+            }
+            Matter::Payout(_) => all.null("charge"),
+        };
+        match refund_of(&letter.matter) {
+            Some((one, charge)) => all.value("refund", |out| refund::write(out, one, charge, references)),
             None => all.null("refund"),
+        };
+        match &letter.matter {
+            Matter::Charge(..) => all.null("payout"),
+            Matter::Payout(payout) => all.value("payout", |out| payout::write(out, payout, references)),
         };
     });
 }
 
-/// What the provider may have moved without our knowing; of a split charge only the card's part.
-fn money_at_risk(letter: &DeadLetter) -> i64 {
-    letter.operation.as_ref().map_or(letter.charge.order.card(), |operation| operation.amount.minor())
+/// What a client asked for. What is at risk is what the provider was asked for: of a split charge only the card's part.
+fn asked_for(matter: &Matter) -> Money {
+    match matter {
+        Matter::Charge(charge, None) => charge.order.amount,
+        Matter::Charge(_, Some(_)) | Matter::Payout(_) => matter.amount(),
+    }
 }
 
-fn refund_of(letter: &DeadLetter) -> Option<&Operation> {
-    letter.operation.as_ref().filter(|operation| operation.kind == Asked::Refund)
+fn refund_of(matter: &Matter) -> Option<(&Operation, &Charge)> {
+    match matter {
+        Matter::Charge(charge, Some(operation)) if operation.kind == Asked::Refund => {
+            Some((operation, charge))
+        }
+        Matter::Charge(..) | Matter::Payout(_) => None,
+    }
+}
+
+/// Path of its whole history.
+fn timeline(letter: &DeadLetter, of: &Reference) -> String {
+    let list = match letter.outbox.payment {
+        Payment::Charge(_) => "charges",
+        Payment::Payout(_) => "payouts",
+    };
+    format!("/v1/{list}/{of}/timeline")
 }
 
 /// Resolutions that can lead somewhere, the likeliest first.
@@ -87,7 +121,7 @@ fn suggestions(letter: &DeadLetter) -> Vec<&'static str> {
     // Only what is held can be undone at the provider; what was taken is adopted and refunded.
     let holds = match letter.outbox.saga.flow {
         Flow::Authorize | Flow::Split => true,
-        Flow::Charge | Flow::Capture | Flow::Void | Flow::Refund => false,
+        Flow::Charge | Flow::Capture | Flow::Void | Flow::Refund | Flow::Payout => false,
     };
     let all: &[&str] = match letter.outbox.parked {
         Some(Park::AnswerDiffers | Park::Contradiction) => &["adopt", "void"],

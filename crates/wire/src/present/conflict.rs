@@ -93,7 +93,7 @@ const fn instead(kind: Kind, status: Status) -> &'static str {
 /// The provider refused to move a charge.
 pub(super) const fn unmoved(code: FailureCode) -> &'static str {
     match code {
-        FailureCode::CardDeclined => {
+        FailureCode::CardDeclined | FailureCode::PayoutFailed => {
             "The card's issuer declined it and the charge is as it was. Read GET /v1/charges/{id}, and use a new key to try again."
         }
         FailureCode::GatewayRejected => {
@@ -107,6 +107,25 @@ pub(super) const fn unmoved(code: FailureCode) -> &'static str {
         }
         FailureCode::MarkedFailed => {
             "The outcome was not known; an operator has found that it did not happen, and the charge is as it was. If it is still wanted, ask again with a new key."
+        }
+    }
+}
+
+/// The provider did not pay out.
+pub(super) const fn unpaid(code: FailureCode) -> &'static str {
+    match code {
+        FailureCode::CardDeclined | FailureCode::PayoutFailed => Code::PayoutFailed.detail(),
+        FailureCode::GatewayRejected => {
+            "The payment provider does not accept the request and nothing was paid out; the money is available again. Compare it with what the provider allows, and use a new key to try again."
+        }
+        FailureCode::GatewayUnauthorized => {
+            "The payment provider does not accept this server's credentials and nothing was paid out; the money is available again. Tell the operator; once it is repaired, use a new key."
+        }
+        FailureCode::GatewayUnavailable => {
+            "The payment provider could not be reached and certainly nothing was paid out; the money is available again. Try again later with a new key."
+        }
+        FailureCode::MarkedFailed => {
+            "The outcome was not known; an operator has found that nothing was paid out, and the money is available again. If it is still wanted, ask again with a new key."
         }
     }
 }
@@ -135,7 +154,7 @@ pub(super) const fn unresolved(why: Unresolved) -> &'static str {
             "The provider executed it, so it cannot be marked as failed. `adopt` it with a new key; what was taken can be refunded after that."
         }
         Unresolved::NothingToUndo => {
-            "There is nothing at the provider to undo, or it is too late. `fail` it with a reason if nothing happened, or `adopt` it and refund the charge, with a new key."
+            "There is nothing at the provider to undo, or it is too late. `fail` it with a reason if nothing happened, or `adopt` it with a new key; what was charged can be refunded after that."
         }
         Unresolved::Busy => {
             "Somebody works on it at this moment. Read GET /v1/dead-letters/{id}, and if it is still there, resolve it again with a new key."

@@ -107,6 +107,8 @@ codes! {
         "The payment provider could not be reached and certainly nothing was charged. Try again later with a new key.";
     MarkedFailed = "marked_failed", 502, "Marked as failed",
         "The outcome was not known; an operator has found that it did not happen. If it is still wanted, ask again with a new key.";
+    PayoutFailed = "payout_failed", 402, "Payout failed",
+        "The payment provider could not pay to the bank account and nothing was paid out; the money is available again. Look at `decline_code`, correct the bank account at the provider, and use a new key.";
     MalformedRequest = "malformed_request", 400, "Malformed HTTP request",
         "The bytes are not a request this server can read. Send HTTP/1.1 with well-formed headers.";
     HeadersTooLarge = "headers_too_large", 431, "Headers too large",

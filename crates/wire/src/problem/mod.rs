@@ -9,9 +9,10 @@ pub use code::Code;
 use crate::json;
 use crate::time::Stamp;
 use bytes::Bytes;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::types::flaw::Flaw;
-use counterfoil_core::types::reference::Reference;
+use counterfoil_core::types::reference::{Reference, References};
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use std::borrow::Cow;
@@ -34,6 +35,7 @@ enum More {
     OriginalRequestAt(Time),
     DeclineCode(Option<String>),
     Charge(Reference),
+    Payout(Reference),
     ChargeStatus(Status),
     AmountAvailable(i64),
     DeadLetter(Reference),
@@ -98,6 +100,20 @@ impl Problem {
         self.with(More::Charge(charge))
     }
 
+    /// `payout`
+    pub fn payout(self, payout: Reference) -> Problem {
+        self.with(More::Payout(payout))
+    }
+
+    /// `charge` or `payout`, whichever it is.
+    pub fn payment(self, payment: Payment, references: &References) -> Problem {
+        let reference = payment.reference(references);
+        match payment {
+            Payment::Charge(_) => self.charge(reference),
+            Payment::Payout(_) => self.payout(reference),
+        }
+    }
+
     /// `charge_status`
     pub fn charge_status(self, status: Status) -> Problem {
         self.with(More::ChargeStatus(status))
@@ -141,6 +157,7 @@ impl Problem {
                     More::OriginalRequestAt(at) => all.string("original_request_at", Stamp::of(*at).as_str()),
                     More::DeclineCode(code) => all.string_or_null("decline_code", code.as_deref()),
                     More::Charge(charge) => all.string("charge", charge.as_str()),
+                    More::Payout(payout) => all.string("payout", payout.as_str()),
                     More::ChargeStatus(status) => all.string("charge_status", status.name()),
                     More::AmountAvailable(minor) => all.integer("amount_available", *minor),
                     More::DeadLetter(letter) => all.string("dead_letter", letter.as_str()),

@@ -29,12 +29,15 @@ pub struct Problem {
     /// When the key was first used.
     #[schema(required = false, format = DateTime)]
     pub original_request_at: Option<String>,
-    /// The issuer's reason, where given.
+    /// The issuer's or the bank's reason, where given.
     #[schema(required = false)]
     pub decline_code: Option<String>,
     /// The charge concerned.
     #[schema(required = false)]
     pub charge: Option<String>,
+    /// The payout concerned.
+    #[schema(required = false)]
+    pub payout: Option<String>,
     /// Where the charge stands.
     #[schema(required = false)]
     pub charge_status: Option<String>,

@@ -46,7 +46,7 @@ pub(crate) fn write_as(
 
 const fn message(code: FailureCode) -> &'static str {
     match code {
-        FailureCode::CardDeclined => "The refund was declined.",
+        FailureCode::CardDeclined | FailureCode::PayoutFailed => "The refund was declined.",
         FailureCode::GatewayRejected => "The payment provider did not accept the request.",
         FailureCode::GatewayUnauthorized => "The payment provider did not accept the server's credentials.",
         FailureCode::GatewayUnavailable => {

@@ -2,14 +2,16 @@
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::idempotency::reply::Reply;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
+use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::charge::create::Wanted;
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
 use counterfoil_core::payments::operation::launch::{Impossible, Operate, allowed};
 use counterfoil_core::payments::operation::{self, Kind, Operation};
+use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, SubjectId, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
@@ -22,6 +24,7 @@ use counterfoil_wire::present::Presenter;
 pub(crate) struct Payments {
     charges: Vec<Charge>,
     operations: Vec<Operation>,
+    payouts: Vec<Payout>,
     letters: Vec<DeadLetter>,
 }
 
@@ -126,12 +129,47 @@ impl Payments {
             .collect()
     }
 
+    pub(crate) fn pay_out(
+        &mut self,
+        tenant: TenantId,
+        wanted: payout::create::Wanted,
+        now: Time,
+        present: &Presenter,
+    ) -> Reply {
+        let number = i64::try_from(self.payouts.len()).unwrap() + 7_001;
+        let payout = Payout {
+            id: PayoutId::from_i64(number),
+            tenant,
+            order: payout::Order {
+                amount: wanted.amount,
+                account: wanted.account.unwrap_or(AccountId::from_i64(100 + tenant.to_i64())),
+                destination: wanted.destination,
+                description: wanted.description,
+                metadata: wanted.metadata,
+            },
+            status: payout::Status::Paid,
+            provider: provider(),
+            provider_reference: Some(format!("po_{number}")),
+            failure: None,
+            created_at: now,
+            revision: 2,
+        };
+        let reply = present.payout(&payout);
+        self.payouts.push(payout);
+        reply
+    }
+
+    pub(crate) fn payouts(&self, tenant: TenantId, before: Option<PayoutId>, limit: usize) -> Vec<Payout> {
+        let own = self.payouts.iter().rev().filter(|payout| payout.tenant == tenant);
+        own.filter(|payout| before.is_none_or(|before| payout.id < before)).take(limit).cloned().collect()
+    }
+
     /// Leaves the newest charge to a human; hands the number of its dead letter over.
     pub(crate) fn park(&mut self, now: Time) -> SubjectId {
         let charge = self.charges.last().unwrap().clone();
         let outbox = Outbox {
             id: charge.id.into(),
-            charge: charge.id,
+            payment: Payment::Charge(charge.id),
             saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
             hold: None,
             claim: ClaimId::from_digest(Digest::from_bytes([7; 32])),
@@ -144,7 +182,7 @@ impl Payments {
             revision: 3,
         };
         let id = outbox.id;
-        self.letters.push(DeadLetter { outbox, charge, operation: None });
+        self.letters.push(DeadLetter { outbox, matter: Matter::Charge(charge, None) });
         id
     }
 

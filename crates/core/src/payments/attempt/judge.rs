@@ -55,7 +55,7 @@ pub struct Attempt<'a> {
     pub asset: Asset,
     /// What was known before it.
     pub history: &'a History,
-    /// The charge's public reference, which the provider must repeat.
+    /// The payment's public reference, which the provider must repeat.
     pub reference: &'a str,
     /// How many calls without effect are allowed.
     pub attempts_max: u32,
@@ -71,7 +71,7 @@ pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &Outcome) -> 
             Verdict::Doubt { not_before: attempt.now, history: *attempt.history }
         }
         Outcome::Declined(decline) => Verdict::Failed {
-            failure: Failure { code: FailureCode::CardDeclined, decline_code: decline.decline_code.clone() },
+            failure: Failure { code: attempt.step.declined(), decline_code: decline.decline_code.clone() },
             reference: decline.reference.clone(),
         },
         // A rejection answers this call only: an earlier one under the same key may have been executed. It may not even be
@@ -135,7 +135,7 @@ fn decline_is_one_of_several(attempt: Attempt<'_>, rules: &Rules) -> bool {
 fn approved(attempt: Attempt<'_>, approval: &Approval) -> Verdict {
     let amount = match attempt.step {
         Step::Void => true,
-        Step::Charge | Step::Authorize | Step::Capture | Step::Refund => {
+        Step::Charge | Step::Authorize | Step::Capture | Step::Refund | Step::Payout => {
             approval.amount_minor == attempt.amount_minor && approval.asset == Some(attempt.asset)
         }
     };

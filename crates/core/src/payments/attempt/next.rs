@@ -74,7 +74,7 @@ pub fn quiescent_at(rules: &Rules, history: &History) -> Time {
 mod tests {
     use super::*;
     use crate::idempotency::claim::ClaimId;
-    use crate::outbox::{Flow, Pinned, Saga};
+    use crate::outbox::{Flow, Payment, Pinned, Saga};
     use crate::saga::progress::Progress;
     use crate::types::digest::Digest;
     use crate::types::id::{ChargeId, TenantId};
@@ -94,7 +94,7 @@ mod tests {
     fn outbox(history: History) -> Outbox {
         Outbox {
             id: ChargeId::from_i64(1).into(),
-            charge: ChargeId::from_i64(1),
+            payment: Payment::Charge(ChargeId::from_i64(1)),
             saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
             hold: None,
             claim: ClaimId::from_digest(Digest::from_bytes([0; 32])),

@@ -40,7 +40,7 @@ pub fn take_over(
     let audit = Record {
         id: record_id(now, resumed.revision, chance),
         tenant: claim.tenant,
-        subject: outbox.charge.into(),
+        subject: outbox.payment.subject(),
         at: now,
         fence: resumed.fence,
         kind: Kind::TakenOver,

@@ -4,9 +4,9 @@ use super::{Charge, Order, Status, Sums, Wallet};
 use crate::audit::{Kind, Record, record_id};
 use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
 use crate::idempotency::request::Request;
-use crate::outbox::{Flow, History, Outbox, Pinned};
-use crate::payments::Work;
-use crate::payments::flow::{self, Deed, Onward, Turn};
+use crate::outbox::{Flow, History, Outbox, Payment, Pinned};
+use crate::payments::flow::{self, Onward, Turn};
+use crate::payments::{Matter, Opening, Work};
 use crate::types::id::{AccountId, ChargeId, HoldId, Holder};
 use crate::types::mask::Masked;
 use crate::types::money::Money;
@@ -82,17 +82,6 @@ pub struct Minted {
     pub destination: AccountId,
 }
 
-/// Everything that must be committed together before the provider may be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opening {
-    /// The work, with the charge processing.
-    pub work: Work,
-    /// What happens in the books.
-    pub books: Vec<Deed>,
-    /// The audit record.
-    pub audit: Record,
-}
-
 /// Decides a creation. `expired` is the record whose key is free again and is claimed anew. Nothing if the flow has no
 /// step to begin with, which a test of the flows excludes.
 pub fn decide(
@@ -110,7 +99,7 @@ pub fn decide(
     let claim = request.claim(charge.into(), Resource::Charge, State::InFlight(lease), now, expired);
     let outbox = Outbox {
         id: charge.into(),
-        charge,
+        payment: Payment::Charge(charge),
         saga,
         hold: minted.hold,
         claim: request.claim,
@@ -144,5 +133,5 @@ pub fn decide(
         created_at: now,
         revision: 1,
     };
-    Some(Opening { work: Work { claim, charge, operation: None, outbox }, books, audit })
+    Some(Opening { work: Work { claim, matter: Matter::Charge(charge, None), outbox }, books, audit })
 }

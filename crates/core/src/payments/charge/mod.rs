@@ -193,7 +193,7 @@ impl Charge {
     }
 }
 
-/// Why a charge failed.
+/// Why a payment failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Which of the closed list.
@@ -215,14 +215,17 @@ pub enum FailureCode {
     GatewayUnavailable,
     /// A human looked at it and said that it did not happen.
     MarkedFailed,
+    /// The provider did not pay out.
+    PayoutFailed,
 }
 
-const FAILURES: [FailureCode; 5] = [
+const FAILURES: [FailureCode; 6] = [
     FailureCode::CardDeclined,
     FailureCode::GatewayRejected,
     FailureCode::GatewayUnauthorized,
     FailureCode::GatewayUnavailable,
     FailureCode::MarkedFailed,
+    FailureCode::PayoutFailed,
 ];
 
 impl FailureCode {
@@ -234,6 +237,7 @@ impl FailureCode {
             FailureCode::GatewayUnauthorized => "gateway_unauthorized",
             FailureCode::GatewayUnavailable => "gateway_unavailable",
             FailureCode::MarkedFailed => "marked_failed",
+            FailureCode::PayoutFailed => "payout_failed",
         }
     }
 

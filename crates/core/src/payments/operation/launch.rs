@@ -4,10 +4,10 @@ use super::{Kind, Operation, Status};
 use crate::audit::{Kind as Audited, Record, record_id};
 use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
 use crate::idempotency::request::Request;
-use crate::outbox::{History, Outbox, Pinned};
+use crate::outbox::{History, Outbox, Payment, Pinned};
 use crate::payments::charge::{Charge, Status as ChargeStatus};
 use crate::payments::flow::{self, Onward, Turn};
-use crate::payments::{Work, turn_after};
+use crate::payments::{Matter, Work, turn_after};
 use crate::types::id::{ChargeId, HoldId, Holder, OperationId};
 use crate::types::money::Money;
 use crate::types::time::Time;
@@ -125,7 +125,7 @@ pub fn launch(
     };
     let outbox = Outbox {
         id: id.into(),
-        charge: charge.id,
+        payment: Payment::Charge(charge.id),
         saga,
         // What a refund reserves has the refund's own number.
         hold: turn.books.contains(&flow::Deed::Reserve).then(|| HoldId::from_i64(id.to_i64())),
@@ -152,7 +152,8 @@ pub fn launch(
             step.name()
         ),
     };
-    let work = Work { claim, charge: begun(charge, kind, id, minor), operation: Some(operation), outbox };
+    let matter = Matter::Charge(begun(charge, kind, id, minor), Some(operation));
+    let work = Work { claim, matter, outbox };
     Ok(Launch { work, expect: charge.revision, turn, audit })
 }
 

@@ -8,7 +8,7 @@ use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::transaction::{Kind, Layer, Legs, Transaction};
 use counterfoil_core::payments::charge::{Charge, Wallet};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, TenantId};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, PayoutId, TenantId};
 use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_store::RowKey;
 use std::collections::HashMap;
@@ -53,6 +53,11 @@ fn refund_of(hold: HoldId) -> OperationId {
     OperationId::from_i64(hold.to_i64())
 }
 
+/// The payout that has a hold's number, if one has.
+fn payout_of(hold: HoldId) -> PayoutId {
+    PayoutId::from_i64(hold.to_i64())
+}
+
 /// The chart's accounts that charges are posted to.
 #[derive(Clone, Copy)]
 pub(super) struct Chart {
@@ -63,7 +68,7 @@ pub(super) struct Chart {
 impl Walk {
     pub(super) fn ask_posting(&self, transaction: &Transaction, keys: &mut Vec<RowKey>) {
         if let Kind::HoldPosted(hold) = transaction.kind {
-            keys.push(RowKey::Operation(refund_of(hold)));
+            keys.extend([RowKey::Operation(refund_of(hold)), RowKey::Payout(payout_of(hold))]);
         }
         let Kind::Charge(charge) = transaction.kind else { return };
         if !self.captured.contains_key(&charge) {
@@ -108,7 +113,7 @@ impl Walk {
     }
 
     /// A wallet's part and the card's are posted together, and no other money that a payment reserved is posted but
-    /// refunds, which have rows of their own.
+    /// refunds and payouts, which have rows of their own.
     pub(super) fn see_wallets(&self, commit: &[Transaction], rows: &Rows, report: &mut Report) {
         let charges = || {
             commit.iter().filter_map(|transaction| match transaction.kind {
@@ -128,7 +133,11 @@ impl Walk {
             let broken = (!paid).then(|| format!("{} comes without what the wallet pays", name()));
             report.note("wallets_pay_with_the_card", broken);
         }
-        let of_charges = |hold: &Hold| hold.is_a_payments() && rows.operation(refund_of(hold.id)).is_none();
+        let of_charges = |hold: &Hold| {
+            let own =
+                rows.operation(refund_of(hold.id)).is_some() || rows.payout(payout_of(hold.id)).is_some();
+            hold.is_a_payments() && !own
+        };
         for (transaction, hold) in parts().filter(|(_, hold)| of_charges(hold)) {
             let right = charges().any(|(_, captured)| captured.is_paid_by(hold));
             let name = || self.transaction_name(transaction);

@@ -1,0 +1,112 @@
+//! Creating a payout: the claim, the payout, its work and its first audit record, as one decision.
+
+use super::{Order, Payout, Status};
+use crate::audit::{Kind, Record, record_id};
+use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
+use crate::idempotency::request::Request;
+use crate::outbox::{Flow, History, Outbox, Payment, Pinned};
+use crate::payments::flow::{self, Onward, Turn};
+use crate::payments::{Matter, Opening, Work};
+use crate::types::id::{AccountId, HoldId, Holder, PayoutId};
+use crate::types::mask::Masked;
+use crate::types::money::Money;
+use crate::types::time::Time;
+use std::collections::BTreeMap;
+
+/// A valid request to pay out.
+#[derive(Clone, Debug)]
+pub struct CreatePayout {
+    /// Who asks, under which key.
+    pub request: Request,
+    /// What to pay.
+    pub wanted: Wanted,
+}
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// How much.
+    pub amount: Money,
+    /// The account to pay from; absent means the tenant's main one of the currency.
+    pub account: Option<AccountId>,
+    /// The provider's name of the bank account; absent means the provider's default.
+    pub destination: Option<Masked<String>>,
+    /// The client's own words.
+    pub description: Option<Masked<String>>,
+    /// The client's own pairs.
+    pub metadata: BTreeMap<String, Masked<String>>,
+}
+
+/// What the world adds to a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Minted {
+    /// The payout's id.
+    pub payout: PayoutId,
+    /// The store's time.
+    pub now: Time,
+    /// Chance for the audit record's id.
+    pub chance: u128,
+    /// The process that will execute.
+    pub holder: Holder,
+    /// The account that will be debited.
+    pub account: AccountId,
+}
+
+/// Decides a creation. `expired` is the record whose key is free again and is claimed anew. Nothing if the flow has no
+/// step to begin with, which a test of the flows excludes.
+pub fn decide(
+    command: CreatePayout,
+    provider: Pinned,
+    lease: LeasePolicy,
+    minted: Minted,
+    expired: Option<&Claim>,
+) -> Option<Opening> {
+    let Minted { payout: id, now, .. } = minted;
+    let lease = lease.grant(minted.holder, now);
+    let CreatePayout { request, wanted } = command;
+    let Turn { books, onward } = flow::begin(Flow::Payout)?;
+    let Onward::Call(_, saga) = onward else { return None };
+    let claim = request.claim(id.into(), Resource::Payout, State::InFlight(lease), now, expired);
+    let outbox = Outbox {
+        id: id.into(),
+        payment: Payment::Payout(id),
+        saga,
+        // What a payout reserves has the payout's own number.
+        hold: Some(HoldId::from_i64(id.to_i64())),
+        claim: request.claim,
+        tenant: request.tenant,
+        provider: provider.clone(),
+        due_at: lease.until,
+        created_at: now,
+        history: History::begun(now),
+        parked: None,
+        revision: 1,
+    };
+    let audit = Record {
+        id: record_id(now, claim.revision, minted.chance),
+        tenant: request.tenant,
+        subject: id.into(),
+        at: now,
+        fence: claim.fence,
+        kind: Kind::Claimed,
+        detail: format!("request=req_{} reused={}", request.id, expired.is_some()),
+    };
+    let payout = Payout {
+        id,
+        tenant: request.tenant,
+        order: Order {
+            amount: wanted.amount,
+            account: minted.account,
+            destination: wanted.destination,
+            description: wanted.description,
+            metadata: wanted.metadata,
+        },
+        status: Status::Processing,
+        provider,
+        provider_reference: None,
+        failure: None,
+        created_at: now,
+        revision: 1,
+    };
+    Some(Opening { work: Work { claim, matter: Matter::Payout(payout), outbox }, books, audit })
+}

@@ -1,0 +1,159 @@
+//! A payout: what is decided when it is made, and what follows from the provider's word.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod given;
+
+use counterfoil_core::audit::Kind;
+use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy, Resource, State};
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::outbox::{Flow, Park, Payment};
+use counterfoil_core::payments::attempt::judge::Verdict;
+use counterfoil_core::payments::charge::{Failure, FailureCode};
+use counterfoil_core::payments::flow::Deed;
+use counterfoil_core::payments::follow::{Fate, Follow, follow};
+use counterfoil_core::payments::payout::create::{CreatePayout, Minted, Wanted, decide};
+use counterfoil_core::payments::payout::{Payout, Status};
+use counterfoil_core::payments::provider::{Approval, Rules, Stands, Step, downstream_key};
+use counterfoil_core::payments::{Matter, Opening};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::{Digest, MacKey};
+use counterfoil_core::types::id::{AccountId, HoldId, Holder, PayoutId, SubjectId, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::Span;
+use counterfoil_core::types::ulid::Ulid;
+use given::{at, fingerprint, provider};
+use std::collections::BTreeMap;
+
+fn usd() -> Asset {
+    Asset::parse("USD").unwrap()
+}
+
+fn opening() -> Opening {
+    let command = CreatePayout {
+        request: Request {
+            tenant: TenantId::from_i64(1),
+            claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
+            fingerprint: fingerprint(1),
+            id: Ulid::new(at(0), 1),
+        },
+        wanted: Wanted {
+            amount: Money::new(800, usd()).unwrap(),
+            account: None,
+            destination: Some(Masked::new("ba_1".into())),
+            description: None,
+            metadata: BTreeMap::new(),
+        },
+    };
+    let minted = Minted {
+        payout: PayoutId::from_i64(7),
+        now: at(0),
+        chance: 42,
+        holder: Holder { slot: 1, epoch: 1 },
+        account: AccountId::from_i64(2),
+    };
+    let lease = LeasePolicy { lease: Span::from_ms(30_000), ceiling: Span::from_ms(180_000) };
+    decide(command, provider(), lease, minted, None).unwrap()
+}
+
+fn payout(matter: &Matter) -> &Payout {
+    match matter {
+        Matter::Payout(payout) => payout,
+        Matter::Charge(charge, _) => panic!("{charge:?}"),
+    }
+}
+
+fn after(verdict: &Verdict) -> Follow {
+    follow(&opening().work, verdict, at(10)).unwrap()
+}
+
+#[test]
+fn what_is_reserved_has_the_payouts_own_number_and_everything_is_bound_to_one_provider() {
+    let Opening { work, books, audit } = opening();
+    assert_eq!(books, [Deed::Reserve]);
+    let (outbox, made) = (&work.outbox, payout(&work.matter));
+    assert_eq!((outbox.id, outbox.payment), (made.id.into(), Payment::Payout(made.id)));
+    assert_eq!((outbox.hold, outbox.saga.flow), (Some(HoldId::from_i64(7)), Flow::Payout));
+    assert_eq!((&outbox.provider, &made.provider), (&provider(), &provider()));
+    assert_eq!((made.status, made.order.account), (Status::Processing, AccountId::from_i64(2)));
+    assert_eq!((work.claim.subject, work.claim.makes), (made.id.into(), Resource::Payout));
+    assert!(matches!(work.claim.state, State::InFlight(lease) if lease.until == outbox.due_at));
+    assert_eq!((audit.subject, audit.kind), (SubjectId::from_i64(7), Kind::Claimed));
+    assert_eq!(work.matter.amount().minor(), 800);
+}
+
+#[test]
+fn a_payout_that_the_provider_takes_on_is_posted() {
+    let approval = Approval {
+        reference: "po_1".into(),
+        stands: Stands::PaidOut,
+        amount_minor: 800,
+        asset: Some(usd()),
+        payment: None,
+    };
+    let Follow { matter, books, fate } = after(&Verdict::Done(approval));
+    assert_eq!((books, fate), (vec![Deed::Post], Fate::Completed));
+    let paid = payout(&matter);
+    assert_eq!((paid.status, paid.revision), (Status::Paid, 2));
+    assert_eq!(paid.provider_reference.as_deref(), Some("po_1"));
+    assert!(payout(&opening().work.matter).may_become(paid));
+    assert!(!paid.may_become(&Payout { status: Status::Failed, revision: 3, ..paid.clone() }));
+}
+
+#[test]
+fn a_payout_that_is_refused_frees_its_money_and_says_why() {
+    let failure = Failure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".into()) };
+    let refused = Verdict::Failed { failure: failure.clone(), reference: Some("po_1".into()) };
+    let Follow { matter, books, fate } = after(&refused);
+    assert_eq!((books, fate), (vec![Deed::Release], Fate::Failed(failure.clone())));
+    let failed = payout(&matter);
+    assert_eq!((failed.status, &failed.failure), (Status::Failed, &Some(failure)));
+    assert_eq!(failed.provider_reference.as_deref(), Some("po_1"));
+}
+
+#[test]
+fn a_payout_that_is_parked_keeps_its_money_reserved() {
+    let parked = Verdict::Park { reason: Park::AnswerDiffers, reference: Some("po_1".into()) };
+    let Follow { matter, books, fate } = after(&parked);
+    assert_eq!(books, []);
+    assert!(matches!(fate, Fate::Parked(outbox) if outbox.parked == Some(Park::AnswerDiffers)));
+    let kept = payout(&matter);
+    assert_eq!((kept.status, kept.provider_reference.as_deref()), (Status::Parked, Some("po_1")));
+}
+
+/// A provider remembers keys: another key for a step that is under way would execute it twice.
+#[test]
+fn golden_downstream_keys() {
+    let rules = Rules {
+        dedup_window: None,
+        stores_errors: true,
+        reexecutes_errors: false,
+        queryable: false,
+        send_within: Span::ZERO,
+        late_delivery: Span::ZERO,
+        query_lag: Span::ZERO,
+        key_bytes_max: 255,
+    };
+    let mac = MacKey::new(&[42; 32]);
+    let key = |step| downstream_key(&mac, SubjectId::from_i64(7), step, 1, &rules);
+    let steps =
+        [Step::Charge, Step::Authorize, Step::Capture, Step::Void, Step::Refund, Step::Payout].map(key);
+    assert_eq!(
+        steps,
+        [
+            "cf11705nqxhpg71gs3xj8ezr0xgxgh550f",
+            "cfxtnzx3xjykpk64ckfcjka7npsydejr9m",
+            "cfqjhcgqmhjp5dpz3qqh0sz1whfxtfe4mm",
+            "cfsb9am140f5amqrkkcq91nw005e6pbyda",
+            "cfkygpxgxyee19jy167hr1te89smf7srgk",
+            "cfd308pqjd10kycvrgfwbhavskmw290ve0",
+        ]
+    );
+    let short = Rules { key_bytes_max: 30, ..rules };
+    assert_eq!(
+        downstream_key(&mac, SubjectId::from_i64(7), Step::Payout, 1, &short),
+        key(Step::Payout)[..30]
+    );
+    assert_ne!(downstream_key(&mac, SubjectId::from_i64(7), Step::Payout, 2, &rules), key(Step::Payout));
+}

@@ -1,0 +1,44 @@
+//! Timelines: the audit records of a payment, and what is lawful in them.
+
+use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::types::id::SubjectId;
+use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_store::{ReadError, Row, Scan, Store};
+
+/// All audit records of a payment: one that was in doubt for hours has more than a page of them.
+pub(super) async fn of<S: Store>(store: &S, subject: SubjectId) -> Result<Vec<Record>, ReadError> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let before = all.len();
+        let page = store.scan(Scan::Timeline { subject, after, limit: SCAN_MAX }).await?;
+        let records =
+            page.into_iter().filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None });
+        all.extend(records);
+        if all.len().saturating_sub(before) < SCAN_MAX {
+            return Ok(all);
+        }
+        after = all.last().map(|record: &Record| record.id);
+    }
+}
+
+/// What is wrong with the timeline of a payment that is still being made (`open`), or stands at `status`.
+pub(super) fn disorder(records: &[Record], open: bool, status: &str) -> Option<String> {
+    let begins = records.first().is_some_and(|first| first.kind == Kind::Claimed);
+    // What comes after a charge is made belongs to its operations, side by side, each under a claim of its own.
+    let end = records.iter().position(|record| record.kind == Kind::Settled);
+    // So do requests that were refused meanwhile.
+    let making = records.iter().take(end.map_or(records.len(), |at| at.saturating_add(1)));
+    let fences: Vec<u64> =
+        making.filter(|record| record.kind != Kind::Refused).map(|record| record.fence).collect();
+    let falls = fences.iter().zip(fences.iter().skip(1)).any(|(earlier, later)| later < earlier);
+    if !begins {
+        Some("has no beginning".to_owned())
+    } else if falls {
+        Some("has a fence that falls".to_owned())
+    } else if !open && end.is_none() {
+        // The other way round it may have been settled between the two looks.
+        Some(format!("is {status} and was never settled"))
+    } else {
+        None
+    }
+}

@@ -1,0 +1,115 @@
+//! Payouts against their work, their claims and the books: each lie breaks the invariants it is about, and no other.
+
+use crate::lying::Lying;
+use crate::support::*;
+use crate::words::*;
+use crate::{broken, told};
+use counterfoil_core::ledger::hold::State;
+use counterfoil_core::outbox::{Flow, Payment};
+use counterfoil_core::payments::payout::{Payout, Status};
+use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, TransactionId};
+use counterfoil_engine::service::{Service, Submitted};
+use counterfoil_store::Row;
+
+/// What somebody says of a payout that is not so.
+type Lie = fn(&mut Payout);
+
+/// A store where one payout stands at every place it can.
+async fn busy() -> SharedStore {
+    let store = charted().await;
+    let provider = Provider::default().profile("braintree-classic");
+    let engine = engine(&store, &provider).await;
+    charged(&engine, &store, "funds", 1_000).await;
+    assert_eq!(answer(&engine.pay_out(paying_out("paid", 100)).await).0, 201);
+    provider.play(&[Script::Decline]);
+    assert_eq!(answer(&engine.pay_out(paying_out("failed", 200)).await).0, 402);
+    provider.play(&[Script::Answer(Outcome::Unknown(Cause::Cut))]);
+    let doubtful = engine.pay_out(paying_out("parked", 300)).await;
+    assert!(matches!(doubtful, Submitted::Pending { .. }), "{doubtful:?}");
+    seconds(600).await;
+    provider.play(&[Script::Hang]);
+    tokio::spawn(async move { engine.pay_out(paying_out("open", 50)).await });
+    seconds(1).await;
+    verified(&store).await;
+    store
+}
+
+fn told_payout(store: &SharedStore, of: Status, lie: Lie) -> Lying {
+    told(store, move |row| {
+        if let Row::Payout(payout) = row
+            && payout.status == of
+        {
+            lie(payout);
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payout_that_says_another_end_than_its_claim_and_its_money_is_found() {
+    let store = busy().await;
+    let ends: [(Status, Lie); 4] = [
+        (Status::Paid, |payout| payout.status = Status::Failed),
+        (Status::Paid, |payout| payout.status = Status::Processing),
+        (Status::Failed, |payout| payout.status = Status::Parked),
+        (Status::Processing, |payout| payout.status = Status::Failed),
+    ];
+    for (of, lie) in ends {
+        let found = broken(&told_payout(&store, of, lie)).await;
+        assert_eq!(found, ["payout_has_work", "payouts_are_posted"], "{of:?}");
+    }
+    let parked: Lie = |payout| payout.status = Status::Processing;
+    assert_eq!(broken(&told_payout(&store, Status::Parked, parked)).await, ["payout_has_work"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payout_whose_money_is_another_is_found() {
+    let store = busy().await;
+    for of in [Status::Paid, Status::Failed, Status::Parked, Status::Processing] {
+        let account: Lie = |payout| payout.order.account = AccountId::from_i64(77);
+        assert_eq!(broken(&told_payout(&store, of, account)).await, ["payouts_are_posted"], "{of:?}");
+    }
+    let nameless: Lie = |payout| payout.provider_reference = None;
+    assert_eq!(broken(&told_payout(&store, Status::Paid, nameless)).await, ["provider_effect_is_single"]);
+    let freed = told(&store, |row| {
+        if let Row::Hold(hold) = row
+            && hold.amount == 300
+        {
+            hold.state = State::Voided { by: TransactionId::from_i64(hold.id.to_i64()) };
+        }
+    });
+    let found = broken(&freed).await;
+    assert!(found.contains(&"payouts_are_posted"), "{found:?}");
+    assert!(found.contains(&"holds_of_payments_have_work"), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_is_for_another_payment_is_found() {
+    let store = busy().await;
+    let charge = told(&store, |row| {
+        if let Row::Outbox(outbox) = row
+            && outbox.parked.is_some()
+        {
+            outbox.payment = Payment::Charge(ChargeId::from_i64(outbox.id.to_i64()));
+        }
+    });
+    let found = broken(&charge).await;
+    assert_eq!(found, ["work_has_payment", "payout_has_work"]);
+    let other = told(&store, |row| {
+        if let Row::Outbox(outbox) = row
+            && outbox.parked.is_some()
+        {
+            outbox.payment = Payment::Payout(PayoutId::from_i64(5));
+        }
+    });
+    let found = broken(&other).await;
+    assert!(found.contains(&"work_has_payment") && found.contains(&"payout_has_work"), "{found:?}");
+    let flow = told(&store, |row| {
+        if let Row::Outbox(outbox) = row
+            && outbox.parked.is_some()
+        {
+            outbox.saga.flow = Flow::Refund;
+        }
+    });
+    assert_eq!(broken(&flow).await, ["payout_has_work"]);
+}

@@ -1,0 +1,80 @@
+//! Payouts.
+
+use super::Kind::{Int, Json, Text};
+use super::charges::take_failure;
+use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::payout::{Order, Payout, Status};
+use counterfoil_core::types::id::{AccountId, PayoutId, TenantId};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+
+impl Stored for Payout {
+    const TABLE: Table = Table {
+        name: "payouts",
+        key: 1,
+        columns: &[
+            fixed("id", Int),
+            fixed("tenant", Int),
+            fixed("amount_minor", Int),
+            fixed("asset", Text),
+            fixed("account", Int),
+            fixed("destination", Text),
+            fixed("description", Text),
+            fixed("metadata", Json),
+            moves("status", Text),
+            fixed("provider", Text),
+            fixed("endpoint", Text),
+            moves("provider_reference", Text),
+            moves("failure", Text),
+            moves("decline_code", Text),
+            fixed("created_at", Int),
+            moves("revision", Int),
+        ],
+        more: "",
+    };
+
+    fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        let (order, failure) = (&self.order, self.failure.as_ref());
+        batch.int(self.id.to_i64());
+        batch.int(self.tenant.to_i64());
+        batch.int(order.amount.minor());
+        batch.text(order.amount.asset().code().to_owned());
+        batch.int(order.account.to_i64());
+        batch.text_if(order.destination.as_ref().map(Masked::reveal));
+        batch.text_if(order.description.as_ref().map(Masked::reveal));
+        metadata::put(&order.metadata, batch);
+        batch.text(self.status.name());
+        batch.text(&self.provider.profile);
+        batch.text(&self.provider.endpoint);
+        batch.text_if(self.provider_reference.as_deref());
+        batch.text_if(failure.map(|failure| failure.code.name()));
+        batch.text_if(failure.and_then(|failure| failure.decline_code.as_deref()));
+        batch.int(self.created_at.ms());
+        batch.number(self.revision);
+    }
+
+    fn take(line: &mut Line<'_>) -> Result<Payout, Damage> {
+        let (id, tenant) = (PayoutId::from_i64(line.int()?), TenantId::from_i64(line.int()?));
+        let minor = line.int()?;
+        let asset = line.asset()?;
+        let order = Order {
+            amount: Money::new(minor, asset).map_err(|_| line.damage("the amount is none"))?,
+            account: AccountId::from_i64(line.int()?),
+            destination: line.raw::<Option<String>>()?.map(Masked::new),
+            description: line.raw::<Option<String>>()?.map(Masked::new),
+            metadata: metadata::take(line)?,
+        };
+        Ok(Payout {
+            id,
+            tenant,
+            order,
+            status: line.word(Status::parse)?,
+            provider: Pinned { profile: line.raw()?, endpoint: line.raw()? },
+            provider_reference: line.raw()?,
+            failure: take_failure(line)?,
+            created_at: line.time()?,
+            revision: line.number()?,
+        })
+    }
+}

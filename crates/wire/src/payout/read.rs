@@ -1,0 +1,84 @@
+//! Reading a request to pay out.
+
+use crate::charge::read::{account_id, currency, description, is_card_number};
+use crate::fields::{self, Fields};
+use crate::layout::{Layout, Shape};
+use crate::metadata;
+use counterfoil_core::payments::payout::create::Wanted;
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::json::Json;
+use counterfoil_core::types::limits::PAYMENT_METHOD_BYTES_MAX;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::reference::References;
+
+/// What a request to pay out holds.
+pub const LAYOUT: Layout = Layout {
+    of: "a payout",
+    like: "{\"amount\":…,\"currency\":…}",
+    fields: &[
+        ("amount", Shape::Number),
+        ("currency", Shape::Text),
+        ("account", Shape::Text),
+        ("destination", Shape::Text),
+        ("description", Shape::Text),
+        ("metadata", Shape::Text),
+    ],
+};
+
+/// Reads the body of a request to pay out.
+pub fn read(body: &Json, references: &References) -> Result<Wanted, Vec<Flaw>> {
+    fields::read(body, &LAYOUT, |fields| {
+        let amount = fields.amount("amount");
+        let asset = currency(fields);
+        let account = account(fields, references);
+        let destination = destination(fields);
+        let description = description(fields);
+        let metadata = metadata::read(fields);
+        // The bounds of an amount were checked when it was read.
+        let amount = Money::new(amount?, asset?).ok()?;
+        Some(Wanted { amount, account, destination, description, metadata })
+    })
+}
+
+fn account(fields: &mut Fields<'_, '_>, references: &References) -> Option<AccountId> {
+    match fields.optional("account")? {
+        Json::String(text) => {
+            let id = account_id(text, references);
+            if id.is_none() {
+                fields.refuse(
+                    "account",
+                    "no such account; send an account's id, or leave `account` out to pay from your main account",
+                );
+            }
+            id
+        }
+        other => {
+            fields.mistyped("account", "an account's id, like ac_…", other);
+            None
+        }
+    }
+}
+
+fn destination(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
+    const WHAT: &str = "the provider's name of the bank account, like ba_…";
+    match fields.optional("destination")? {
+        Json::String(text) => {
+            let fits = (1..=PAYMENT_METHOD_BYTES_MAX).contains(&text.len());
+            if is_card_number(text) {
+                fields.refuse("destination", format!("`destination` looks like a number of a card or an account; never send one here, send {WHAT}"));
+            } else if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+                fields.refuse(
+                    "destination",
+                    format!("`destination` must be 1 to {PAYMENT_METHOD_BYTES_MAX} visible ASCII characters; send {WHAT}"),
+                );
+            }
+            Some(Masked::new(text.clone()))
+        }
+        other => {
+            fields.mistyped("destination", WHAT, other);
+            None
+        }
+    }
+}

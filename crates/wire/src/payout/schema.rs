@@ -1,0 +1,70 @@
+//! The forms of a payout as OpenAPI describes them. A test holds them to what is written.
+
+use crate::charge::schema::{Failure, Gateway};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A request to pay out.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"amount": 50_000, "currency": "USD", "destination": "ba_1MtIhL2eZvKYlo2C"}))]
+pub struct CreatePayout {
+    /// How much, in the currency's minor unit: 1250 is 12.50 USD. Never more than is available in the account.
+    #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
+    pub amount: i64,
+    /// ISO 4217 code, in any case.
+    #[schema(min_length = 3, max_length = 3, pattern = "^[A-Za-z]*$")]
+    pub currency: String,
+    /// The ledger account paid from; your main one if absent.
+    #[schema(required = false, nullable)]
+    pub account: Option<String>,
+    /// The provider's name of the bank account; the provider's default if absent.
+    #[schema(required = false, nullable, min_length = 1, max_length = 255, pattern = "^[!-~]*$")]
+    pub destination: Option<String>,
+    /// Your own words.
+    #[schema(required = false, nullable, max_length = 1000)]
+    pub description: Option<String>,
+    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    #[schema(required = false, nullable)]
+    pub metadata: Option<BTreeMap<String, String>>,
+}
+
+/// A payout.
+#[derive(Debug, ToSchema)]
+pub struct Payout {
+    /// `po_…`
+    pub id: String,
+    /// `payout`
+    pub object: String,
+    /// How much, in the currency's minor unit.
+    pub amount: i64,
+    /// ISO 4217 code, upper case.
+    pub currency: String,
+    /// `processing`, `paid`, `failed` or `parked`.
+    pub status: String,
+    /// The ledger account paid from, `ac_…`.
+    pub account: String,
+    /// The provider's name of the bank account, if you gave one.
+    pub destination: Option<String>,
+    /// Who executed it.
+    pub gateway: Gateway,
+    /// Why it failed, if it did.
+    pub failure: Option<Failure>,
+    /// Your own words.
+    pub description: Option<String>,
+    /// Your own pairs.
+    pub metadata: BTreeMap<String, String>,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+}
+
+/// Payouts, newest first.
+#[derive(Debug, ToSchema)]
+pub struct PayoutList {
+    /// `list`
+    pub object: String,
+    /// The payouts of this page.
+    pub data: Vec<Payout>,
+    /// Whether there are older ones.
+    pub has_more: bool,
+}

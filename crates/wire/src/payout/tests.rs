@@ -1,0 +1,143 @@
+use super::schema;
+use super::{LAYOUT, read, write};
+use crate::form;
+use crate::given::{fields_of, json, members, metadata, payout, references, refusals, sealed, usd};
+use crate::present::Presenter;
+use counterfoil_core::idempotency::reply::Media;
+use counterfoil_core::payments::Matter;
+use counterfoil_core::payments::charge::{Failure, FailureCode};
+use counterfoil_core::payments::payout::create::Wanted;
+use counterfoil_core::payments::payout::{Order, Payout, Status};
+use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_engine::present::Present;
+use serde_json::Value;
+use utoipa::PartialSchema;
+
+#[test]
+fn what_is_no_payout() {
+    let long = format!(r#"{{"amount":1,"currency":"USD","destination":"{}"}}"#, "b".repeat(256));
+    refusals(
+        |body| read(body, &references()),
+        &[
+            ("[]", &[("", "the body must be an object, not an array")]),
+            ("{}", &[("/amount", "missing"), ("/currency", "missing")]),
+            (
+                r#"{"amount":"5","currency":7,"acccount":"x"}"#,
+                &[
+                    ("/acccount", "did you mean `account`?"),
+                    ("/amount", "not a text"),
+                    ("/currency", "not a number"),
+                ],
+            ),
+            (r#"{"amount":0,"currency":"USD"}"#, &[("/amount", "between 1 and")]),
+            (r#"{"amount":1,"currency":"USX"}"#, &[("/currency", "not a known currency")]),
+            (r#"{"amount":1,"currency":"USD","account":"ch_1"}"#, &[("/account", "no such account")]),
+            (r#"{"amount":1,"currency":"USD","account":7}"#, &[("/account", "like ac_…")]),
+            (r#"{"amount":1,"currency":"USD","destination":""}"#, &[("/destination", "1 to 255 visible")]),
+            (r#"{"amount":1,"currency":"USD","destination":"b a"}"#, &[("/destination", "visible ASCII")]),
+            (r#"{"amount":1,"currency":"USD","destination":["ba_1"]}"#, &[("/destination", "not an array")]),
+            (&long, &[("/destination", "1 to 255 visible")]),
+        ],
+    );
+}
+
+#[test]
+fn a_payout_with_and_without_its_parts_in_both_forms() {
+    let plain = Wanted {
+        amount: Money::new(800, usd()).unwrap(),
+        account: None,
+        destination: None,
+        description: None,
+        metadata: std::collections::BTreeMap::new(),
+    };
+    let body = json(r#"{"amount":800,"currency":"usd"}"#);
+    assert_eq!(read(&body, &references()), Ok(plain.clone()));
+    assert_eq!(form::parse(b"amount=800&currency=usd", &LAYOUT), Ok(body));
+
+    let id = sealed(Kind::Account, 7);
+    let rich = Wanted {
+        account: Some(AccountId::from_i64(7)),
+        destination: Some(Masked::new("ba_1".to_owned())),
+        description: Some(Masked::new("weekly".to_owned())),
+        metadata: metadata(),
+        ..plain
+    };
+    let body = json(&format!(
+        r#"{{"amount":800,"currency":"USD","account":"{id}","destination":"ba_1","description":"weekly","metadata":{{"order":"42"}}}}"#
+    ));
+    assert_eq!(read(&body, &references()), Ok(rich));
+    let form = format!(
+        "amount=800&currency=USD&account={id}&destination=ba_1&description=weekly&metadata[order]=42"
+    );
+    assert_eq!(form::parse(form.as_bytes(), &LAYOUT), Ok(body));
+}
+
+#[test]
+fn golden_payout() {
+    let (id, account) = (sealed(Kind::Payout, 6), sealed(Kind::Account, 7));
+    let reply = Presenter::new(references()).payout(&payout());
+    assert_eq!((reply.status, reply.media), (201, Media::Json));
+    assert_eq!(reply.location, Some(format!("/v1/payouts/{id}")));
+    assert_eq!(
+        String::from_utf8(reply.body.to_vec()).unwrap(),
+        format!(
+            r#"{{"id":"{id}","object":"payout","amount":800,"currency":"USD","status":"paid","account":"{account}","destination":"ba_1","gateway":{{"name":"stripe","reference":"po_1"}},"failure":null,"description":null,"metadata":{{"order":"42"}},"created_at":"1970-01-01T00:00:00.000Z"}}"#
+        )
+    );
+}
+
+#[test]
+fn a_failed_payout_says_why_and_openapi_says_what_is_written() {
+    for (code, words) in [
+        (FailureCode::PayoutFailed, "to the bank account"),
+        (FailureCode::GatewayRejected, "did not accept the request"),
+        (FailureCode::GatewayUnauthorized, "credentials"),
+        (FailureCode::GatewayUnavailable, "nothing was paid out"),
+        (FailureCode::MarkedFailed, "an operator found"),
+    ] {
+        let failure = Failure { code, decline_code: Some("account_closed".to_owned()) };
+        let order = Order { destination: None, ..payout().order };
+        let failed = Payout {
+            order,
+            status: Status::Failed,
+            failure: Some(failure.clone()),
+            provider_reference: None,
+            ..payout()
+        };
+        let mut text = Vec::new();
+        write(&mut text, &failed, &references());
+        let shown: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(members(&shown), fields_of(schema::Payout::schema()));
+        assert_eq!((&shown["status"], &shown["destination"]), (&"failed".into(), &Value::Null));
+        assert_eq!(shown["failure"]["code"], code.name());
+        assert!(shown["failure"]["message"].as_str().unwrap().contains(words), "{shown}");
+
+        let matter = Matter::Payout(failed);
+        let refused = Presenter::new(references()).failure(&matter, &failure, Ulid::from_bytes([0; 16]));
+        let problem: Value = serde_json::from_slice(&refused.body).unwrap();
+        assert_eq!((refused.media, &problem["error"]), (Media::Problem, &code.name().into()));
+        assert_eq!(problem["payout"], sealed(Kind::Payout, 6));
+        assert_eq!((&problem["charge"], &problem["safe_new_key"]), (&Value::Null, &true.into()));
+        assert!(!problem["detail"].as_str().unwrap().contains("charge"), "{problem}");
+    }
+}
+
+#[test]
+fn golden_failure() {
+    let failure =
+        Failure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".to_owned()) };
+    let reply =
+        Presenter::new(references()).failure(&Matter::Payout(payout()), &failure, Ulid::from_bytes([0; 16]));
+    let id = sealed(Kind::Payout, 6);
+    assert_eq!(reply.status, 402);
+    assert_eq!(
+        String::from_utf8(reply.body.to_vec()).unwrap(),
+        format!(
+            r#"{{"type":"/errors/payout_failed","title":"Payout failed","status":402,"detail":"The payment provider could not pay to the bank account and nothing was paid out; the money is available again. Look at `decline_code`, correct the bank account at the provider, and use a new key.","error":"payout_failed","request_id":"req_00000000000000000000000000","decline_code":"account_closed","payout":"{id}","safe_new_key":true}}"#
+        )
+    );
+}
