@@ -5,7 +5,7 @@
 mod support;
 
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::{ChangeSet, CommitError, Store};
+use counterfoil_store::{ChangeSet, CommitError, Position, Store};
 use counterfoil_store_embedded::{
     EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, SystemTime, TimeSource,
 };
@@ -57,6 +57,7 @@ async fn a_long_reader_only_delays_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(open(dir.path()));
     load(&store, dir.path(), 1, 10).await;
+    assert_eq!(store.feed(Position::START, 100).await.unwrap().len(), 20);
     let reader = raw(dir.path());
     reader.execute_batch("BEGIN; SELECT count(*) FROM commits").unwrap();
     let held = load(&store, dir.path(), 1_000, 3_000).await;

@@ -1,6 +1,6 @@
 //! Charges, by their sequential id, with an index by tenant for lists.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
@@ -59,9 +59,9 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(db: &Connection, charge: &Charge) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
     let order = &charge.order;
-    one_row(db.prepare_cached(INSERT)?.execute(params![
+    pen.write(INSERT, params![
         charge.id.to_i64(),
         charge.tenant.to_i64(),
         order.amount.minor(),
@@ -85,11 +85,11 @@ pub(super) fn insert(db: &Connection, charge: &Charge) -> Result<()> {
         charge.provider.endpoint,
         order.wallet.map(|wallet| wallet.account.to_i64()),
         order.wallet.map(|wallet| wallet.amount),
-    ])?)
+    ])
 }
 
-pub(super) fn replace(db: &Connection, charge: &Charge) -> Result<()> {
-    one_row(db.prepare_cached(UPDATE)?.execute(params![
+pub(super) fn replace(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
+    pen.write(UPDATE, params![
         charge.id.to_i64(),
         charge.status.name(),
         charge.provider_reference,
@@ -101,7 +101,7 @@ pub(super) fn replace(db: &Connection, charge: &Charge) -> Result<()> {
         charge.sums.refunded,
         charge.sums.refunding,
         charge.working.map(OperationId::to_i64),
-    ])?)
+    ])
 }
 
 fn read(row: &Row<'_>) -> Result<Charge> {

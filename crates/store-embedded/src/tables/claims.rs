@@ -1,7 +1,7 @@
 //! The idempotency records. The row's place is the sequential id of what the claim made; its random id is only in
 //! an index, so answers of any size never pass through a tree in random order.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
@@ -57,13 +57,13 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Claim>> 
     statement.query_map(params![now.ms(), limit], read)?.collect()
 }
 
-pub(super) fn insert(db: &Connection, claim: &Claim) -> Result<()> {
-    write_whole(db, INSERT, claim)
+pub(super) fn insert(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
+    write_whole(pen, INSERT, claim)
 }
 
-pub(super) fn replace(db: &Connection, claim: &Claim) -> Result<()> {
+pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    let changed = db.prepare_cached(UPDATE)?.execute(params![
+    let changed = pen.try_write(UPDATE, params![
         claim.subject.to_i64(),
         claim.id.digest().as_bytes(),
         claim.request.to_bytes(),
@@ -83,19 +83,16 @@ pub(super) fn replace(db: &Connection, claim: &Claim) -> Result<()> {
         cells.body,
         claim.sweep_at().map(Time::ms),
     ])?;
-    if changed == 0 {
-        return write_whole(db, REUSE, claim);
-    }
-    one_row(changed)
+    if changed { Ok(()) } else { write_whole(pen, REUSE, claim) }
 }
 
-pub(super) fn remove(db: &Connection, id: ClaimId) -> Result<()> {
-    one_row(db.prepare_cached("DELETE FROM claims WHERE id = ?1")?.execute([id.digest().as_bytes()])?)
+pub(super) fn remove(pen: &mut Pen<'_>, id: ClaimId) -> Result<()> {
+    pen.write("DELETE FROM claims WHERE id = ?1", params![id.digest().as_bytes()])
 }
 
-fn write_whole(db: &Connection, sql: &str, claim: &Claim) -> Result<()> {
+fn write_whole(pen: &mut Pen<'_>, sql: &'static str, claim: &Claim) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    one_row(db.prepare_cached(sql)?.execute(params![
+    pen.write(sql, params![
         claim.subject.to_i64(),
         claim.id.digest().as_bytes(),
         claim.tenant.to_i64(),
@@ -118,7 +115,7 @@ fn write_whole(db: &Connection, sql: &str, claim: &Claim) -> Result<()> {
         cells.body,
         claim.makes.name(),
         claim.sweep_at().map(Time::ms),
-    ])?)
+    ])
 }
 
 /// The columns that only some states have.

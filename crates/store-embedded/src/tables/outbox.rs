@@ -1,6 +1,6 @@
 //! Work to be done, by what its claim makes, with an index of what is due and one of what is parked.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::outbox::{Flow, History, Outbox, Park, Pinned, Saga};
 use counterfoil_core::saga::progress::{Progress, Way};
@@ -93,9 +93,9 @@ pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
     })
 }
 
-pub(super) fn insert(db: &Connection, outbox: &Outbox) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
-    one_row(db.prepare_cached(INSERT)?.execute(params![
+    pen.write(INSERT, params![
         outbox.id.to_i64(),
         outbox.charge.to_i64(),
         saga.flow.name(),
@@ -117,12 +117,12 @@ pub(super) fn insert(db: &Connection, outbox: &Outbox) -> Result<()> {
         history.last_sent_at.ms(),
         outbox.parked.map(Park::name),
         outbox.revision,
-    ])?)
+    ])
 }
 
-pub(super) fn replace(db: &Connection, outbox: &Outbox) -> Result<()> {
+pub(super) fn replace(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
-    one_row(db.prepare_cached(UPDATE)?.execute(params![
+    pen.write(UPDATE, params![
         outbox.id.to_i64(),
         saga.progress.step,
         saga.progress.way.name(),
@@ -139,11 +139,11 @@ pub(super) fn replace(db: &Connection, outbox: &Outbox) -> Result<()> {
         history.last_sent_at.ms(),
         outbox.parked.map(Park::name),
         outbox.revision,
-    ])?)
+    ])
 }
 
-pub(super) fn remove(db: &Connection, id: SubjectId) -> Result<()> {
-    one_row(db.prepare_cached("DELETE FROM outbox WHERE id = ?1")?.execute([id.to_i64()])?)
+pub(super) fn remove(pen: &mut Pen<'_>, id: SubjectId) -> Result<()> {
+    pen.write("DELETE FROM outbox WHERE id = ?1", params![id.to_i64()])
 }
 
 fn read(row: &Row<'_>) -> Result<Outbox> {

@@ -1,0 +1,2 @@
+-- Format 4: a redo log stands before the database. The tables are as they were; the number keeps releases out that would
+-- not look for it.
