@@ -213,7 +213,12 @@ impl Recorder {
             let Some(inode) = state.names.get("counterfoil.db-wal").copied() else { return false };
             let told = state.own_log_told;
             state.own_log_told = state.failures.get(inode).copied().unwrap_or(0);
-            Handle { inode, kind: Kind::Log, directory_owed: AtomicBool::new(false), told: AtomicU32::new(told) }
+            Handle {
+                inode,
+                kind: Kind::Log,
+                directory_owed: AtomicBool::new(false),
+                told: AtomicU32::new(told),
+            }
         };
         self.sync(&handle) != ffi::SQLITE_OK
     }

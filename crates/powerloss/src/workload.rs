@@ -7,7 +7,9 @@ use crate::record::Recorder;
 use crate::rows::{self, ACCOUNTS};
 use crate::story::{Acknowledged, Story};
 use counterfoil_store::{ChangeSet, CommitError, Position, Receipt, Store};
-use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultPoint, LogBounds, Options, RedoBounds, SystemTime, TimeSource};
+use counterfoil_store_embedded::{
+    EmbeddedStore, Fault, FaultPoint, LogBounds, Options, RedoBounds, SystemTime, TimeSource,
+};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -122,7 +122,10 @@ fn a_cut_after_every_operation_loses_nothing_acknowledged() {
     let take = Take::record(&dir.path().join("recorded"), Plan::default(), size, 7).unwrap();
     assert!(take.log_restarts() > 0, "the log must start over while it is recorded");
     let again = |op: &&Op| matches!(op, Op::Write { inode, at: 0, .. } if take.files("redo").contains(inode));
-    assert!(take.recording.ops.iter().filter(again).count() > 4, "segments of the redo log must be written again");
+    assert!(
+        take.recording.ops.iter().filter(again).count() > 4,
+        "segments of the redo log must be written again"
+    );
     let totals = cut(&dir, &take, 2, 1);
     holds(&totals);
     assert!(totals.images > take.recording.ops.len() && totals.torn > 0 && totals.reordered > 0, "{totals}");

@@ -10,9 +10,9 @@ use crate::writer::Health;
 use rusqlite::{Connection, ErrorCode};
 use std::fmt::Display;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Steps in a row that try to get the rest that small, before the writer copies what there is.
 const STEPS_MAX: u32 = 3;
@@ -37,6 +37,8 @@ pub(crate) struct Wal {
     bounds: LogBounds,
     health: Arc<Health>,
     progress: Arc<Progress>,
+    /// One step at a time: a writer whose log is too long waits for the one under way.
+    stepping: Mutex<()>,
     /// Asked for although the log is short: the redo log needs room.
     urged: AtomicBool,
 }
@@ -56,6 +58,7 @@ impl Wal {
             bounds,
             health,
             progress,
+            stepping: Mutex::new(()),
             urged: AtomicBool::new(false),
         };
         (Arc::new(wal), woken)
@@ -102,6 +105,7 @@ impl Wal {
 
     /// Copies what is there now. Readers and the writer are not waited for.
     fn step(&self, db: &Connection) {
+        let _alone = self.stepping.lock().unwrap_or_else(PoisonError::into_inner);
         let copied = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
         match copied.map(u32::try_from) {
             Ok(Ok(frames)) => self.copied.store(frames, Ordering::Relaxed),

@@ -74,7 +74,9 @@ impl Progress {
     /// The writer has ended: what is not shown now is shown by the next opening.
     pub(crate) fn end(&self) {
         self.shown.send_modify(|shown| {
-            shown.trouble.get_or_insert_with(|| "the store's writer has ended; restart to recover".to_owned());
+            shown
+                .trouble
+                .get_or_insert_with(|| "the store's writer has ended; restart to recover".to_owned());
             shown.ended = true;
         });
     }

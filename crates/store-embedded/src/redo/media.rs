@@ -34,13 +34,8 @@ pub struct Files;
 impl Media for Files {
     fn open(&self, path: &Path) -> io::Result<Box<dyn Tape>> {
         let is_new = !path.exists();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if let Some(dir) = path.parent().filter(|_| is_new) {
             File::open(dir)?.sync_all()?;
         }

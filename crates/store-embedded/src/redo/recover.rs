@@ -79,12 +79,7 @@ fn look(db: &Connection, dir: &Path, media: &dyn Media) -> Result<Look, OpenErro
 }
 
 /// The heads of this opening's records, one after the other from the beginning of the segment.
-fn heads(
-    tape: &dyn Tape,
-    segment: usize,
-    lineage: Lineage,
-    found: &mut Vec<Found>,
-) -> Result<(), OpenError> {
+fn heads(tape: &dyn Tape, segment: usize, lineage: Lineage, found: &mut Vec<Found>) -> Result<(), OpenError> {
     let length = tape.length()?;
     let mut at = 0;
     let mut expected = None;

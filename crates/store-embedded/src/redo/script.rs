@@ -163,3 +163,85 @@ impl<'a> Bytes<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::params;
+
+    const INSERT: &str = "INSERT INTO things VALUES (?1, ?2, ?3, ?4)";
+    const DELETE: &str = "DELETE FROM things WHERE number = ?1";
+
+    fn things() -> Connection {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE things (number INTEGER PRIMARY KEY, word TEXT, bytes BLOB, none ANY) STRICT",
+        )
+        .unwrap();
+        db
+    }
+
+    fn script() -> Vec<u8> {
+        let mut script = Script::default();
+        script.note(INSERT, params![i64::MIN, "ü", [0_u8, 255], None::<i64>]).unwrap();
+        script.note(INSERT, params![i64::MAX, "", [0_u8; 0], 7]).unwrap();
+        script.note(DELETE, params![i64::MAX]).unwrap();
+        assert_eq!(script.statements(), 3);
+        script.encode()
+    }
+
+    #[test]
+    fn a_script_cut_anywhere_is_an_error() {
+        let whole = script();
+        let statements = whole.len() - script_body();
+        for end in 0..whole.len() {
+            let db = things();
+            let played = play(&db, &whole[..end]);
+            // Between two statements a script may end: that it does not is known by its length.
+            assert!(played.is_err() || end >= statements, "{end} of {}", whole.len());
+        }
+    }
+
+    fn script_body() -> usize {
+        let mut body = Script::default();
+        body.note(INSERT, params![i64::MIN, "ü", [0_u8, 255], None::<i64>]).unwrap();
+        body.note(INSERT, params![i64::MAX, "", [0_u8; 0], 7]).unwrap();
+        body.note(DELETE, params![i64::MAX]).unwrap();
+        body.body.len()
+    }
+
+    #[test]
+    fn a_statement_that_changes_another_number_of_rows_is_an_error() {
+        let db = things();
+        let mut script = Script::default();
+        script.note(DELETE, params![5]).unwrap();
+        assert_eq!(play(&db, &script.encode()), Err(Error::StatementChangedRows(0)));
+    }
+
+    #[test]
+    fn a_number_with_a_fraction_is_not_kept() {
+        let mut script = Script::default();
+        assert!(script.note(DELETE, params![1.5]).is_err());
+    }
+
+    #[test]
+    fn what_was_noted_is_played() {
+        let db = things();
+        play(&db, &script()).unwrap();
+        let row: (i64, String, Vec<u8>, Option<i64>) = db
+            .query_row("SELECT * FROM things", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })
+            .unwrap();
+        assert_eq!(row, (i64::MIN, "ü".to_owned(), vec![0, 255], None));
+    }
+
+    #[test]
+    fn the_form_is_pinned() {
+        let mut script = Script::default();
+        script.note(DELETE, params![-2]).unwrap();
+        let expected =
+            [&[1, 0, 36, 0][..], DELETE.as_bytes(), &[0, 1, 1, 254, 255, 255, 255, 255, 255, 255, 255]];
+        assert_eq!(script.encode(), expected.concat());
+    }
+}

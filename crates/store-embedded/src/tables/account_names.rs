@@ -17,9 +17,5 @@ pub(super) fn load(db: &Connection, tenant: TenantId, code: &Code) -> Result<Opt
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, name: &Name) -> Result<()> {
-    pen.write(INSERT, params![
-        name.tenant.to_i64(),
-        name.code.as_str(),
-        name.account.to_i64(),
-    ])
+    pen.write(INSERT, params![name.tenant.to_i64(), name.code.as_str(), name.account.to_i64(),])
 }

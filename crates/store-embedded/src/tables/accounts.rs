@@ -51,29 +51,27 @@ pub(super) fn of_tenant(
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
-    pen.write(INSERT, params![
-        account.id.to_i64(),
-        account.tenant.to_i64(),
-        account.code.as_str(),
-        account.asset.code(),
-        account.normal.name(),
-        account.guard.floor,
-        account.guard.cap,
-        account.shards,
-        account.widest,
-        metadata::encode(&account.metadata),
-        account.created_at.ms(),
-        account.revision,
-    ])
+    pen.write(
+        INSERT,
+        params![
+            account.id.to_i64(),
+            account.tenant.to_i64(),
+            account.code.as_str(),
+            account.asset.code(),
+            account.normal.name(),
+            account.guard.floor,
+            account.guard.cap,
+            account.shards,
+            account.widest,
+            metadata::encode(&account.metadata),
+            account.created_at.ms(),
+            account.revision,
+        ],
+    )
 }
 
 pub(super) fn replace(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
-    pen.write(UPDATE, params![
-        account.id.to_i64(),
-        account.shards,
-        account.widest,
-        account.revision,
-    ])
+    pen.write(UPDATE, params![account.id.to_i64(), account.shards, account.widest, account.revision,])
 }
 
 fn read(row: &Row<'_>) -> Result<Account> {

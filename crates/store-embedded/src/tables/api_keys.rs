@@ -32,15 +32,18 @@ pub(super) fn replace(pen: &mut Pen<'_>, key: &ApiKey) -> Result<()> {
 }
 
 fn write_whole(pen: &mut Pen<'_>, sql: &'static str, key: &ApiKey) -> Result<()> {
-    pen.write(sql, params![
-        key.digest.as_bytes(),
-        key.id,
-        key.tenant.as_str(),
-        key.scopes.names(),
-        key.created_at.ms(),
-        key.revoked_at.map(Time::ms),
-        key.revision,
-    ])
+    pen.write(
+        sql,
+        params![
+            key.digest.as_bytes(),
+            key.id,
+            key.tenant.as_str(),
+            key.scopes.names(),
+            key.created_at.ms(),
+            key.revoked_at.map(Time::ms),
+            key.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<ApiKey> {

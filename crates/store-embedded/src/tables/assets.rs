@@ -21,12 +21,15 @@ pub(super) fn of_tenant(db: &Connection, tenant: TenantId) -> Result<Vec<Definit
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, definition: &Definition) -> Result<()> {
-    pen.write(INSERT, params![
-        definition.tenant.to_i64(),
-        definition.asset.code(),
-        definition.exponent,
-        definition.created_at.ms(),
-    ])
+    pen.write(
+        INSERT,
+        params![
+            definition.tenant.to_i64(),
+            definition.asset.code(),
+            definition.exponent,
+            definition.created_at.ms(),
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Definition> {

@@ -35,15 +35,18 @@ pub(super) fn timeline(
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, record: &Record) -> Result<()> {
-    pen.write(INSERT, params![
-        record.subject.to_i64(),
-        record.id.to_bytes(),
-        record.tenant.to_i64(),
-        record.at.ms(),
-        record.fence,
-        record.kind.name(),
-        record.detail,
-    ])
+    pen.write(
+        INSERT,
+        params![
+            record.subject.to_i64(),
+            record.id.to_bytes(),
+            record.tenant.to_i64(),
+            record.at.ms(),
+            record.fence,
+            record.kind.name(),
+            record.detail,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Record> {

@@ -42,16 +42,19 @@ pub(crate) fn put(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
 }
 
 fn write_whole(pen: &mut Pen<'_>, sql: &'static str, balance: &Balance) -> Result<bool> {
-    pen.try_write(sql, params![
-        balance.account.to_i64(),
-        balance.shard,
-        balance.posted,
-        balance.outgoing,
-        balance.incoming,
-        balance.floor,
-        balance.cap,
-        balance.revision,
-    ])
+    pen.try_write(
+        sql,
+        params![
+            balance.account.to_i64(),
+            balance.shard,
+            balance.posted,
+            balance.outgoing,
+            balance.incoming,
+            balance.floor,
+            balance.cap,
+            balance.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Balance> {

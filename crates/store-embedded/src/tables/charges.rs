@@ -61,47 +61,53 @@ pub(super) fn of_tenant(
 
 pub(super) fn insert(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
     let order = &charge.order;
-    pen.write(INSERT, params![
-        charge.id.to_i64(),
-        charge.tenant.to_i64(),
-        order.amount.minor(),
-        order.amount.asset().code(),
-        order.payment_method.reveal(),
-        order.capture,
-        order.destination.to_i64(),
-        order.description.as_ref().map(Masked::reveal),
-        metadata::encode(&order.metadata),
-        charge.status.name(),
-        charge.provider.profile,
-        charge.provider_reference,
-        charge.failure.as_ref().map(|failure| failure.code.name()),
-        charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        charge.created_at.ms(),
-        charge.revision,
-        charge.sums.captured,
-        charge.sums.refunded,
-        charge.sums.refunding,
-        charge.working.map(OperationId::to_i64),
-        charge.provider.endpoint,
-        order.wallet.map(|wallet| wallet.account.to_i64()),
-        order.wallet.map(|wallet| wallet.amount),
-    ])
+    pen.write(
+        INSERT,
+        params![
+            charge.id.to_i64(),
+            charge.tenant.to_i64(),
+            order.amount.minor(),
+            order.amount.asset().code(),
+            order.payment_method.reveal(),
+            order.capture,
+            order.destination.to_i64(),
+            order.description.as_ref().map(Masked::reveal),
+            metadata::encode(&order.metadata),
+            charge.status.name(),
+            charge.provider.profile,
+            charge.provider_reference,
+            charge.failure.as_ref().map(|failure| failure.code.name()),
+            charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            charge.created_at.ms(),
+            charge.revision,
+            charge.sums.captured,
+            charge.sums.refunded,
+            charge.sums.refunding,
+            charge.working.map(OperationId::to_i64),
+            charge.provider.endpoint,
+            order.wallet.map(|wallet| wallet.account.to_i64()),
+            order.wallet.map(|wallet| wallet.amount),
+        ],
+    )
 }
 
 pub(super) fn replace(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
-    pen.write(UPDATE, params![
-        charge.id.to_i64(),
-        charge.status.name(),
-        charge.provider_reference,
-        charge.failure.as_ref().map(|failure| failure.code.name()),
-        charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        charge.created_at.ms(),
-        charge.revision,
-        charge.sums.captured,
-        charge.sums.refunded,
-        charge.sums.refunding,
-        charge.working.map(OperationId::to_i64),
-    ])
+    pen.write(
+        UPDATE,
+        params![
+            charge.id.to_i64(),
+            charge.status.name(),
+            charge.provider_reference,
+            charge.failure.as_ref().map(|failure| failure.code.name()),
+            charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            charge.created_at.ms(),
+            charge.revision,
+            charge.sums.captured,
+            charge.sums.refunded,
+            charge.sums.refunding,
+            charge.working.map(OperationId::to_i64),
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Charge> {

@@ -63,26 +63,29 @@ pub(super) fn insert(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
 
 pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    let changed = pen.try_write(UPDATE, params![
-        claim.subject.to_i64(),
-        claim.id.digest().as_bytes(),
-        claim.request.to_bytes(),
-        claim.fence,
-        claim.revision,
-        claim.attempts,
-        claim.state.name(),
-        cells.holder,
-        cells.lease_until,
-        cells.lease_ceiling,
-        cells.not_before,
-        cells.replay_until,
-        cells.tombstone_until,
-        cells.status,
-        cells.media,
-        cells.location,
-        cells.body,
-        claim.sweep_at().map(Time::ms),
-    ])?;
+    let changed = pen.try_write(
+        UPDATE,
+        params![
+            claim.subject.to_i64(),
+            claim.id.digest().as_bytes(),
+            claim.request.to_bytes(),
+            claim.fence,
+            claim.revision,
+            claim.attempts,
+            claim.state.name(),
+            cells.holder,
+            cells.lease_until,
+            cells.lease_ceiling,
+            cells.not_before,
+            cells.replay_until,
+            cells.tombstone_until,
+            cells.status,
+            cells.media,
+            cells.location,
+            cells.body,
+            claim.sweep_at().map(Time::ms),
+        ],
+    )?;
     if changed { Ok(()) } else { write_whole(pen, REUSE, claim) }
 }
 
@@ -92,30 +95,33 @@ pub(super) fn remove(pen: &mut Pen<'_>, id: ClaimId) -> Result<()> {
 
 fn write_whole(pen: &mut Pen<'_>, sql: &'static str, claim: &Claim) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    pen.write(sql, params![
-        claim.subject.to_i64(),
-        claim.id.digest().as_bytes(),
-        claim.tenant.to_i64(),
-        claim.fingerprint.digest().as_bytes(),
-        claim.request.to_bytes(),
-        claim.created_at.ms(),
-        claim.fence,
-        claim.revision,
-        claim.attempts,
-        claim.state.name(),
-        cells.holder,
-        cells.lease_until,
-        cells.lease_ceiling,
-        cells.not_before,
-        cells.replay_until,
-        cells.tombstone_until,
-        cells.status,
-        cells.media,
-        cells.location,
-        cells.body,
-        claim.makes.name(),
-        claim.sweep_at().map(Time::ms),
-    ])
+    pen.write(
+        sql,
+        params![
+            claim.subject.to_i64(),
+            claim.id.digest().as_bytes(),
+            claim.tenant.to_i64(),
+            claim.fingerprint.digest().as_bytes(),
+            claim.request.to_bytes(),
+            claim.created_at.ms(),
+            claim.fence,
+            claim.revision,
+            claim.attempts,
+            claim.state.name(),
+            cells.holder,
+            cells.lease_until,
+            cells.lease_ceiling,
+            cells.not_before,
+            cells.replay_until,
+            cells.tombstone_until,
+            cells.status,
+            cells.media,
+            cells.location,
+            cells.body,
+            claim.makes.name(),
+            claim.sweep_at().map(Time::ms),
+        ],
+    )
 }
 
 /// The columns that only some states have.

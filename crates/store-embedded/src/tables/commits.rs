@@ -38,12 +38,7 @@ pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<V
 }
 
 pub(crate) fn insert(pen: &mut Pen<'_>, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {
-    pen.write(INSERT, params![
-        receipt.position.0,
-        set.to_i64(),
-        receipt.at.ms(),
-        touched,
-    ])
+    pen.write(INSERT, params![receipt.position.0, set.to_i64(), receipt.at.ms(), touched,])
 }
 
 fn receipt(row: &Row<'_>) -> Result<Receipt> {

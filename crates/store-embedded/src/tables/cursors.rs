@@ -21,12 +21,7 @@ pub(super) fn replace(pen: &mut Pen<'_>, cursor: &Cursor) -> Result<()> {
 }
 
 fn write_whole(pen: &mut Pen<'_>, sql: &'static str, cursor: &Cursor) -> Result<()> {
-    pen.write(sql, params![
-        cursor.reader.name(),
-        cursor.position.0,
-        cursor.at.ms(),
-        cursor.revision,
-    ])
+    pen.write(sql, params![cursor.reader.name(), cursor.position.0, cursor.at.ms(), cursor.revision,])
 }
 
 fn read(row: &Row<'_>) -> Result<Cursor> {

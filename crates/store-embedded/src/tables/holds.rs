@@ -46,32 +46,29 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Hold>> {
 
 pub(super) fn insert(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
     let (posted, by) = cells(hold.state);
-    pen.write(INSERT, params![
-        hold.id.to_i64(),
-        hold.tenant.to_i64(),
-        hold.from.to_i64(),
-        hold.to.to_i64(),
-        hold.amount,
-        hold.asset.code(),
-        hold.expires_at.ms(),
-        hold.state.name(),
-        posted,
-        by,
-        metadata::encode(&hold.metadata),
-        hold.created_at.ms(),
-        hold.revision,
-    ])
+    pen.write(
+        INSERT,
+        params![
+            hold.id.to_i64(),
+            hold.tenant.to_i64(),
+            hold.from.to_i64(),
+            hold.to.to_i64(),
+            hold.amount,
+            hold.asset.code(),
+            hold.expires_at.ms(),
+            hold.state.name(),
+            posted,
+            by,
+            metadata::encode(&hold.metadata),
+            hold.created_at.ms(),
+            hold.revision,
+        ],
+    )
 }
 
 pub(super) fn replace(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
     let (posted, by) = cells(hold.state);
-    pen.write(UPDATE, params![
-        hold.id.to_i64(),
-        hold.state.name(),
-        posted,
-        by,
-        hold.revision,
-    ])
+    pen.write(UPDATE, params![hold.id.to_i64(), hold.state.name(), posted, by, hold.revision,])
 }
 
 /// The columns that only some states have.

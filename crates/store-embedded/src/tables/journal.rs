@@ -66,28 +66,34 @@ pub(super) fn insert(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Rece
     let id = transaction.id.to_i64();
     let legs = transaction.legs.as_slice();
     for (number, leg) in (0_u16..).zip(legs) {
-        pen.write(INSERT_LEG, params![
-            id,
-            number,
-            leg.account.to_i64(),
-            leg.side.name(),
-            leg.layer.name(),
-            leg.amount,
-            leg.asset.code(),
-            receipt.position.0,
-            receipt.at.ms(),
-        ])?;
+        pen.write(
+            INSERT_LEG,
+            params![
+                id,
+                number,
+                leg.account.to_i64(),
+                leg.side.name(),
+                leg.layer.name(),
+                leg.amount,
+                leg.asset.code(),
+                receipt.position.0,
+                receipt.at.ms(),
+            ],
+        )?;
     }
-    pen.write(INSERT, params![
-        id,
-        transaction.tenant.to_i64(),
-        transaction.at.ms(),
-        transaction.kind.name(),
-        transaction.kind.about(),
-        metadata::encode(&transaction.metadata),
-        legs.len(),
-        receipt.position.0,
-    ])
+    pen.write(
+        INSERT,
+        params![
+            id,
+            transaction.tenant.to_i64(),
+            transaction.at.ms(),
+            transaction.kind.name(),
+            transaction.kind.about(),
+            metadata::encode(&transaction.metadata),
+            legs.len(),
+            receipt.position.0,
+        ],
+    )
 }
 
 fn read(db: &Connection, row: &Row<'_>) -> Result<Transaction> {

@@ -73,31 +73,37 @@ pub(super) fn refunds_of(
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
-    pen.write(INSERT, params![
-        operation.id.to_i64(),
-        operation.tenant.to_i64(),
-        operation.charge.to_i64(),
-        operation.kind.name(),
-        operation.amount.minor(),
-        operation.amount.asset().code(),
-        operation.status.name(),
-        operation.provider_reference,
-        operation.failure.as_ref().map(|failure| failure.code.name()),
-        operation.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        operation.created_at.ms(),
-        operation.revision,
-    ])
+    pen.write(
+        INSERT,
+        params![
+            operation.id.to_i64(),
+            operation.tenant.to_i64(),
+            operation.charge.to_i64(),
+            operation.kind.name(),
+            operation.amount.minor(),
+            operation.amount.asset().code(),
+            operation.status.name(),
+            operation.provider_reference,
+            operation.failure.as_ref().map(|failure| failure.code.name()),
+            operation.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            operation.created_at.ms(),
+            operation.revision,
+        ],
+    )
 }
 
 pub(super) fn replace(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
-    pen.write(UPDATE, params![
-        operation.id.to_i64(),
-        operation.status.name(),
-        operation.provider_reference,
-        operation.failure.as_ref().map(|failure| failure.code.name()),
-        operation.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        operation.revision,
-    ])
+    pen.write(
+        UPDATE,
+        params![
+            operation.id.to_i64(),
+            operation.status.name(),
+            operation.provider_reference,
+            operation.failure.as_ref().map(|failure| failure.code.name()),
+            operation.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            operation.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Operation> {

@@ -95,51 +95,57 @@ pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
 
 pub(super) fn insert(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
-    pen.write(INSERT, params![
-        outbox.id.to_i64(),
-        outbox.charge.to_i64(),
-        saga.flow.name(),
-        saga.version,
-        outbox.provider.profile,
-        outbox.provider.endpoint,
-        saga.progress.step,
-        saga.progress.way.name(),
-        outbox.hold.map(HoldId::to_i64),
-        outbox.claim.digest().as_bytes(),
-        outbox.tenant.to_i64(),
-        outbox.due_at.ms(),
-        outbox.created_at.ms(),
-        history.generation,
-        history.idle_calls,
-        history.unknown,
-        history.server_errors,
-        history.first_sent_at.ms(),
-        history.last_sent_at.ms(),
-        outbox.parked.map(Park::name),
-        outbox.revision,
-    ])
+    pen.write(
+        INSERT,
+        params![
+            outbox.id.to_i64(),
+            outbox.charge.to_i64(),
+            saga.flow.name(),
+            saga.version,
+            outbox.provider.profile,
+            outbox.provider.endpoint,
+            saga.progress.step,
+            saga.progress.way.name(),
+            outbox.hold.map(HoldId::to_i64),
+            outbox.claim.digest().as_bytes(),
+            outbox.tenant.to_i64(),
+            outbox.due_at.ms(),
+            outbox.created_at.ms(),
+            history.generation,
+            history.idle_calls,
+            history.unknown,
+            history.server_errors,
+            history.first_sent_at.ms(),
+            history.last_sent_at.ms(),
+            outbox.parked.map(Park::name),
+            outbox.revision,
+        ],
+    )
 }
 
 pub(super) fn replace(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
-    pen.write(UPDATE, params![
-        outbox.id.to_i64(),
-        saga.progress.step,
-        saga.progress.way.name(),
-        outbox.hold.map(HoldId::to_i64),
-        outbox.claim.digest().as_bytes(),
-        outbox.tenant.to_i64(),
-        outbox.due_at.ms(),
-        outbox.created_at.ms(),
-        history.generation,
-        history.idle_calls,
-        history.unknown,
-        history.server_errors,
-        history.first_sent_at.ms(),
-        history.last_sent_at.ms(),
-        outbox.parked.map(Park::name),
-        outbox.revision,
-    ])
+    pen.write(
+        UPDATE,
+        params![
+            outbox.id.to_i64(),
+            saga.progress.step,
+            saga.progress.way.name(),
+            outbox.hold.map(HoldId::to_i64),
+            outbox.claim.digest().as_bytes(),
+            outbox.tenant.to_i64(),
+            outbox.due_at.ms(),
+            outbox.created_at.ms(),
+            history.generation,
+            history.idle_calls,
+            history.unknown,
+            history.server_errors,
+            history.first_sent_at.ms(),
+            history.last_sent_at.ms(),
+            outbox.parked.map(Park::name),
+            outbox.revision,
+        ],
+    )
 }
 
 pub(super) fn remove(pen: &mut Pen<'_>, id: SubjectId) -> Result<()> {

@@ -26,12 +26,7 @@ pub(super) fn replace(pen: &mut Pen<'_>, slot: &Slot) -> Result<()> {
 }
 
 fn write_whole(pen: &mut Pen<'_>, sql: &'static str, slot: &Slot) -> Result<()> {
-    pen.write(sql, params![
-        slot.number,
-        slot.epoch,
-        slot.lease_until.ms(),
-        slot.revision,
-    ])
+    pen.write(sql, params![slot.number, slot.epoch, slot.lease_until.ms(), slot.revision,])
 }
 
 fn read(row: &Row<'_>) -> Result<Slot> {

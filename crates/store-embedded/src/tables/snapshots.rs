@@ -39,16 +39,19 @@ pub(super) fn upto(db: &Connection, account: AccountId, upto: Upto, limit: i64) 
 
 pub(super) fn insert(pen: &mut Pen<'_>, snapshot: &Snapshot) -> Result<()> {
     let totals = &snapshot.totals;
-    pen.write(INSERT, params![
-        snapshot.account.to_i64(),
-        snapshot.position.0,
-        snapshot.at.ms(),
-        totals.debits.to_be_bytes(),
-        totals.credits.to_be_bytes(),
-        totals.debits_pending.to_be_bytes(),
-        totals.credits_pending.to_be_bytes(),
-        totals.entries,
-    ])
+    pen.write(
+        INSERT,
+        params![
+            snapshot.account.to_i64(),
+            snapshot.position.0,
+            snapshot.at.ms(),
+            totals.debits.to_be_bytes(),
+            totals.credits.to_be_bytes(),
+            totals.debits_pending.to_be_bytes(),
+            totals.credits_pending.to_be_bytes(),
+            totals.entries,
+        ],
+    )
 }
 
 pub(super) fn remove(pen: &mut Pen<'_>, account: AccountId, position: Position) -> Result<()> {

@@ -28,13 +28,16 @@ pub(super) fn replace(pen: &mut Pen<'_>, tenant: &Tenant) -> Result<()> {
 }
 
 fn write_whole(pen: &mut Pen<'_>, sql: &'static str, tenant: &Tenant) -> Result<()> {
-    pen.write(sql, params![
-        tenant.name.as_str(),
-        tenant.id.to_i64(),
-        tenant.key_policy.map(KeyPolicy::name),
-        tenant.created_at.ms(),
-        tenant.revision,
-    ])
+    pen.write(
+        sql,
+        params![
+            tenant.name.as_str(),
+            tenant.id.to_i64(),
+            tenant.key_policy.map(KeyPolicy::name),
+            tenant.created_at.ms(),
+            tenant.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Tenant> {

@@ -42,6 +42,8 @@ pub(crate) struct Writer {
     image_rows: usize,
     position: u64,
     data_version: i64,
+    /// Why the database does not take what is durable, if it does not now: then nothing more is taken either.
+    stalled: Option<String>,
     shared: Shared,
     options: Options,
 }
@@ -124,6 +126,7 @@ impl Writer {
             image_rows: 0,
             position,
             data_version: -1,
+            stalled: None,
             shared,
             options,
         }
@@ -164,10 +167,12 @@ impl Writer {
     /// Lets the database show everything that is durable.
     pub(super) fn show(&mut self) {
         self.shared.progress.take_wish();
-        let shown = self.begin().and_then(|()| self.fault(FaultPoint::Show)).and_then(|()| self.execute("COMMIT"));
+        let shown =
+            self.begin().and_then(|()| self.fault(FaultPoint::Show)).and_then(|()| self.execute("COMMIT"));
         match shown {
             Ok(()) => {
                 self.hidden = Hidden::default();
+                self.stalled = None;
                 self.shared.progress.show(self.position);
                 self.shared.wal.between_transactions(&self.db);
             }
@@ -178,14 +183,15 @@ impl Writer {
         }
     }
 
-    /// What is durable cannot be shown now. It is tried again with the next group; unless there is no hope.
-    fn stall(&self, error: &Error) {
+    /// What is durable cannot be shown now. It is tried again before the next group; unless there is no hope.
+    fn stall(&mut self, error: &Error) {
         let why = reason(error);
         let may_pass =
             matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy));
         if self.has_hidden() && !may_pass {
             self.shared.health.fail(format!("the database does not take what is durable ({why})"));
         }
+        self.stalled = Some(why.clone());
         self.shared.progress.stall(why);
     }
 
@@ -194,6 +200,12 @@ impl Writer {
             return (Vec::new(), Fate::Untouched(ailment.to_owned()));
         }
         let begun = monotonic();
+        if self.stalled.is_some() {
+            self.show();
+        }
+        if let Some(why) = &self.stalled {
+            return (Vec::new(), Fate::Untouched(why.clone()));
+        }
         if let Err(error) = self.begin() {
             self.undo();
             self.stall(&error);
@@ -219,7 +231,8 @@ impl Writer {
             self.undo();
             return (verdicts, fate);
         }
-        for (job, receipt) in group.iter().zip(&verdicts).filter_map(|(job, verdict)| Some((job, verdict.as_ref().ok()?)))
+        for (job, receipt) in
+            group.iter().zip(&verdicts).filter_map(|(job, verdict)| Some((job, verdict.as_ref().ok()?)))
         {
             self.shared.progress.committed(receipt.position.0, job.set.changes().iter().map(Change::key));
         }
