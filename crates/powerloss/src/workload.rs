@@ -230,6 +230,10 @@ impl Shared {
         if chance.percent(20) && self.commit(rows::open_again(number)).await == Ending::Stopped {
             return false;
         }
+        // Who reads makes the database commit; who does not leaves it behind.
+        if chance.percent(60) {
+            let _ = self.store.tally(self.store.now()).await;
+        }
         // Some answers need pages of their own.
         let length = if chance.percent(30) { 9_000 } else { 300 };
         let body = chance.bytes(chance.clone().below(length));
