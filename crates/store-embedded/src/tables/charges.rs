@@ -25,7 +25,7 @@ const OF_TENANT: &str =
 const OF_TENANT_BEFORE: &str =
     concat!("SELECT ", columns!(), " FROM charges WHERE tenant = ?1 AND id < ?3 ORDER BY id DESC LIMIT ?2");
 const INSERT: &str = concat!(
-    "INSERT INTO charges (",
+    "INSERT OR FAIL INTO charges (",
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
 );

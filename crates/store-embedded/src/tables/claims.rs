@@ -27,17 +27,17 @@ const DUE: &str = concat!(
     " FROM claims WHERE sweep_at IS NOT NULL AND sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2"
 );
 const INSERT: &str = concat!(
-    "INSERT INTO claims (",
+    "INSERT OR FAIL INTO claims (",
     columns!(),
     ", sweep_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 );
 /// The id stays out, so that its index is not touched; tenant, fingerprint, kind and creation may not change.
-const UPDATE: &str = "UPDATE claims SET request = ?3, fence = ?4, revision = ?5, attempts = ?6, state = ?7, \
+const UPDATE: &str = "UPDATE OR FAIL claims SET request = ?3, fence = ?4, revision = ?5, attempts = ?6, state = ?7, \
     holder = ?8, lease_until = ?9, lease_ceiling = ?10, not_before = ?11, replay_until = ?12, \
     tombstone_until = ?13, status = ?14, media = ?15, location = ?16, body = ?17, sweep_at = ?18 \
     WHERE subject = ?1 AND id = ?2";
 /// The key means a new request: the row moves to its new subject.
-const REUSE: &str = "UPDATE claims SET subject = ?1, tenant = ?3, fingerprint = ?4, request = ?5, created_at = ?6, \
+const REUSE: &str = "UPDATE OR FAIL claims SET subject = ?1, tenant = ?3, fingerprint = ?4, request = ?5, created_at = ?6, \
     fence = ?7, revision = ?8, attempts = ?9, state = ?10, holder = ?11, lease_until = ?12, lease_ceiling = ?13, \
     not_before = ?14, replay_until = ?15, tombstone_until = ?16, status = ?17, media = ?18, location = ?19, \
     body = ?20, makes = ?21, sweep_at = ?22 WHERE id = ?2";

@@ -37,7 +37,7 @@ const PARKED_OF_BEFORE: &str = concat!(
     " FROM outbox WHERE tenant = ?1 AND parked IS NOT NULL AND id < ?3 ORDER BY id DESC LIMIT ?2"
 );
 const INSERT: &str = concat!(
-    "INSERT INTO outbox (",
+    "INSERT OR FAIL INTO outbox (",
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
 );
