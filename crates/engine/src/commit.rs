@@ -29,7 +29,13 @@ const BACKOFF: Backoff = Backoff { base: Span::from_ms(50), cap: Span::from_ms(2
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, NotCommitted> {
         let begun = self.world.elapsed();
+        let noted = self.posted.note(&set);
         let result = self.commit_with_retries(set).await;
+        if result.is_err() {
+            for id in noted {
+                self.posted.take(id);
+            }
+        }
         self.watch.saw(Signal::Commit(self.world.elapsed().saturating_sub(begun)));
         result
     }

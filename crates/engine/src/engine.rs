@@ -6,6 +6,7 @@ use crate::books::heat::Heat;
 use crate::cache::Cache;
 use crate::mint::{self, Ids};
 use crate::policy::{Policy, RECOVERIES_MAX};
+use crate::posted::Posted;
 use crate::present::Present;
 use crate::principals::Principals;
 use crate::signal::{Signal, Watch};
@@ -80,6 +81,7 @@ pub(crate) struct Inner<S, G, W> {
     pub(crate) principals: Principals,
     pub(crate) accounts: Accounts,
     pub(crate) heat: Heat,
+    pub(crate) posted: Posted,
     draining: AtomicBool,
     stopped: AtomicBool,
     active: AtomicUsize,
@@ -125,6 +127,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
             principals: Principals::default(),
             accounts: Accounts::default(),
             heat: Heat::default(),
+            posted: Posted::default(),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             active: AtomicUsize::new(0),

@@ -18,6 +18,7 @@ pub mod fencing;
 mod mint;
 mod open;
 pub mod policy;
+mod posted;
 pub mod present;
 mod principals;
 mod refuse;

@@ -57,10 +57,10 @@ impl Take {
         disk
     }
 
-    /// The files that were the log at some time.
-    pub fn log(&self) -> Vec<usize> {
+    /// The files whose names had this in them.
+    pub fn files(&self, part: &str) -> Vec<usize> {
         let made = self.recording.ops.iter().filter_map(|op| match op {
-            Op::Link { name, inode } if name.ends_with("-wal") => Some(*inode),
+            Op::Link { name, inode } if name.contains(part) => Some(*inode),
             _ => None,
         });
         made.collect()
@@ -69,7 +69,7 @@ impl Take {
     /// How often the log has started over: its first bytes were written so many times, less the first of each file.
     pub fn log_restarts(&self) -> usize {
         let headers = |op: &&Op| matches!(op, Op::Write { at: 0, bytes, .. } if bytes.len() == 32);
-        self.recording.ops.iter().filter(headers).count().saturating_sub(self.log().len())
+        self.recording.ops.iter().filter(headers).count().saturating_sub(self.files("-wal").len())
     }
 }
 
@@ -210,16 +210,18 @@ pub enum Scene {
 
 impl Scene {
     /// Every scene, in the order a campaign takes them.
-    pub const ALL: [Scene; 11] = [
+    pub const ALL: [Scene; 13] = [
         Scene::Plain,
         Scene::SecondCut,
-        Scene::SyncFails(Kind::Log),
+        Scene::SyncFails(Kind::Redo),
         Scene::Killed,
+        Scene::SyncFails(Kind::Log),
         Scene::SyncFails(Kind::Database),
         Scene::SecondCut,
         Scene::OwnSyncFails,
         Scene::Killed,
         Scene::SyncFails(Kind::Journal),
+        Scene::Full(Kind::Redo),
         Scene::Full(Kind::Log),
         Scene::Full(Kind::Database),
     ];
@@ -234,7 +236,8 @@ impl Scene {
             Scene::SyncFails(of) => {
                 let among_these = match of {
                     Kind::Database => 12,
-                    Kind::Log => keys * 4,
+                    Kind::Redo => keys * 4,
+                    Kind::Log => 16,
                     // A store writes a journal once, when it is made.
                     Kind::Journal => 2,
                 };
@@ -242,7 +245,8 @@ impl Scene {
             }
             Scene::OwnSyncFails => Plan { own_sync: Some(among(8, &mut chance)), ..Plan::default() },
             Scene::Full(of) => {
-                let from = Nth { of, nth: 120 + among(keys * 20, &mut chance) };
+                let first = if of == Kind::Redo { 4 } else { 120 };
+                let from = Nth { of, nth: first + among(keys * 20, &mut chance) };
                 Plan { full: Some(Full { from, writes: among(30, &mut chance) }), ..Plan::default() }
             }
         };

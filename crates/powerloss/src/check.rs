@@ -9,7 +9,7 @@ use crate::cut::Image;
 use crate::dump::{Dump, dump};
 use crate::rows::{self, ACCOUNTS};
 use crate::story::Story;
-use crate::workload::Boot;
+use crate::workload::{Boot, Size};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::ledger::account_id;
@@ -213,7 +213,7 @@ impl<'a> Checker<'a> {
 /// Another boot of the machine, with a wall clock that has lost everything.
 fn reopen(dir: &Path) -> Result<EmbeddedStore, String> {
     let time = Arc::new(Boot { name: "after", wall_ms: Some(0) });
-    let options = Options { readers: 1, time, ..Options::default() };
+    let options = Options { readers: 1, time, redo: Size::SHORT_REDO, ..Options::default() };
     EmbeddedStore::open(dir, options).map_err(|error| format!("it does not open: {error}"))
 }
 

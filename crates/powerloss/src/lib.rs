@@ -11,6 +11,7 @@ pub mod check;
 pub mod cut;
 pub mod disk;
 mod dump;
+pub mod media;
 pub mod plan;
 pub mod record;
 pub mod rows;

@@ -52,7 +52,13 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
     let scratch = scratch.map_err(|error| format!("no place for images: {error}"))?;
     let mut campaign = Campaign::new(scratch.path().to_owned(), arguments.seed);
     campaign.keep = Some(arguments.keep.clone());
-    let size = Size { sessions: 3, keys: arguments.keys, producers: 6, log: Size::SHORT_LOG };
+    let size = Size {
+        sessions: 3,
+        keys: arguments.keys,
+        producers: 6,
+        log: Size::SHORT_LOG,
+        redo: Size::SHORT_REDO,
+    };
     let mut last = Instant::now();
     let mut before: Option<Take> = None;
     let mut said = 0;

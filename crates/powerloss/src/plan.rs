@@ -7,6 +7,8 @@ pub enum Kind {
     Database,
     /// The write-ahead log.
     Log,
+    /// The redo log.
+    Redo,
     /// Anything else SQLite writes: the rollback journal of the first write of all.
     Journal,
 }
@@ -45,7 +47,9 @@ pub struct Full {
 /// A planted defect: the disk, or a store that does not ask it, confirms what is not safe. Checks must find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Syncs of the log do nothing, as with `synchronous = NORMAL`.
+    /// Syncs of the redo log do nothing.
+    RedoSyncs,
+    /// Syncs of the write-ahead log do nothing.
     LogSyncs,
     /// Syncs of the database do nothing.
     DatabaseSyncs,
@@ -57,12 +61,14 @@ pub enum Lie {
 
 impl Lie {
     /// Every planted defect.
-    pub const ALL: [Lie; 4] = [Lie::LogSyncs, Lie::DatabaseSyncs, Lie::DirectorySyncs, Lie::AllSyncs];
+    pub const ALL: [Lie; 5] =
+        [Lie::RedoSyncs, Lie::LogSyncs, Lie::DatabaseSyncs, Lie::DirectorySyncs, Lie::AllSyncs];
 
     /// Whether a sync of such a file is one.
     pub fn hides_sync_of(self, kind: Kind) -> bool {
         match self {
             Lie::AllSyncs => true,
+            Lie::RedoSyncs => kind == Kind::Redo,
             Lie::LogSyncs => kind == Kind::Log,
             Lie::DatabaseSyncs => kind == Kind::Database,
             Lie::DirectorySyncs => false,

@@ -111,6 +111,8 @@ struct State {
     syncs: Calls,
     writes: Calls,
     own_syncs: u32,
+    /// Failures of syncs of the write-ahead log the store's own handle was told of.
+    own_log_told: u32,
     /// The next sync of such a file fails.
     armed: Option<Kind>,
 }
@@ -120,6 +122,7 @@ struct State {
 struct Calls {
     database: u32,
     log: u32,
+    redo: u32,
     journal: u32,
 }
 
@@ -129,6 +132,7 @@ impl Calls {
         let calls = match kind {
             Kind::Database => &mut self.database,
             Kind::Log => &mut self.log,
+            Kind::Redo => &mut self.redo,
             Kind::Journal => &mut self.journal,
         };
         *calls += 1;
@@ -202,6 +206,23 @@ impl Recorder {
         fails
     }
 
+    /// The store is about to sync the write-ahead log past SQLite. Whether that fails.
+    pub fn log_sync_fails(&self) -> bool {
+        let handle = {
+            let mut state = self.state();
+            let Some(inode) = state.names.get("counterfoil.db-wal").copied() else { return false };
+            let told = state.own_log_told;
+            state.own_log_told = state.failures.get(inode).copied().unwrap_or(0);
+            Handle {
+                inode,
+                kind: Kind::Log,
+                directory_owed: AtomicBool::new(false),
+                told: AtomicU32::new(told),
+            }
+        };
+        self.sync(&handle) != ffi::SQLITE_OK
+    }
+
     /// The store has written a file again as it stands, past SQLite, and is about to sync it.
     pub fn written_again(&self, name: &str) {
         let mut state = self.state();
@@ -247,6 +268,15 @@ impl Recorder {
         let told = AtomicU32::new(state.failures.get(inode).copied().unwrap_or(0));
         let directory_owed = AtomicBool::new(may_create && kind != Kind::Database);
         Handle { inode, kind, directory_owed, told }
+    }
+
+    /// The directory was synced after a file was made, as the store does with its own.
+    pub(crate) fn made(&self, handle: &Handle) {
+        if handle.directory_owed.swap(false, Ordering::Relaxed) {
+            let mut state = self.state();
+            let renames = state.renames;
+            state.sync_directory(renames, self.plan.lie);
+        }
     }
 
     /// Writes, by `real`, all of the bytes or as many as the plan lets through.

@@ -2,12 +2,13 @@
 //! is copied and starts over all the time; clean ends and new beginnings in between.
 
 use crate::chance::Chance;
+use crate::media::Recorded;
 use crate::record::Recorder;
 use crate::rows::{self, ACCOUNTS};
 use crate::story::{Acknowledged, Story};
 use counterfoil_store::{ChangeSet, CommitError, Position, Receipt, Store};
 use counterfoil_store_embedded::{
-    EmbeddedStore, Fault, FaultPoint, LogBounds, Options, SystemTime, TimeSource,
+    EmbeddedStore, Fault, FaultPoint, LogBounds, Options, RedoBounds, SystemTime, TimeSource,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,11 +31,15 @@ pub struct Size {
     pub producers: usize,
     /// The log's bounds.
     pub log: LogBounds,
+    /// The redo log's bounds.
+    pub redo: RedoBounds,
 }
 
 impl Size {
     /// A log of some dozens of frames.
     pub const SHORT_LOG: LogBounds = LogBounds { step: 12, long: 60, too_long: 90, rest: 30 };
+    /// Segments of a few groups.
+    pub const SHORT_REDO: RedoBounds = RedoBounds { segment: 6 << 10, extent: 4 << 10 };
 }
 
 /// A machine that was booted under a name.
@@ -130,6 +135,8 @@ fn open(recorder: &Arc<Recorder>, dir: &Path, size: Size, groups: &Groups) -> Re
         let options = Options {
             readers: 1,
             log: size.log,
+            redo: size.redo,
+            media: Arc::new(Recorded(Arc::clone(recorder))),
             time: Arc::new(Boot { name: "before", wall_ms: None }),
             observe: Some(Arc::new(move |admitted, _| {
                 let mut groups = lock(&groups);
@@ -142,7 +149,8 @@ fn open(recorder: &Arc<Recorder>, dir: &Path, size: Size, groups: &Groups) -> Re
                     asked.written_again("counterfoil.db-wal");
                     None
                 }
-                FaultPoint::Write | FaultPoint::Commit => None,
+                FaultPoint::CheckpointLog => asked.log_sync_fails().then_some(Fault::Sync),
+                FaultPoint::Write | FaultPoint::Commit | FaultPoint::Show => None,
             })),
             pages_max: None,
         };
@@ -221,6 +229,10 @@ impl Shared {
         }
         if chance.percent(20) && self.commit(rows::open_again(number)).await == Ending::Stopped {
             return false;
+        }
+        // Who reads makes the database commit; who does not leaves it behind.
+        if chance.percent(60) {
+            let _ = self.store.tally(self.store.now()).await;
         }
         // Some answers need pages of their own.
         let length = if chance.percent(30) { 9_000 } else { 300 };

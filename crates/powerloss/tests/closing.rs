@@ -7,6 +7,7 @@ use counterfoil_powerloss::chance::Chance;
 use counterfoil_powerloss::check::Checker;
 use counterfoil_powerloss::cut::{Mood, cut};
 use counterfoil_powerloss::disk::Disk;
+use counterfoil_powerloss::media::Recorded;
 use counterfoil_powerloss::plan::{Kind, Plan};
 use counterfoil_powerloss::record::{Op, Recorder};
 use counterfoil_powerloss::rows;
@@ -14,6 +15,7 @@ use counterfoil_powerloss::story::{Acknowledged, Story};
 use counterfoil_store::Store;
 use counterfoil_store_embedded::{EmbeddedStore, LogBounds, Options};
 use rusqlite::Connection;
+use std::sync::Arc;
 
 /// A reader keeps a checkpoint from copying all of the log, so SQLite does not sync the part it has copied. When the sync
 /// of the rest fails at the end, that part is lost with it; SQLite takes it for copied, and would remove the log after
@@ -24,7 +26,8 @@ fn a_failed_sync_at_the_end_leaves_the_log() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let recorder = Recorder::start(dir.path(), Disk::default(), Plan::default()).unwrap();
     let log = LogBounds { step: 100_000, ..LogBounds::default() };
-    let options = Options { readers: 1, log, ..Options::default() };
+    let media = Arc::new(Recorded(Arc::clone(&recorder)));
+    let options = Options { readers: 1, log, media, ..Options::default() };
     let store = EmbeddedStore::open(dir.path(), options).unwrap();
     let mut story = Story { doubtful: true, ..Story::default() };
     let mut commit = |set: counterfoil_store::ChangeSet| {
@@ -34,11 +37,13 @@ fn a_failed_sync_at_the_end_leaves_the_log() {
     };
     commit(rows::ground(1));
     commit(rows::open(2));
+    runtime.block_on(store.tally(store.now())).unwrap();
     let program = || Connection::open(dir.path().canonicalize().unwrap().join("counterfoil.db")).unwrap();
     let (reader, copier) = (program(), program());
     reader.execute_batch("BEGIN; SELECT count(*) FROM commits").unwrap();
     commit(rows::open(3));
     commit(rows::settle(3, &vec![7; 20_000]));
+    runtime.block_on(store.tally(store.now())).unwrap();
     let (frames, copied): (i64, i64) =
         copier.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?))).unwrap();
     assert!(0 < copied && copied < frames, "{copied} of {frames}");

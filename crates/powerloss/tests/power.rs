@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// A log that is copied after nearly every group, and starts over after a few.
 const LOG: LogBounds = LogBounds { step: 4, long: 20, too_long: 40, rest: 16 };
-const SMALL: Size = Size { sessions: 2, keys: 4, producers: 4, log: LOG };
+const SMALL: Size = Size { sessions: 2, keys: 4, producers: 4, log: LOG, redo: Size::SHORT_REDO };
 
 /// Images are built and thrown away: in memory, where the machine offers that.
 fn scratch() -> TempDir {
@@ -49,14 +49,14 @@ fn a_lying_disk_is_found_out_whichever_sync_it_swallows() {
 }
 
 #[test]
-fn after_a_sync_of_the_log_that_failed_nothing_is_acknowledged_until_reopened() {
+fn after_a_sync_of_the_redo_log_that_failed_nothing_is_acknowledged_until_reopened() {
     let dir = scratch();
     let size = Size { sessions: 1, ..SMALL };
-    for nth in [6, 7, 8] {
-        let plan = Plan { sync: Some(Nth { of: Kind::Log, nth }), ..Plan::default() };
+    for nth in [3, 4, 5] {
+        let plan = Plan { sync: Some(Nth { of: Kind::Redo, nth }), ..Plan::default() };
         let take = Take::record(&dir.path().join("recorded"), plan, size, 7).unwrap();
         let later = take.recording.ops.iter().skip_while(|op| !matches!(op, Op::SyncFailed { .. }));
-        let of_log = take.log();
+        let of_log = take.files("redo");
         assert!(
             !later.clone().any(|op| matches!(op, Op::Synced { inode, .. } if of_log.contains(inode))),
             "what is synced after a failure may be acknowledged"
@@ -68,14 +68,16 @@ fn after_a_sync_of_the_log_that_failed_nothing_is_acknowledged_until_reopened() 
 }
 
 #[test]
-fn a_sync_of_the_log_that_failed_loses_nothing_even_of_what_is_committed_after_the_restart() {
-    for nth in [6, 8] {
+fn a_sync_of_a_log_that_failed_loses_nothing_even_of_what_is_committed_after_the_restart() {
+    for (of, nth) in [(Kind::Redo, 2), (Kind::Redo, 3), (Kind::Log, 3), (Kind::Log, 5)] {
         let dir = scratch();
-        let take = record(&dir, Plan { sync: Some(Nth { of: Kind::Log, nth }), ..Plan::default() });
+        let plan = Plan { sync: Some(Nth { of, nth }), ..Plan::default() };
+        let size = Size { sessions: 3, ..SMALL };
+        let take = Take::record(&dir.path().join("recorded"), plan, size, 7).unwrap();
         let failed = failed_at(&take);
         assert!(
             take.story.acknowledged.iter().any(|known| known.after > failed),
-            "the restart commits again"
+            "{of:?} {nth}: the restart commits again"
         );
         holds(&cut(&dir, &take, 1, 1));
     }
@@ -107,7 +109,7 @@ fn a_sync_of_the_database_that_failed_loses_nothing() {
 
 #[test]
 fn a_disk_that_fills_up_for_a_while_loses_nothing() {
-    for (of, nth) in [(Kind::Log, 260), (Kind::Database, 30)] {
+    for (of, nth) in [(Kind::Redo, 3), (Kind::Redo, 9), (Kind::Log, 260), (Kind::Database, 30)] {
         let dir = scratch();
         let full = Some(Full { from: Nth { of, nth }, writes: 5 });
         let take = record(&dir, Plan { full, ..Plan::default() });
@@ -121,6 +123,11 @@ fn a_cut_after_every_operation_loses_nothing_acknowledged() {
     let size = Size { keys: 6, ..SMALL };
     let take = Take::record(&dir.path().join("recorded"), Plan::default(), size, 7).unwrap();
     assert!(take.log_restarts() > 0, "the log must start over while it is recorded");
+    let again = |op: &&Op| matches!(op, Op::Write { inode, at: 0, .. } if take.files("redo").contains(inode));
+    assert!(
+        take.recording.ops.iter().filter(again).count() > 4,
+        "segments of the redo log must be written again"
+    );
     let totals = cut(&dir, &take, 2, 1);
     holds(&totals);
     assert!(totals.images > take.recording.ops.len() && totals.torn > 0 && totals.reordered > 0, "{totals}");

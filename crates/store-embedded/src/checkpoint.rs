@@ -2,24 +2,30 @@
 //!
 //! A thread copies the log into the database in small steps while commits go on. The log can only start over when
 //! nothing of it is left to copy, which under constant load never happens by itself: once it is long and nearly
-//! copied, the thread asks the writer to copy the small rest between two groups.
+//! copied, the thread asks the writer to copy the small rest between two transactions.
 
 use crate::options::LogBounds;
+use crate::progress::Progress;
 use crate::writer::Health;
 use rusqlite::{Connection, ErrorCode};
 use std::fmt::Display;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Steps in a row that try to get the rest that small, before the writer copies what there is.
 const STEPS_MAX: u32 = 3;
 /// Frames at which an operator should know: 256 MiB. Only a foreign reader can bring the log there.
 const ALARM: u32 = 65_536;
 
-/// Syncs the database's file.
-pub(crate) type Sync = dyn Fn() -> io::Result<()> + Send;
+/// Syncs what was written to the database and to its log.
+pub(crate) struct Syncs {
+    pub(crate) database: Box<Sync>,
+    pub(crate) log: Box<Sync>,
+}
+
+type Sync = dyn Fn() -> io::Result<()> + Send;
 
 /// What the writer and the checkpointer tell each other.
 #[derive(Debug)]
@@ -30,10 +36,19 @@ pub(crate) struct Wal {
     wake: SyncSender<()>,
     bounds: LogBounds,
     health: Arc<Health>,
+    progress: Arc<Progress>,
+    /// One step at a time: a writer whose log is too long waits for the one under way.
+    stepping: Mutex<()>,
+    /// Asked for although the log is short: the redo log needs room.
+    urged: AtomicBool,
 }
 
 impl Wal {
-    pub(crate) fn new(bounds: LogBounds, health: Arc<Health>) -> (Arc<Wal>, Receiver<()>) {
+    pub(crate) fn new(
+        bounds: LogBounds,
+        health: Arc<Health>,
+        progress: Arc<Progress>,
+    ) -> (Arc<Wal>, Receiver<()>) {
         let (wake, woken) = sync_channel(1);
         let wal = Wal {
             frames: AtomicU32::new(0),
@@ -42,6 +57,9 @@ impl Wal {
             wake,
             bounds,
             health,
+            progress,
+            stepping: Mutex::new(()),
+            urged: AtomicBool::new(false),
         };
         (Arc::new(wal), woken)
     }
@@ -51,9 +69,19 @@ impl Wal {
         self.frames.store(u32::try_from(frames).unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// The writer stands between two groups.
-    pub(crate) fn between_groups(&self, db: &Connection) {
-        if self.finish.swap(false, Ordering::AcqRel) {
+    /// Asks for a step, however short the log is: it makes the database safe.
+    pub(crate) fn urge(&self) {
+        self.urged.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// The writer stands between two transactions.
+    pub(crate) fn between_transactions(&self, db: &Connection) {
+        if self.health.ailment().is_some() {
+            return;
+        }
+        let is_too_long = self.frames.load(Ordering::Relaxed) > self.bounds.too_long;
+        if self.finish.swap(false, Ordering::AcqRel) || is_too_long {
             self.step(db);
         } else if self.left() >= self.bounds.step {
             self.wake();
@@ -77,6 +105,7 @@ impl Wal {
 
     /// Copies what is there now. Readers and the writer are not waited for.
     fn step(&self, db: &Connection) {
+        let _alone = self.stepping.lock().unwrap_or_else(PoisonError::into_inner);
         let copied = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
         match copied.map(u32::try_from) {
             Ok(Ok(frames)) => self.copied.store(frames, Ordering::Relaxed),
@@ -97,19 +126,23 @@ impl Wal {
 
 /// The checkpointer's thread: it ends when it is woken with `stop` set.
 ///
-/// SQLite syncs the database only when nothing of the log is left, so each step is followed by a `sync` of its own:
-/// the writer would otherwise have to wait for all of them at once.
-pub(crate) fn run(db: &Connection, sync: &Sync, wal: &Wal, woken: &Receiver<()>, stop: &AtomicBool) {
+/// SQLite syncs the database only when nothing of the log is left, so each step is followed by a sync of its own: the
+/// writer would otherwise have to wait for all of them at once. The log itself is synced because commits are not: what
+/// was visible before is safe then, and the redo log may let go of it.
+pub(crate) fn run(db: &Connection, syncs: &Syncs, wal: &Wal, woken: &Receiver<()>, stop: &AtomicBool) {
     let mut alarmed = false;
     while woken.recv().is_ok() && !stop.load(Ordering::Acquire) {
         // A call that came during the last step was answered by it.
-        if wal.left() < wal.bounds.step || wal.health.ailment().is_some() {
+        let urged = wal.urged.swap(false, Ordering::AcqRel);
+        if (wal.left() < wal.bounds.step && !urged) || wal.health.ailment().is_some() {
             continue;
         }
         for step in 1..=STEPS_MAX {
+            let visible = wal.progress.visible();
             wal.step(db);
-            if let Err(error) = sync() {
-                wal.fail(&error);
+            match (syncs.log)().and_then(|()| (syncs.database)()) {
+                Ok(()) => wal.progress.is_safe_up_to(visible),
+                Err(error) => wal.fail(&error),
             }
             if wal.health.ailment().is_some() {
                 break;

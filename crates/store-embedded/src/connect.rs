@@ -92,6 +92,16 @@ pub(crate) fn write_ahead(db: &Connection, bounds: LogBounds) -> Result<(), Open
     Ok(())
 }
 
+/// From here on a commit is durable by the redo log: the database's own log is synced by checkpoints.
+pub(crate) fn leave_syncs_to_the_redo_log(db: &Connection) -> rusqlite::Result<()> {
+    db.execute_batch("PRAGMA synchronous = NORMAL")
+}
+
+/// Every commit is synced again.
+pub(crate) fn sync_commits(db: &Connection) -> rusqlite::Result<()> {
+    db.execute_batch("PRAGMA synchronous = FULL")
+}
+
 /// The connection checkpoints run on.
 pub(crate) fn checkpointer(dir: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

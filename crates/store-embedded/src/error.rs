@@ -3,6 +3,9 @@
 use rusqlite::ErrorCode;
 use std::io;
 
+/// What a full disk is told as.
+pub(crate) const NO_SPACE: &str = "there is no space left on the store's disk; it goes on when there is";
+
 /// Why a store was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -96,9 +99,7 @@ pub(crate) fn is_of_the_set(error: &rusqlite::Error) -> bool {
 /// The reason as operators read it.
 pub(crate) fn reason(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => {
-            "there is no space left on the store's disk; it goes on when there is".to_owned()
-        }
+        Some(ErrorCode::DiskFull) => NO_SPACE.to_owned(),
         Some(ErrorCode::DatabaseBusy) => "another program holds the database's write lock".to_owned(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             format!("the database is damaged ({error}); restore it from a backup")

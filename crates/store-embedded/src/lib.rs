@@ -12,7 +12,9 @@ mod error;
 mod lock;
 mod open;
 mod options;
+mod progress;
 mod readers;
+mod redo;
 mod renew;
 mod schema;
 mod store;
@@ -21,6 +23,7 @@ mod writer;
 
 pub use clock::{SystemTime, TimeSource};
 pub use error::OpenError;
-pub use options::{Fault, FaultHook, FaultPoint, LogBounds, Observe, Options};
+pub use options::{Fault, FaultHook, FaultPoint, LogBounds, Observe, Options, RedoBounds};
+pub use redo::{Files, Media, Tape};
 pub use schema::FORMAT;
 pub use store::EmbeddedStore;

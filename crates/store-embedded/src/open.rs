@@ -2,18 +2,20 @@
 //! handful of pages, so opening takes as long with a million charges as with none; only a file of an older format is
 //! read through, once.
 
-use crate::checkpoint::{self, Wal};
+use crate::checkpoint::{self, Syncs, Wal};
 use crate::clock::{Anchor, Clock, TimeSource};
 use crate::connect;
 use crate::error::OpenError;
 use crate::lock::Lock;
 use crate::options::{Fault, FaultHook, FaultPoint, Options};
+use crate::progress::Progress;
 use crate::readers::Readers;
+use crate::redo::{self, Lineage, Redo};
 use crate::renew;
 use crate::schema::{self, FORMAT, Found};
 use crate::store::{EmbeddedStore, Running};
 use crate::tables::{commits, meta};
-use crate::writer::{Health, Queue, Writer};
+use crate::writer::{Health, Queue, Shared, Writer};
 use counterfoil_core::types::time::Time;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal as HookedWal;
@@ -41,17 +43,25 @@ impl EmbeddedStore {
         if found != Found::Fresh && is_same_boot(&db, options.time.as_ref())? {
             renew::renew(&db, dir, || faulty(options.fault.as_ref(), FaultPoint::Log))?;
         }
+        if found != Found::Fresh {
+            redo::recover(&mut db, dir, options.media.as_ref())?;
+        }
         schema::migrate(&mut db, found)?;
 
         let secret = meta::secret(&db)?;
         let (position, high_water) = high_water(&db)?;
         let anchor = Anchor::resume(meta::anchor(&db)?, high_water, options.time.as_ref());
-        meta::put_anchor(&mut db, &anchor)?;
+        // From here on the database needs nothing of the redo log that was found: this is synced.
+        let lineage = new_lineage()?;
+        meta::put_opening(&mut db, &anchor, lineage)?;
+        connect::leave_syncs_to_the_redo_log(&db)?;
+        let progress = Arc::new(Progress::new(position));
+        let redo = Redo::open(dir, options.media.as_ref(), lineage, options.redo, progress.safe())?;
         let clock = Arc::new(Clock::new(Arc::clone(&options.time), anchor));
 
         let readers = readers(dir, connect::reader, options.readers)?;
         let health = Arc::new(Health::default());
-        let (wal, woken) = Wal::new(options.log, Arc::clone(&health));
+        let (wal, woken) = Wal::new(options.log, Arc::clone(&health), Arc::clone(&progress));
         let told = Arc::clone(&wal);
         db.wal_hook(Some(move |_: &mut HookedWal, frames| {
             told.grew_to(frames);
@@ -60,14 +70,28 @@ impl EmbeddedStore {
         let stop = Arc::new(AtomicBool::new(false));
         let checkpointer = {
             let db = connect::checkpointer(dir)?;
-            let sync = sync(Arc::clone(&file), options.fault.clone());
+            let log = Arc::new(File::open(connect::log(dir))?);
+            let syncs = Syncs {
+                database: sync(Arc::clone(&file), options.fault.clone(), FaultPoint::Checkpoint),
+                log: sync(log, options.fault.clone(), FaultPoint::CheckpointLog),
+            };
             let (wal, stop) = (Arc::clone(&wal), Arc::clone(&stop));
             Builder::new()
                 .name("store-checkpoint".to_owned())
-                .spawn(move || checkpoint::run(&db, &sync, &wal, &woken, &stop))?
+                .spawn(move || checkpoint::run(&db, &syncs, &wal, &woken, &stop))?
         };
-        let writer =
-            Writer::new(db, position, Arc::clone(&clock), Arc::clone(&wal), Arc::clone(&health), options);
+        let writer = Writer::new(
+            db,
+            redo,
+            position,
+            Shared {
+                clock: Arc::clone(&clock),
+                wal: Arc::clone(&wal),
+                health: Arc::clone(&health),
+                progress: Arc::clone(&progress),
+            },
+            options,
+        );
         let queue = Queue::start(writer)?;
         Ok(EmbeddedStore {
             secret,
@@ -75,6 +99,7 @@ impl EmbeddedStore {
             readers,
             running: Some(Running {
                 queue,
+                progress,
                 health,
                 wal,
                 stop,
@@ -94,6 +119,7 @@ impl EmbeddedStore {
             return Err(OpenError::Absent);
         }
         let options = Options::default();
+        recover_if_dead(dir, &options)?;
         // Reading a live store needs its shared memory; where that cannot be made, nobody else writes either.
         let (connect, found): (Connect, _) = match connect::reader(dir).map(|db| schema::identify(&db)) {
             Ok(Ok(found)) => (connect::reader, found),
@@ -119,6 +145,24 @@ impl EmbeddedStore {
     }
 }
 
+/// What a process that died has left in the redo log is played first, unless another process writes here: then the
+/// database is behind its answers by some milliseconds at most.
+fn recover_if_dead(dir: &Path, options: &Options) -> Result<(), OpenError> {
+    let Ok(db) = connect::reader(dir) else { return Ok(()) };
+    if schema::identify(&db)? != Found::Format(FORMAT)
+        || !redo::is_left_over(&db, dir, options.media.as_ref())?
+    {
+        return Ok(());
+    }
+    drop(db);
+    match EmbeddedStore::open(dir, Options::default()) {
+        Ok(store) => store.close(),
+        Err(OpenError::Locked { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
 fn high_water(db: &Connection) -> Result<(u64, Time), OpenError> {
     let last = commits::last(db)?;
     Ok(last.map_or((0, Time::EPOCH), |last| (last.position.0, last.at)))
@@ -136,8 +180,20 @@ fn is_same_boot(db: &Connection, time: &dyn TimeSource) -> Result<bool, OpenErro
     Ok(last.zip(time.boot_id()).is_none_or(|(last, this)| last == this))
 }
 
-fn sync(file: Arc<File>, fault: Option<FaultHook>) -> impl Fn() -> io::Result<()> + Send {
-    move || faulty(fault.as_ref(), FaultPoint::Checkpoint).and_then(|()| file.sync_data())
+fn sync(
+    file: Arc<File>,
+    fault: Option<FaultHook>,
+    point: FaultPoint,
+) -> Box<dyn Fn() -> io::Result<()> + Send> {
+    Box::new(move || faulty(fault.as_ref(), point).and_then(|()| file.sync_data()))
+}
+
+/// A name that no other opening has.
+fn new_lineage() -> Result<Lineage, OpenError> {
+    let mut name = [0; 8];
+    #[expect(clippy::disallowed_methods, reason = "opening happens before there is a world to ask")]
+    getrandom::fill(&mut name).map_err(|error| OpenError::Io(format!("no random bytes: {error}")))?;
+    Ok(Lineage(i64::from_le_bytes(name)))
 }
 
 /// What a test wants to happen at this point.

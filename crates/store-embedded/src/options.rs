@@ -1,6 +1,7 @@
 //! What a caller may choose when opening a store.
 
 use crate::clock::{SystemTime, TimeSource};
+use crate::redo::{Files, Media};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,10 @@ pub struct Options {
     pub pages_max: Option<u32>,
     /// How long the write-ahead log gets. Tests shorten it, so that it starts over often.
     pub log: LogBounds,
+    /// How long the redo log gets. Tests shorten it.
+    pub redo: RedoBounds,
+    /// The disk the redo log lies on. Tests record it.
+    pub media: Arc<dyn Media>,
 }
 
 /// Lengths of the write-ahead log, in frames of 4 KiB.
@@ -48,15 +53,35 @@ impl Default for LogBounds {
     }
 }
 
+/// Lengths within the redo log, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedoBounds {
+    /// Bytes after which a segment takes no further record; an opening looks through all of them.
+    pub segment: u64,
+    /// A segment grows by so many bytes at a time.
+    pub extent: usize,
+}
+
+impl Default for RedoBounds {
+    /// 8 MiB, 1 MiB.
+    fn default() -> RedoBounds {
+        RedoBounds { segment: 8 << 20, extent: 1 << 20 }
+    }
+}
+
 /// Where the writer or the checkpointer stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultPoint {
     /// About to write the rows of a group.
     Write,
-    /// About to commit them.
+    /// About to append them to the redo log.
     Commit,
+    /// About to let the database show them.
+    Show,
     /// About to sync the database after a step of a checkpoint.
     Checkpoint,
+    /// About to sync the write-ahead log after a step of a checkpoint.
+    CheckpointLog,
     /// About to sync the log that an opening has written again.
     Log,
 }
@@ -80,6 +105,8 @@ impl Default for Options {
             fault: None,
             pages_max: None,
             log: LogBounds::default(),
+            redo: RedoBounds::default(),
+            media: Arc::new(Files),
         }
     }
 }

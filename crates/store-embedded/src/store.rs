@@ -4,6 +4,7 @@ use crate::checkpoint::Wal;
 use crate::clock::Clock;
 use crate::connect;
 use crate::lock::Lock;
+use crate::progress::Progress;
 use crate::readers::Readers;
 use crate::tables;
 use crate::writer::{Health, Queue};
@@ -35,6 +36,7 @@ pub struct EmbeddedStore {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) queue: Queue,
+    pub(crate) progress: Arc<Progress>,
     pub(crate) health: Arc<Health>,
     pub(crate) wal: Arc<Wal>,
     pub(crate) stop: Arc<AtomicBool>,
@@ -57,6 +59,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
+        self.sees(&keys).await?;
         self.readers.with(|db| {
             if let [key] = keys.as_slice() {
                 return Ok(vec![tables::load(db, key)?]);
@@ -71,10 +74,12 @@ impl Store for EmbeddedStore {
     }
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
+        self.sees_all().await?;
         self.readers.with(|db| tables::scan(db, &scan))
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
+        self.sees_all().await?;
         self.readers.with(|db| tables::due(db, due, now, limit))
     }
 
@@ -90,10 +95,12 @@ impl Store for EmbeddedStore {
         if let Some(ailment) = self.running.as_ref().and_then(|running| running.health.ailment()) {
             return Err(ReadError(ailment.to_owned()));
         }
+        self.sees_all().await?;
         self.readers.with(|db| tables::commits::of_set(db, id))
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
+        self.sees_all().await?;
         self.readers.with(|db| tables::commits::after(db, after, tables::bound(limit)))
     }
 
@@ -103,14 +110,17 @@ impl Store for EmbeddedStore {
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
+        self.sees_all().await?;
         self.readers.with(|db| tables::entries::page(db, account, page, tables::bound(limit)))
     }
 
     async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+        self.sees_all().await?;
         self.readers.with(|db| tables::entries::fold(db, account, after, upto))
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
+        self.sees_all().await?;
         self.readers.with(|db| tables::outbox::tally(db, now))
     }
 
@@ -121,6 +131,18 @@ impl Store for EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// Waits until the database shows the last changes of these rows.
+    async fn sees(&self, keys: &[RowKey]) -> Result<(), ReadError> {
+        let Some(running) = &self.running else { return Ok(()) };
+        running.progress.sees(keys, || running.queue.ask_to_show()).await
+    }
+
+    /// Waits until the database shows everything that was answered.
+    async fn sees_all(&self) -> Result<(), ReadError> {
+        let Some(running) = &self.running else { return Ok(()) };
+        running.progress.sees_all(|| running.queue.ask_to_show()).await
+    }
+
     /// Commits what waits, copies the log into the database and closes the files. Dropping the store does the same.
     pub fn close(self) {
         drop(self);
@@ -143,7 +165,9 @@ impl Drop for EmbeddedStore {
             // The log is what the next opening recovers from: closing must not touch it.
             return;
         }
-        let copied = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        // The log must be synced before it is copied, although commits were not.
+        let copied = connect::sync_commits(&db);
+        let copied = copied.and_then(|()| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
         // Only a log of which nothing is needed any more is removed with the connection.
         let ended = copied.and_then(|()| connect::copy_on_close(&db, true));
         if let Err(error) = ended {

@@ -5,7 +5,7 @@
 mod support;
 
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::{ChangeSet, CommitError, Store};
+use counterfoil_store::{ChangeSet, CommitError, Position, Store};
 use counterfoil_store_embedded::{
     EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, SystemTime, TimeSource,
 };
@@ -49,7 +49,7 @@ async fn the_log_starts_over_under_constant_load() {
     let store = Arc::new(open(dir.path()));
     let longest = load(&store, dir.path(), 1, 5_000).await;
     let written = 5_000 * 32 * 1_024;
-    assert!(written > 150 * MIB && longest < 64 * MIB, "the log had {longest} bytes of more than {written}");
+    assert!(written > 150 * MIB && longest < 80 * MIB, "the log had {longest} bytes of more than {written}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -57,6 +57,7 @@ async fn a_long_reader_only_delays_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(open(dir.path()));
     load(&store, dir.path(), 1, 10).await;
+    assert_eq!(store.feed(Position::START, 100).await.unwrap().len(), 20);
     let reader = raw(dir.path());
     reader.execute_batch("BEGIN; SELECT count(*) FROM commits").unwrap();
     let held = load(&store, dir.path(), 1_000, 3_000).await;

@@ -10,7 +10,7 @@ use crate::signal::Signal;
 use crate::world::World;
 use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot, superfluous};
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TransactionId};
 use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY, SNAPSHOTS_MAX};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
@@ -61,24 +61,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             self.watch.saw(Signal::ProjectionLag(Duration::ZERO));
             return Ok(true);
         };
-        let keys: Vec<RowKey> = page
-            .iter()
-            .flat_map(|committed| &committed.touched)
-            .filter(|key| matches!(key, RowKey::Transaction(_)))
-            .cloned()
+        let touched = page.iter().flat_map(|committed| &committed.touched);
+        let transactions: Vec<TransactionId> = touched
+            .filter_map(|key| if let RowKey::Transaction(id) = key { Some(*id) } else { None })
             .collect();
-        let posted = !keys.is_empty();
-        // In order: the same feed gives the same commits.
-        let mut gained: BTreeMap<AccountId, u64> = BTreeMap::new();
-        for keys in keys.chunks(SCAN_MAX) {
-            for row in self.store.read(keys.to_vec()).await?.into_iter().flatten() {
-                let Row::Transaction(transaction) = row else { continue };
-                for leg in transaction.legs.as_slice() {
-                    let count = gained.entry(leg.account).or_default();
-                    *count = count.saturating_add(1);
-                }
-            }
-        }
+        let posted = !transactions.is_empty();
+        let gained = self.gained(transactions).await?;
         if state.tails.len() > COUNTED_MAX {
             state.tails.clear();
         }
@@ -104,6 +92,29 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             self.store_cursor(state).await;
         }
         Ok(caught_up)
+    }
+
+    /// How many entries each account has gained by these transactions. In order: the same feed gives the same commits.
+    async fn gained(&self, transactions: Vec<TransactionId>) -> Result<BTreeMap<AccountId, u64>, ReadError> {
+        let mut gained: BTreeMap<AccountId, u64> = BTreeMap::new();
+        let mut count = |account: AccountId| {
+            let count = gained.entry(account).or_default();
+            *count = count.saturating_add(1);
+        };
+        let mut unknown = Vec::new();
+        for id in transactions {
+            match self.posted.take(id) {
+                Some(accounts) => accounts.into_iter().for_each(&mut count),
+                None => unknown.push(RowKey::Transaction(id)),
+            }
+        }
+        for keys in unknown.chunks(SCAN_MAX) {
+            for row in self.store.read(keys.to_vec()).await?.into_iter().flatten() {
+                let Row::Transaction(transaction) = row else { continue };
+                transaction.legs.as_slice().iter().map(|leg| leg.account).for_each(&mut count);
+            }
+        }
+        Ok(gained)
     }
 
     async fn resume_projection(&self) -> Result<Projection, ReadError> {

@@ -1,4 +1,5 @@
--- Format 4: payouts. Work is for a charge or for a payout.
+-- Format 4: payouts; work is for a charge or for a payout. And a redo log stands before the database: the number keeps
+-- releases out that would not look for it.
 
 CREATE TABLE payouts (
     id                 INTEGER PRIMARY KEY,

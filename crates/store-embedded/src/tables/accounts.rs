@@ -1,6 +1,6 @@
 //! Accounts, by their sequential id, with an index by tenant for lists.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::codec::metadata;
@@ -50,30 +50,28 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(db: &Connection, account: &Account) -> Result<()> {
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        account.id.to_i64(),
-        account.tenant.to_i64(),
-        account.code.as_str(),
-        account.asset.code(),
-        account.normal.name(),
-        account.guard.floor,
-        account.guard.cap,
-        account.shards,
-        account.widest,
-        metadata::encode(&account.metadata),
-        account.created_at.ms(),
-        account.revision,
-    ])?)
+pub(super) fn insert(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
+    pen.write(
+        INSERT,
+        params![
+            account.id.to_i64(),
+            account.tenant.to_i64(),
+            account.code.as_str(),
+            account.asset.code(),
+            account.normal.name(),
+            account.guard.floor,
+            account.guard.cap,
+            account.shards,
+            account.widest,
+            metadata::encode(&account.metadata),
+            account.created_at.ms(),
+            account.revision,
+        ],
+    )
 }
 
-pub(super) fn replace(db: &Connection, account: &Account) -> Result<()> {
-    one_row(db.prepare_cached(UPDATE)?.execute(params![
-        account.id.to_i64(),
-        account.shards,
-        account.widest,
-        account.revision,
-    ])?)
+pub(super) fn replace(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
+    pen.write(UPDATE, params![account.id.to_i64(), account.shards, account.widest, account.revision,])
 }
 
 fn read(row: &Row<'_>) -> Result<Account> {

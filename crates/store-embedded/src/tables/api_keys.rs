@@ -1,6 +1,6 @@
 //! API keys, by the digest of their secret.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::tenancy::{ApiKey, Scopes, TenantName};
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::time::Time;
@@ -23,24 +23,27 @@ pub(super) fn all(db: &Connection) -> Result<Vec<ApiKey>> {
     db.prepare_cached(ALL)?.query_map([], read)?.collect()
 }
 
-pub(super) fn insert(db: &Connection, key: &ApiKey) -> Result<()> {
-    write_whole(db, INSERT, key)
+pub(super) fn insert(pen: &mut Pen<'_>, key: &ApiKey) -> Result<()> {
+    write_whole(pen, INSERT, key)
 }
 
-pub(super) fn replace(db: &Connection, key: &ApiKey) -> Result<()> {
-    write_whole(db, UPDATE, key)
+pub(super) fn replace(pen: &mut Pen<'_>, key: &ApiKey) -> Result<()> {
+    write_whole(pen, UPDATE, key)
 }
 
-fn write_whole(db: &Connection, sql: &str, key: &ApiKey) -> Result<()> {
-    one_row(db.prepare_cached(sql)?.execute(params![
-        key.digest.as_bytes(),
-        key.id,
-        key.tenant.as_str(),
-        key.scopes.names(),
-        key.created_at.ms(),
-        key.revoked_at.map(Time::ms),
-        key.revision,
-    ])?)
+fn write_whole(pen: &mut Pen<'_>, sql: &'static str, key: &ApiKey) -> Result<()> {
+    pen.write(
+        sql,
+        params![
+            key.digest.as_bytes(),
+            key.id,
+            key.tenant.as_str(),
+            key.scopes.names(),
+            key.created_at.ms(),
+            key.revoked_at.map(Time::ms),
+            key.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<ApiKey> {

@@ -1,6 +1,6 @@
 //! Tenants' own assets, by tenant and code.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::TenantId;
@@ -20,13 +20,16 @@ pub(super) fn of_tenant(db: &Connection, tenant: TenantId) -> Result<Vec<Definit
     db.prepare_cached(OF_TENANT)?.query_map([tenant.to_i64()], read)?.collect()
 }
 
-pub(super) fn insert(db: &Connection, definition: &Definition) -> Result<()> {
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        definition.tenant.to_i64(),
-        definition.asset.code(),
-        definition.exponent,
-        definition.created_at.ms(),
-    ])?)
+pub(super) fn insert(pen: &mut Pen<'_>, definition: &Definition) -> Result<()> {
+    pen.write(
+        INSERT,
+        params![
+            definition.tenant.to_i64(),
+            definition.asset.code(),
+            definition.exponent,
+            definition.created_at.ms(),
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Definition> {

@@ -1,6 +1,6 @@
 //! Audit records, clustered by what they are about: a timeline is one range, and nothing here is ever written twice.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::audit::{Kind, Record};
 use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::ulid::Ulid;
@@ -34,16 +34,19 @@ pub(super) fn timeline(
     db.prepare_cached(TIMELINE)?.query_map(params![subject.to_i64(), after, limit], read)?.collect()
 }
 
-pub(super) fn insert(db: &Connection, record: &Record) -> Result<()> {
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        record.subject.to_i64(),
-        record.id.to_bytes(),
-        record.tenant.to_i64(),
-        record.at.ms(),
-        record.fence,
-        record.kind.name(),
-        record.detail,
-    ])?)
+pub(super) fn insert(pen: &mut Pen<'_>, record: &Record) -> Result<()> {
+    pen.write(
+        INSERT,
+        params![
+            record.subject.to_i64(),
+            record.id.to_bytes(),
+            record.tenant.to_i64(),
+            record.at.ms(),
+            record.fence,
+            record.kind.name(),
+            record.detail,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Record> {

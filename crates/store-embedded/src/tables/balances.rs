@@ -1,9 +1,9 @@
 //! Guarded balances, by account and shard. A group writes each of them once, as its last set left it.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::types::id::AccountId;
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
 
 macro_rules! columns {
     () => {
@@ -34,24 +34,27 @@ pub(super) fn after(db: &Connection, after: Option<(AccountId, u8)>, limit: i64)
 }
 
 /// Writes the balance, whether or not it is there.
-pub(crate) fn put(db: &Connection, balance: &Balance) -> Result<()> {
-    match write_whole(db, UPDATE, balance)? {
-        0 => one_row(write_whole(db, INSERT, balance)?),
-        changed => one_row(changed),
+pub(crate) fn put(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
+    if write_whole(pen, UPDATE, balance)? || write_whole(pen, INSERT, balance)? {
+        return Ok(());
     }
+    Err(Error::StatementChangedRows(0))
 }
 
-fn write_whole(db: &Connection, sql: &str, balance: &Balance) -> Result<usize> {
-    db.prepare_cached(sql)?.execute(params![
-        balance.account.to_i64(),
-        balance.shard,
-        balance.posted,
-        balance.outgoing,
-        balance.incoming,
-        balance.floor,
-        balance.cap,
-        balance.revision,
-    ])
+fn write_whole(pen: &mut Pen<'_>, sql: &'static str, balance: &Balance) -> Result<bool> {
+    pen.try_write(
+        sql,
+        params![
+            balance.account.to_i64(),
+            balance.shard,
+            balance.posted,
+            balance.outgoing,
+            balance.incoming,
+            balance.floor,
+            balance.cap,
+            balance.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Balance> {

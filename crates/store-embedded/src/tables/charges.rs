@@ -1,6 +1,6 @@
 //! Charges, by their sequential id, with an index by tenant for lists.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
@@ -25,7 +25,7 @@ const OF_TENANT: &str =
 const OF_TENANT_BEFORE: &str =
     concat!("SELECT ", columns!(), " FROM charges WHERE tenant = ?1 AND id < ?3 ORDER BY id DESC LIMIT ?2");
 const INSERT: &str = concat!(
-    "INSERT INTO charges (",
+    "INSERT OR FAIL INTO charges (",
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
 );
@@ -59,49 +59,55 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(db: &Connection, charge: &Charge) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
     let order = &charge.order;
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        charge.id.to_i64(),
-        charge.tenant.to_i64(),
-        order.amount.minor(),
-        order.amount.asset().code(),
-        order.payment_method.reveal(),
-        order.capture,
-        order.destination.to_i64(),
-        order.description.as_ref().map(Masked::reveal),
-        metadata::encode(&order.metadata),
-        charge.status.name(),
-        charge.provider.profile,
-        charge.provider_reference,
-        charge.failure.as_ref().map(|failure| failure.code.name()),
-        charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        charge.created_at.ms(),
-        charge.revision,
-        charge.sums.captured,
-        charge.sums.refunded,
-        charge.sums.refunding,
-        charge.working.map(OperationId::to_i64),
-        charge.provider.endpoint,
-        order.wallet.map(|wallet| wallet.account.to_i64()),
-        order.wallet.map(|wallet| wallet.amount),
-    ])?)
+    pen.write(
+        INSERT,
+        params![
+            charge.id.to_i64(),
+            charge.tenant.to_i64(),
+            order.amount.minor(),
+            order.amount.asset().code(),
+            order.payment_method.reveal(),
+            order.capture,
+            order.destination.to_i64(),
+            order.description.as_ref().map(Masked::reveal),
+            metadata::encode(&order.metadata),
+            charge.status.name(),
+            charge.provider.profile,
+            charge.provider_reference,
+            charge.failure.as_ref().map(|failure| failure.code.name()),
+            charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            charge.created_at.ms(),
+            charge.revision,
+            charge.sums.captured,
+            charge.sums.refunded,
+            charge.sums.refunding,
+            charge.working.map(OperationId::to_i64),
+            charge.provider.endpoint,
+            order.wallet.map(|wallet| wallet.account.to_i64()),
+            order.wallet.map(|wallet| wallet.amount),
+        ],
+    )
 }
 
-pub(super) fn replace(db: &Connection, charge: &Charge) -> Result<()> {
-    one_row(db.prepare_cached(UPDATE)?.execute(params![
-        charge.id.to_i64(),
-        charge.status.name(),
-        charge.provider_reference,
-        charge.failure.as_ref().map(|failure| failure.code.name()),
-        charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        charge.created_at.ms(),
-        charge.revision,
-        charge.sums.captured,
-        charge.sums.refunded,
-        charge.sums.refunding,
-        charge.working.map(OperationId::to_i64),
-    ])?)
+pub(super) fn replace(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
+    pen.write(
+        UPDATE,
+        params![
+            charge.id.to_i64(),
+            charge.status.name(),
+            charge.provider_reference,
+            charge.failure.as_ref().map(|failure| failure.code.name()),
+            charge.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            charge.created_at.ms(),
+            charge.revision,
+            charge.sums.captured,
+            charge.sums.refunded,
+            charge.sums.refunding,
+            charge.working.map(OperationId::to_i64),
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Charge> {

@@ -1,7 +1,7 @@
 //! The idempotency records. The row's place is the sequential id of what the claim made; its random id is only in
 //! an index, so answers of any size never pass through a tree in random order.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
@@ -27,17 +27,17 @@ const DUE: &str = concat!(
     " FROM claims WHERE sweep_at IS NOT NULL AND sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2"
 );
 const INSERT: &str = concat!(
-    "INSERT INTO claims (",
+    "INSERT OR FAIL INTO claims (",
     columns!(),
     ", sweep_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 );
 /// The id stays out, so that its index is not touched; tenant, fingerprint, kind and creation may not change.
-const UPDATE: &str = "UPDATE claims SET request = ?3, fence = ?4, revision = ?5, attempts = ?6, state = ?7, \
+const UPDATE: &str = "UPDATE OR FAIL claims SET request = ?3, fence = ?4, revision = ?5, attempts = ?6, state = ?7, \
     holder = ?8, lease_until = ?9, lease_ceiling = ?10, not_before = ?11, replay_until = ?12, \
     tombstone_until = ?13, status = ?14, media = ?15, location = ?16, body = ?17, sweep_at = ?18 \
     WHERE subject = ?1 AND id = ?2";
 /// The key means a new request: the row moves to its new subject.
-const REUSE: &str = "UPDATE claims SET subject = ?1, tenant = ?3, fingerprint = ?4, request = ?5, created_at = ?6, \
+const REUSE: &str = "UPDATE OR FAIL claims SET subject = ?1, tenant = ?3, fingerprint = ?4, request = ?5, created_at = ?6, \
     fence = ?7, revision = ?8, attempts = ?9, state = ?10, holder = ?11, lease_until = ?12, lease_ceiling = ?13, \
     not_before = ?14, replay_until = ?15, tombstone_until = ?16, status = ?17, media = ?18, location = ?19, \
     body = ?20, makes = ?21, sweep_at = ?22 WHERE id = ?2";
@@ -57,68 +57,71 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Claim>> 
     statement.query_map(params![now.ms(), limit], read)?.collect()
 }
 
-pub(super) fn insert(db: &Connection, claim: &Claim) -> Result<()> {
-    write_whole(db, INSERT, claim)
+pub(super) fn insert(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
+    write_whole(pen, INSERT, claim)
 }
 
-pub(super) fn replace(db: &Connection, claim: &Claim) -> Result<()> {
+pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    let changed = db.prepare_cached(UPDATE)?.execute(params![
-        claim.subject.to_i64(),
-        claim.id.digest().as_bytes(),
-        claim.request.to_bytes(),
-        claim.fence,
-        claim.revision,
-        claim.attempts,
-        claim.state.name(),
-        cells.holder,
-        cells.lease_until,
-        cells.lease_ceiling,
-        cells.not_before,
-        cells.replay_until,
-        cells.tombstone_until,
-        cells.status,
-        cells.media,
-        cells.location,
-        cells.body,
-        claim.sweep_at().map(Time::ms),
-    ])?;
-    if changed == 0 {
-        return write_whole(db, REUSE, claim);
-    }
-    one_row(changed)
+    let changed = pen.try_write(
+        UPDATE,
+        params![
+            claim.subject.to_i64(),
+            claim.id.digest().as_bytes(),
+            claim.request.to_bytes(),
+            claim.fence,
+            claim.revision,
+            claim.attempts,
+            claim.state.name(),
+            cells.holder,
+            cells.lease_until,
+            cells.lease_ceiling,
+            cells.not_before,
+            cells.replay_until,
+            cells.tombstone_until,
+            cells.status,
+            cells.media,
+            cells.location,
+            cells.body,
+            claim.sweep_at().map(Time::ms),
+        ],
+    )?;
+    if changed { Ok(()) } else { write_whole(pen, REUSE, claim) }
 }
 
-pub(super) fn remove(db: &Connection, id: ClaimId) -> Result<()> {
-    one_row(db.prepare_cached("DELETE FROM claims WHERE id = ?1")?.execute([id.digest().as_bytes()])?)
+pub(super) fn remove(pen: &mut Pen<'_>, id: ClaimId) -> Result<()> {
+    pen.write("DELETE FROM claims WHERE id = ?1", params![id.digest().as_bytes()])
 }
 
-fn write_whole(db: &Connection, sql: &str, claim: &Claim) -> Result<()> {
+fn write_whole(pen: &mut Pen<'_>, sql: &'static str, claim: &Claim) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    one_row(db.prepare_cached(sql)?.execute(params![
-        claim.subject.to_i64(),
-        claim.id.digest().as_bytes(),
-        claim.tenant.to_i64(),
-        claim.fingerprint.digest().as_bytes(),
-        claim.request.to_bytes(),
-        claim.created_at.ms(),
-        claim.fence,
-        claim.revision,
-        claim.attempts,
-        claim.state.name(),
-        cells.holder,
-        cells.lease_until,
-        cells.lease_ceiling,
-        cells.not_before,
-        cells.replay_until,
-        cells.tombstone_until,
-        cells.status,
-        cells.media,
-        cells.location,
-        cells.body,
-        claim.makes.name(),
-        claim.sweep_at().map(Time::ms),
-    ])?)
+    pen.write(
+        sql,
+        params![
+            claim.subject.to_i64(),
+            claim.id.digest().as_bytes(),
+            claim.tenant.to_i64(),
+            claim.fingerprint.digest().as_bytes(),
+            claim.request.to_bytes(),
+            claim.created_at.ms(),
+            claim.fence,
+            claim.revision,
+            claim.attempts,
+            claim.state.name(),
+            cells.holder,
+            cells.lease_until,
+            cells.lease_ceiling,
+            cells.not_before,
+            cells.replay_until,
+            cells.tombstone_until,
+            cells.status,
+            cells.media,
+            cells.location,
+            cells.body,
+            claim.makes.name(),
+            claim.sweep_at().map(Time::ms),
+        ],
+    )
 }
 
 /// The columns that only some states have.

@@ -1,6 +1,6 @@
 //! The log of commits, by position: the feed, and how a commit in doubt is resolved.
 
-use super::{cell, one_row, place};
+use super::{Pen, cell, place};
 use crate::codec::touched;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::{Committed, Position, Receipt};
@@ -37,13 +37,8 @@ pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<V
         .collect()
 }
 
-pub(crate) fn insert(db: &Connection, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        receipt.position.0,
-        set.to_i64(),
-        receipt.at.ms(),
-        touched,
-    ])?)
+pub(crate) fn insert(pen: &mut Pen<'_>, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {
+    pen.write(INSERT, params![receipt.position.0, set.to_i64(), receipt.at.ms(), touched,])
 }
 
 fn receipt(row: &Row<'_>) -> Result<Receipt> {

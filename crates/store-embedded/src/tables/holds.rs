@@ -1,6 +1,6 @@
 //! Held transfers, by their sequential id, with an index of the deadlines of those that are pending.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::types::id::{HoldId, TransactionId};
 use counterfoil_core::types::time::Time;
@@ -44,34 +44,31 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Hold>> {
     db.prepare_cached(DUE)?.query_map([now.ms(), limit], read)?.collect()
 }
 
-pub(super) fn insert(db: &Connection, hold: &Hold) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
     let (posted, by) = cells(hold.state);
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        hold.id.to_i64(),
-        hold.tenant.to_i64(),
-        hold.from.to_i64(),
-        hold.to.to_i64(),
-        hold.amount,
-        hold.asset.code(),
-        hold.expires_at.ms(),
-        hold.state.name(),
-        posted,
-        by,
-        metadata::encode(&hold.metadata),
-        hold.created_at.ms(),
-        hold.revision,
-    ])?)
+    pen.write(
+        INSERT,
+        params![
+            hold.id.to_i64(),
+            hold.tenant.to_i64(),
+            hold.from.to_i64(),
+            hold.to.to_i64(),
+            hold.amount,
+            hold.asset.code(),
+            hold.expires_at.ms(),
+            hold.state.name(),
+            posted,
+            by,
+            metadata::encode(&hold.metadata),
+            hold.created_at.ms(),
+            hold.revision,
+        ],
+    )
 }
 
-pub(super) fn replace(db: &Connection, hold: &Hold) -> Result<()> {
+pub(super) fn replace(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
     let (posted, by) = cells(hold.state);
-    one_row(db.prepare_cached(UPDATE)?.execute(params![
-        hold.id.to_i64(),
-        hold.state.name(),
-        posted,
-        by,
-        hold.revision,
-    ])?)
+    pen.write(UPDATE, params![hold.id.to_i64(), hold.state.name(), posted, by, hold.revision,])
 }
 
 /// The columns that only some states have.

@@ -1,7 +1,7 @@
 //! Transactions with their legs. The legs are written first and the transaction closes over them: from then on none
 //! can be added, and nothing of it can change.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
 use counterfoil_core::types::id::{TenantId, TransactionId};
@@ -62,33 +62,38 @@ fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Transacti
     db.prepare_cached(sql)?.query_map(params, |row| read(db, row))?.collect()
 }
 
-pub(super) fn insert(db: &Connection, transaction: &Transaction, receipt: Receipt) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
     let id = transaction.id.to_i64();
     let legs = transaction.legs.as_slice();
-    let mut statement = db.prepare_cached(INSERT_LEG)?;
     for (number, leg) in (0_u16..).zip(legs) {
-        one_row(statement.execute(params![
-            id,
-            number,
-            leg.account.to_i64(),
-            leg.side.name(),
-            leg.layer.name(),
-            leg.amount,
-            leg.asset.code(),
-            receipt.position.0,
-            receipt.at.ms(),
-        ])?)?;
+        pen.write(
+            INSERT_LEG,
+            params![
+                id,
+                number,
+                leg.account.to_i64(),
+                leg.side.name(),
+                leg.layer.name(),
+                leg.amount,
+                leg.asset.code(),
+                receipt.position.0,
+                receipt.at.ms(),
+            ],
+        )?;
     }
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        id,
-        transaction.tenant.to_i64(),
-        transaction.at.ms(),
-        transaction.kind.name(),
-        transaction.kind.about(),
-        metadata::encode(&transaction.metadata),
-        legs.len(),
-        receipt.position.0,
-    ])?)
+    pen.write(
+        INSERT,
+        params![
+            id,
+            transaction.tenant.to_i64(),
+            transaction.at.ms(),
+            transaction.kind.name(),
+            transaction.kind.about(),
+            metadata::encode(&transaction.metadata),
+            legs.len(),
+            receipt.position.0,
+        ],
+    )
 }
 
 fn read(db: &Connection, row: &Row<'_>) -> Result<Transaction> {

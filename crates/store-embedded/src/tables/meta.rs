@@ -1,6 +1,7 @@
-//! What the store knows of itself: its secret, and where its clock stood when it was last opened.
+//! What the store knows of itself: its secret, where its clock stood when it was last opened, and that opening's name.
 
 use crate::clock::Anchor;
+use crate::redo::Lineage;
 use counterfoil_core::types::mask::Masked;
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
@@ -23,12 +24,18 @@ pub(crate) fn anchor(db: &Connection) -> Result<Option<Anchor>> {
     Ok(Some(Anchor { boot_id: get(db, "clock_boot_id")?, boottime_ms, store_ms }))
 }
 
-/// Keeps the clock's anchor.
-pub(crate) fn put_anchor(db: &mut Connection, anchor: &Anchor) -> Result<()> {
+/// The opening whose redo log belongs to this database; none before format 4.
+pub(crate) fn lineage(db: &Connection) -> Result<Option<Lineage>> {
+    get(db, "redo_lineage").map(|found| found.map(Lineage))
+}
+
+/// Begins an opening: keeps the clock's anchor and the name of the redo log.
+pub(crate) fn put_opening(db: &mut Connection, anchor: &Anchor, lineage: Lineage) -> Result<()> {
     let transaction = db.transaction()?;
     put(&transaction, "clock_boot_id", &anchor.boot_id.as_deref().unwrap_or(""))?;
     put(&transaction, "clock_boottime_ms", &anchor.boottime_ms)?;
     put(&transaction, "clock_store_ms", &anchor.store_ms)?;
+    put(&transaction, "redo_lineage", &lineage.0)?;
     transaction.commit()
 }
 

@@ -21,10 +21,13 @@ pub(crate) mod meta;
 mod operations;
 pub(crate) mod outbox;
 mod payouts;
+mod pen;
 mod reversals;
 mod slots;
 mod snapshots;
 mod tenants;
+
+pub(crate) use pen::Pen;
 
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
@@ -57,51 +60,51 @@ pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
 
 /// Writes a change that was judged; it fails if the row is not where the judge saw it. Balances are left to the end
 /// of the group.
-pub(crate) fn apply(db: &Connection, change: &Change, receipt: Receipt) -> Result<()> {
+pub(crate) fn apply(pen: &mut Pen<'_>, change: &Change, receipt: Receipt) -> Result<()> {
     match change {
-        Change::Insert(row) => insert(db, row, receipt),
-        Change::Replace { row, .. } => replace(db, row),
-        Change::Remove { key, .. } => remove(db, key),
+        Change::Insert(row) => insert(pen, row, receipt),
+        Change::Replace { row, .. } => replace(pen, row),
+        Change::Remove { key, .. } => remove(pen, key),
         Change::Move(_) => Ok(()),
     }
 }
 
-fn insert(db: &Connection, row: &Row, receipt: Receipt) -> Result<()> {
+fn insert(pen: &mut Pen<'_>, row: &Row, receipt: Receipt) -> Result<()> {
     match row {
-        Row::Claim(claim) => claims::insert(db, claim),
-        Row::Charge(charge) => charges::insert(db, charge),
-        Row::Operation(operation) => operations::insert(db, operation),
-        Row::Payout(payout) => payouts::insert(db, payout),
-        Row::Outbox(outbox) => outbox::insert(db, outbox),
-        Row::Audit(record) => audit_log::insert(db, record),
-        Row::Tenant(tenant) => tenants::insert(db, tenant),
-        Row::ApiKey(key) => api_keys::insert(db, key),
-        Row::Slot(slot) => slots::insert(db, slot),
-        Row::Account(account) => accounts::insert(db, account),
-        Row::Name(name) => account_names::insert(db, name),
-        Row::Asset(definition) => assets::insert(db, definition),
+        Row::Claim(claim) => claims::insert(pen, claim),
+        Row::Charge(charge) => charges::insert(pen, charge),
+        Row::Operation(operation) => operations::insert(pen, operation),
+        Row::Payout(payout) => payouts::insert(pen, payout),
+        Row::Outbox(outbox) => outbox::insert(pen, outbox),
+        Row::Audit(record) => audit_log::insert(pen, record),
+        Row::Tenant(tenant) => tenants::insert(pen, tenant),
+        Row::ApiKey(key) => api_keys::insert(pen, key),
+        Row::Slot(slot) => slots::insert(pen, slot),
+        Row::Account(account) => accounts::insert(pen, account),
+        Row::Name(name) => account_names::insert(pen, name),
+        Row::Asset(definition) => assets::insert(pen, definition),
         Row::Balance(_) => Ok(()),
-        Row::Transaction(transaction) => journal::insert(db, transaction, receipt),
-        Row::Reversal(reversal) => reversals::insert(db, reversal),
-        Row::Hold(hold) => holds::insert(db, hold),
-        Row::Snapshot(snapshot) => snapshots::insert(db, snapshot),
-        Row::Cursor(cursor) => cursors::insert(db, cursor),
+        Row::Transaction(transaction) => journal::insert(pen, transaction, receipt),
+        Row::Reversal(reversal) => reversals::insert(pen, reversal),
+        Row::Hold(hold) => holds::insert(pen, hold),
+        Row::Snapshot(snapshot) => snapshots::insert(pen, snapshot),
+        Row::Cursor(cursor) => cursors::insert(pen, cursor),
     }
 }
 
-fn replace(db: &Connection, row: &Row) -> Result<()> {
+fn replace(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
     match row {
-        Row::Claim(claim) => claims::replace(db, claim),
-        Row::Charge(charge) => charges::replace(db, charge),
-        Row::Operation(operation) => operations::replace(db, operation),
-        Row::Payout(payout) => payouts::replace(db, payout),
-        Row::Outbox(outbox) => outbox::replace(db, outbox),
-        Row::Tenant(tenant) => tenants::replace(db, tenant),
-        Row::ApiKey(key) => api_keys::replace(db, key),
-        Row::Slot(slot) => slots::replace(db, slot),
-        Row::Account(account) => accounts::replace(db, account),
-        Row::Hold(hold) => holds::replace(db, hold),
-        Row::Cursor(cursor) => cursors::replace(db, cursor),
+        Row::Claim(claim) => claims::replace(pen, claim),
+        Row::Charge(charge) => charges::replace(pen, charge),
+        Row::Operation(operation) => operations::replace(pen, operation),
+        Row::Payout(payout) => payouts::replace(pen, payout),
+        Row::Outbox(outbox) => outbox::replace(pen, outbox),
+        Row::Tenant(tenant) => tenants::replace(pen, tenant),
+        Row::ApiKey(key) => api_keys::replace(pen, key),
+        Row::Slot(slot) => slots::replace(pen, slot),
+        Row::Account(account) => accounts::replace(pen, account),
+        Row::Hold(hold) => holds::replace(pen, hold),
+        Row::Cursor(cursor) => cursors::replace(pen, cursor),
         // The judge lets nothing replace these.
         Row::Audit(_)
         | Row::Name(_)
@@ -113,11 +116,11 @@ fn replace(db: &Connection, row: &Row) -> Result<()> {
     }
 }
 
-fn remove(db: &Connection, key: &RowKey) -> Result<()> {
+fn remove(pen: &mut Pen<'_>, key: &RowKey) -> Result<()> {
     match key {
-        RowKey::Claim(id) => claims::remove(db, *id),
-        RowKey::Outbox(id) => outbox::remove(db, *id),
-        RowKey::Snapshot(account, position) => snapshots::remove(db, *account, *position),
+        RowKey::Claim(id) => claims::remove(pen, *id),
+        RowKey::Outbox(id) => outbox::remove(pen, *id),
+        RowKey::Snapshot(account, position) => snapshots::remove(pen, *account, *position),
         // The judge lets nothing else be removed.
         RowKey::Charge(_)
         | RowKey::Operation(_)
@@ -199,10 +202,6 @@ pub(crate) fn bound(limit: usize) -> i64 {
 
 fn rows<T: Into<Row>>(items: Vec<T>) -> Vec<Row> {
     items.into_iter().map(Into::into).collect()
-}
-
-fn one_row(changed: usize) -> Result<()> {
-    if changed == 1 { Ok(()) } else { Err(Error::StatementChangedRows(changed)) }
 }
 
 /// A position as SQLite takes it. No commit has a higher one.

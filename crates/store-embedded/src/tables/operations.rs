@@ -1,6 +1,6 @@
 //! Captures, voids and refunds, by their sequential id, with an index by charge and one of refunds by tenant.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::operation::{Kind, Operation, Status};
 use counterfoil_core::types::id::{ChargeId, OperationId, TenantId};
@@ -72,32 +72,38 @@ pub(super) fn refunds_of(
     }
 }
 
-pub(super) fn insert(db: &Connection, operation: &Operation) -> Result<()> {
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        operation.id.to_i64(),
-        operation.tenant.to_i64(),
-        operation.charge.to_i64(),
-        operation.kind.name(),
-        operation.amount.minor(),
-        operation.amount.asset().code(),
-        operation.status.name(),
-        operation.provider_reference,
-        operation.failure.as_ref().map(|failure| failure.code.name()),
-        operation.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        operation.created_at.ms(),
-        operation.revision,
-    ])?)
+pub(super) fn insert(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
+    pen.write(
+        INSERT,
+        params![
+            operation.id.to_i64(),
+            operation.tenant.to_i64(),
+            operation.charge.to_i64(),
+            operation.kind.name(),
+            operation.amount.minor(),
+            operation.amount.asset().code(),
+            operation.status.name(),
+            operation.provider_reference,
+            operation.failure.as_ref().map(|failure| failure.code.name()),
+            operation.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            operation.created_at.ms(),
+            operation.revision,
+        ],
+    )
 }
 
-pub(super) fn replace(db: &Connection, operation: &Operation) -> Result<()> {
-    one_row(db.prepare_cached(UPDATE)?.execute(params![
-        operation.id.to_i64(),
-        operation.status.name(),
-        operation.provider_reference,
-        operation.failure.as_ref().map(|failure| failure.code.name()),
-        operation.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        operation.revision,
-    ])?)
+pub(super) fn replace(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
+    pen.write(
+        UPDATE,
+        params![
+            operation.id.to_i64(),
+            operation.status.name(),
+            operation.provider_reference,
+            operation.failure.as_ref().map(|failure| failure.code.name()),
+            operation.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            operation.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Operation> {

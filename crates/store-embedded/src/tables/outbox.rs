@@ -1,6 +1,6 @@
 //! Work to be done, by what its claim makes, with an index of what is due and one of what is parked.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
 use counterfoil_core::saga::progress::{Progress, Way};
@@ -38,7 +38,7 @@ const PARKED_OF_BEFORE: &str = concat!(
     " FROM outbox WHERE tenant = ?1 AND parked IS NOT NULL AND id < ?3 ORDER BY id DESC LIMIT ?2"
 );
 const INSERT: &str = concat!(
-    "INSERT INTO outbox (",
+    "INSERT OR FAIL INTO outbox (",
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 );
@@ -94,62 +94,68 @@ pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
     })
 }
 
-pub(super) fn insert(db: &Connection, outbox: &Outbox) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
     let (charge, payout) = match outbox.payment {
         Payment::Charge(charge) => (Some(charge.to_i64()), None),
         Payment::Payout(payout) => (None, Some(payout.to_i64())),
     };
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        outbox.id.to_i64(),
-        charge,
-        payout,
-        saga.flow.name(),
-        saga.version,
-        outbox.provider.profile,
-        outbox.provider.endpoint,
-        saga.progress.step,
-        saga.progress.way.name(),
-        outbox.hold.map(HoldId::to_i64),
-        outbox.claim.digest().as_bytes(),
-        outbox.tenant.to_i64(),
-        outbox.due_at.ms(),
-        outbox.created_at.ms(),
-        history.generation,
-        history.idle_calls,
-        history.unknown,
-        history.server_errors,
-        history.first_sent_at.ms(),
-        history.last_sent_at.ms(),
-        outbox.parked.map(Park::name),
-        outbox.revision,
-    ])?)
+    pen.write(
+        INSERT,
+        params![
+            outbox.id.to_i64(),
+            charge,
+            payout,
+            saga.flow.name(),
+            saga.version,
+            outbox.provider.profile,
+            outbox.provider.endpoint,
+            saga.progress.step,
+            saga.progress.way.name(),
+            outbox.hold.map(HoldId::to_i64),
+            outbox.claim.digest().as_bytes(),
+            outbox.tenant.to_i64(),
+            outbox.due_at.ms(),
+            outbox.created_at.ms(),
+            history.generation,
+            history.idle_calls,
+            history.unknown,
+            history.server_errors,
+            history.first_sent_at.ms(),
+            history.last_sent_at.ms(),
+            outbox.parked.map(Park::name),
+            outbox.revision,
+        ],
+    )
 }
 
-pub(super) fn replace(db: &Connection, outbox: &Outbox) -> Result<()> {
+pub(super) fn replace(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
-    one_row(db.prepare_cached(UPDATE)?.execute(params![
-        outbox.id.to_i64(),
-        saga.progress.step,
-        saga.progress.way.name(),
-        outbox.hold.map(HoldId::to_i64),
-        outbox.claim.digest().as_bytes(),
-        outbox.tenant.to_i64(),
-        outbox.due_at.ms(),
-        outbox.created_at.ms(),
-        history.generation,
-        history.idle_calls,
-        history.unknown,
-        history.server_errors,
-        history.first_sent_at.ms(),
-        history.last_sent_at.ms(),
-        outbox.parked.map(Park::name),
-        outbox.revision,
-    ])?)
+    pen.write(
+        UPDATE,
+        params![
+            outbox.id.to_i64(),
+            saga.progress.step,
+            saga.progress.way.name(),
+            outbox.hold.map(HoldId::to_i64),
+            outbox.claim.digest().as_bytes(),
+            outbox.tenant.to_i64(),
+            outbox.due_at.ms(),
+            outbox.created_at.ms(),
+            history.generation,
+            history.idle_calls,
+            history.unknown,
+            history.server_errors,
+            history.first_sent_at.ms(),
+            history.last_sent_at.ms(),
+            outbox.parked.map(Park::name),
+            outbox.revision,
+        ],
+    )
 }
 
-pub(super) fn remove(db: &Connection, id: SubjectId) -> Result<()> {
-    one_row(db.prepare_cached("DELETE FROM outbox WHERE id = ?1")?.execute([id.to_i64()])?)
+pub(super) fn remove(pen: &mut Pen<'_>, id: SubjectId) -> Result<()> {
+    pen.write("DELETE FROM outbox WHERE id = ?1", params![id.to_i64()])
 }
 
 fn read(row: &Row<'_>) -> Result<Outbox> {

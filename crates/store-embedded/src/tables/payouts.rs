@@ -1,6 +1,6 @@
 //! Payouts, by their sequential id, with an index by tenant for lists.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::payout::{Order, Payout, Status};
@@ -57,37 +57,43 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(db: &Connection, payout: &Payout) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, payout: &Payout) -> Result<()> {
     let order = &payout.order;
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        payout.id.to_i64(),
-        payout.tenant.to_i64(),
-        order.amount.minor(),
-        order.amount.asset().code(),
-        order.account.to_i64(),
-        order.destination.as_ref().map(Masked::reveal),
-        order.description.as_ref().map(Masked::reveal),
-        metadata::encode(&order.metadata),
-        payout.status.name(),
-        payout.provider.profile,
-        payout.provider.endpoint,
-        payout.provider_reference,
-        payout.failure.as_ref().map(|failure| failure.code.name()),
-        payout.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        payout.created_at.ms(),
-        payout.revision,
-    ])?)
+    pen.write(
+        INSERT,
+        params![
+            payout.id.to_i64(),
+            payout.tenant.to_i64(),
+            order.amount.minor(),
+            order.amount.asset().code(),
+            order.account.to_i64(),
+            order.destination.as_ref().map(Masked::reveal),
+            order.description.as_ref().map(Masked::reveal),
+            metadata::encode(&order.metadata),
+            payout.status.name(),
+            payout.provider.profile,
+            payout.provider.endpoint,
+            payout.provider_reference,
+            payout.failure.as_ref().map(|failure| failure.code.name()),
+            payout.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            payout.created_at.ms(),
+            payout.revision,
+        ],
+    )
 }
 
-pub(super) fn replace(db: &Connection, payout: &Payout) -> Result<()> {
-    one_row(db.prepare_cached(UPDATE)?.execute(params![
-        payout.id.to_i64(),
-        payout.status.name(),
-        payout.provider_reference,
-        payout.failure.as_ref().map(|failure| failure.code.name()),
-        payout.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
-        payout.revision,
-    ])?)
+pub(super) fn replace(pen: &mut Pen<'_>, payout: &Payout) -> Result<()> {
+    pen.write(
+        UPDATE,
+        params![
+            payout.id.to_i64(),
+            payout.status.name(),
+            payout.provider_reference,
+            payout.failure.as_ref().map(|failure| failure.code.name()),
+            payout.failure.as_ref().and_then(|failure| failure.decline_code.as_deref()),
+            payout.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Payout> {

@@ -1,9 +1,9 @@
 //! Which transactions were undone, and by which.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::ledger::transaction::Reversal;
 use counterfoil_core::types::id::TransactionId;
-use rusqlite::{Connection, OptionalExtension, Result};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 
 const BY_ORIGINAL: &str = "SELECT undone_by FROM reversals WHERE original = ?1";
 const INSERT: &str = "INSERT OR FAIL INTO reversals (original, undone_by) VALUES (?1, ?2)";
@@ -14,7 +14,6 @@ pub(super) fn load(db: &Connection, original: TransactionId) -> Result<Option<Re
         .optional()
 }
 
-pub(super) fn insert(db: &Connection, reversal: &Reversal) -> Result<()> {
-    let values = [reversal.original.to_i64(), reversal.by.to_i64()];
-    one_row(db.prepare_cached(INSERT)?.execute(values)?)
+pub(super) fn insert(pen: &mut Pen<'_>, reversal: &Reversal) -> Result<()> {
+    pen.write(INSERT, params![reversal.original.to_i64(), reversal.by.to_i64()])
 }

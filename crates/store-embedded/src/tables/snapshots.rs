@@ -1,6 +1,6 @@
 //! Snapshots of accounts, by account and position. Sums are 16 bytes, big-endian: SQLite's integers have 8.
 
-use super::{cell, one_row, place};
+use super::{Pen, cell, place};
 use counterfoil_core::ledger::snapshot::Snapshot;
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::AccountId;
@@ -37,22 +37,25 @@ pub(super) fn upto(db: &Connection, account: AccountId, upto: Upto, limit: i64) 
     db.prepare_cached(UPTO)?.query_map([account.to_i64(), position, time, limit], read)?.collect()
 }
 
-pub(super) fn insert(db: &Connection, snapshot: &Snapshot) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, snapshot: &Snapshot) -> Result<()> {
     let totals = &snapshot.totals;
-    one_row(db.prepare_cached(INSERT)?.execute(params![
-        snapshot.account.to_i64(),
-        snapshot.position.0,
-        snapshot.at.ms(),
-        totals.debits.to_be_bytes(),
-        totals.credits.to_be_bytes(),
-        totals.debits_pending.to_be_bytes(),
-        totals.credits_pending.to_be_bytes(),
-        totals.entries,
-    ])?)
+    pen.write(
+        INSERT,
+        params![
+            snapshot.account.to_i64(),
+            snapshot.position.0,
+            snapshot.at.ms(),
+            totals.debits.to_be_bytes(),
+            totals.credits.to_be_bytes(),
+            totals.debits_pending.to_be_bytes(),
+            totals.credits_pending.to_be_bytes(),
+            totals.entries,
+        ],
+    )
 }
 
-pub(super) fn remove(db: &Connection, account: AccountId, position: Position) -> Result<()> {
-    one_row(db.prepare_cached(DELETE)?.execute([account.to_i64(), place(position)])?)
+pub(super) fn remove(pen: &mut Pen<'_>, account: AccountId, position: Position) -> Result<()> {
+    pen.write(DELETE, params![account.to_i64(), place(position)])
 }
 
 fn read(row: &Row<'_>) -> Result<Snapshot> {

@@ -1,6 +1,6 @@
 //! Tenants, by name.
 
-use super::{cell, one_row};
+use super::{Pen, cell};
 use counterfoil_core::tenancy::{KeyPolicy, Tenant, TenantName};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -19,22 +19,25 @@ pub(super) fn all(db: &Connection) -> Result<Vec<Tenant>> {
     db.prepare_cached(ALL)?.query_map([], read)?.collect()
 }
 
-pub(super) fn insert(db: &Connection, tenant: &Tenant) -> Result<()> {
-    write_whole(db, INSERT, tenant)
+pub(super) fn insert(pen: &mut Pen<'_>, tenant: &Tenant) -> Result<()> {
+    write_whole(pen, INSERT, tenant)
 }
 
-pub(super) fn replace(db: &Connection, tenant: &Tenant) -> Result<()> {
-    write_whole(db, UPDATE, tenant)
+pub(super) fn replace(pen: &mut Pen<'_>, tenant: &Tenant) -> Result<()> {
+    write_whole(pen, UPDATE, tenant)
 }
 
-fn write_whole(db: &Connection, sql: &str, tenant: &Tenant) -> Result<()> {
-    one_row(db.prepare_cached(sql)?.execute(params![
-        tenant.name.as_str(),
-        tenant.id.to_i64(),
-        tenant.key_policy.map(KeyPolicy::name),
-        tenant.created_at.ms(),
-        tenant.revision,
-    ])?)
+fn write_whole(pen: &mut Pen<'_>, sql: &'static str, tenant: &Tenant) -> Result<()> {
+    pen.write(
+        sql,
+        params![
+            tenant.name.as_str(),
+            tenant.id.to_i64(),
+            tenant.key_policy.map(KeyPolicy::name),
+            tenant.created_at.ms(),
+            tenant.revision,
+        ],
+    )
 }
 
 fn read(row: &Row<'_>) -> Result<Tenant> {

@@ -1,26 +1,40 @@
-//! One group: judged, written, synced, answered.
+//! One group: judged, executed, made durable, answered; and later shown by the database, with its neighbours.
 
 use super::{Health, Job};
 use crate::checkpoint::Wal;
 use crate::clock::{Clock, monotonic};
-use crate::error::{is_of_the_set, reason};
+use crate::error::{NO_SPACE, is_of_the_set, reason};
 use crate::options::{Fault, FaultPoint, Options};
-use crate::tables;
+use crate::progress::Progress;
+use crate::redo::{self, Failed, Redo, Script};
+use crate::tables::{self, Pen};
 use counterfoil_core::types::id::AccountId;
 use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
 use rusqlite::ffi;
 use rusqlite::{Connection, Error, ErrorCode};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows the writer remembers from groups before: a completion then finds what its claim wrote without a query.
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
 const IMAGE_BALANCES_MAX: usize = 32_768;
+/// Statements after which the database commits: their pages still fit into its cache.
+const HIDDEN_STATEMENTS_MAX: usize = 8_192;
+/// Bytes of scripts after which it does, for sets with long answers.
+const HIDDEN_BYTES_MAX: usize = 4 << 20;
+/// How long the database may be behind under load. Who reads asks for more.
+const HIDDEN_FOR_MAX: Duration = Duration::from_millis(25);
 
 /// The writer's own state.
 pub(crate) struct Writer {
     db: Connection,
+    redo: Redo,
+    /// The statements of the group at hand.
+    script: Script,
+    /// Groups that are durable and that the database does not show yet.
+    hidden: Hidden,
     /// Committed rows, laid over by the group at hand. This thread is the only writer, so it may trust them; it
     /// drops them when a write fails or another program has written.
     image: Image,
@@ -28,10 +42,54 @@ pub(crate) struct Writer {
     image_rows: usize,
     position: u64,
     data_version: i64,
-    clock: Arc<Clock>,
-    wal: Arc<Wal>,
-    health: Arc<Health>,
+    /// Why the database does not take what is durable, if it does not now: then nothing more is taken either.
+    stalled: Option<String>,
+    shared: Shared,
     options: Options,
+}
+
+/// What the writer has in common with others.
+pub(crate) struct Shared {
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) wal: Arc<Wal>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) progress: Arc<Progress>,
+}
+
+/// Tells readers when the writer has ended, however it did.
+pub(super) struct Ending(Arc<Progress>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Groups that are durable, executed and not yet committed by the database.
+#[derive(Default)]
+struct Hidden {
+    scripts: Vec<Vec<u8>>,
+    statements: usize,
+    bytes: usize,
+    since: Duration,
+}
+
+impl Hidden {
+    fn add(&mut self, script: Vec<u8>, statements: usize) {
+        if self.scripts.is_empty() {
+            self.since = monotonic();
+        }
+        self.statements = self.statements.saturating_add(statements);
+        self.bytes = self.bytes.saturating_add(script.len());
+        self.scripts.push(script);
+    }
+
+    /// Whether the database should show them, although nobody asks.
+    fn is_enough(&self) -> bool {
+        self.statements > HIDDEN_STATEMENTS_MAX
+            || self.bytes > HIDDEN_BYTES_MAX
+            || !self.scripts.is_empty() && monotonic().saturating_sub(self.since) > HIDDEN_FOR_MAX
+    }
 }
 
 /// What is looked up before judging.
@@ -58,29 +116,29 @@ enum Fate {
 type Verdict = Result<Receipt, Box<Refusal>>;
 
 impl Writer {
-    pub(crate) fn new(
-        db: Connection,
-        position: u64,
-        clock: Arc<Clock>,
-        wal: Arc<Wal>,
-        health: Arc<Health>,
-        options: Options,
-    ) -> Writer {
+    pub(crate) fn new(db: Connection, redo: Redo, position: u64, shared: Shared, options: Options) -> Writer {
         Writer {
             db,
+            redo,
+            script: Script::default(),
+            hidden: Hidden::default(),
             image: Image::default(),
             image_rows: 0,
             position,
             data_version: -1,
-            clock,
-            wal,
-            health,
+            stalled: None,
+            shared,
             options,
         }
     }
 
     pub(super) fn into_connection(self) -> Connection {
         self.db
+    }
+
+    /// Tells readers of the end, when it is dropped.
+    pub(super) fn ending(&self) -> Ending {
+        Ending(Arc::clone(&self.shared.progress))
     }
 
     /// Commits the group and answers every set in it.
@@ -96,18 +154,67 @@ impl Writer {
         } else {
             answer(group.drain(..), verdicts, &fate);
         }
-        self.wal.between_groups(&self.db);
+        if self.hidden.is_enough() || self.shared.progress.take_wish() {
+            self.show();
+        }
+    }
+
+    /// Whether something is durable that the database does not show.
+    pub(super) fn has_hidden(&self) -> bool {
+        !self.hidden.scripts.is_empty()
+    }
+
+    /// Lets the database show everything that is durable.
+    pub(super) fn show(&mut self) {
+        self.shared.progress.take_wish();
+        let shown =
+            self.begin().and_then(|()| self.fault(FaultPoint::Show)).and_then(|()| self.execute("COMMIT"));
+        match shown {
+            Ok(()) => {
+                self.hidden = Hidden::default();
+                self.stalled = None;
+                self.shared.progress.show(self.position);
+                self.shared.wal.between_transactions(&self.db);
+            }
+            Err(error) => {
+                self.undo();
+                self.stall(&error);
+            }
+        }
+    }
+
+    /// What is durable cannot be shown now. It is tried again before the next group; unless there is no hope.
+    fn stall(&mut self, error: &Error) {
+        let why = reason(error);
+        let may_pass =
+            matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy));
+        if self.has_hidden() && !may_pass {
+            self.shared.health.fail(format!("the database does not take what is durable ({why})"));
+        }
+        self.stalled = Some(why.clone());
+        self.shared.progress.stall(why);
     }
 
     fn attempt(&mut self, group: &[Job], care: Care) -> (Vec<Verdict>, Fate) {
-        if let Some(ailment) = self.health.ailment() {
+        if let Some(ailment) = self.shared.health.ailment() {
             return (Vec::new(), Fate::Untouched(ailment.to_owned()));
         }
         let begun = monotonic();
+        if self.stalled.is_some() {
+            self.show();
+        }
+        if let Some(why) = &self.stalled {
+            return (Vec::new(), Fate::Untouched(why.clone()));
+        }
+        if let Err(error) = self.begin() {
+            self.undo();
+            self.stall(&error);
+            return (Vec::new(), Fate::Untouched(reason(&error)));
+        }
         let verdicts = match self.fill(group, care) {
             Ok(verdicts) => verdicts,
             Err(error) => {
-                self.roll_back();
+                self.undo();
                 let why = reason(&error);
                 let fate = if is_of_the_set(&error) { Fate::AtFault } else { Fate::Untouched };
                 return (Vec::new(), fate(why));
@@ -115,33 +222,46 @@ impl Writer {
         };
         let admitted = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
         if admitted == 0 {
-            // Nothing was written, so there is nothing to sync.
-            return match self.execute("ROLLBACK") {
+            return match self.leave_untouched() {
                 Ok(()) => (verdicts, Fate::Durable),
                 Err(error) => (Vec::new(), Fate::Untouched(reason(&error))),
             };
         }
-        if let Err(error) = self.seal() {
-            self.roll_back();
-            let why = reason(&error);
-            if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
-                self.health.fail(format!("the disk did not confirm a commit ({why}); restart to recover"));
-            }
-            return (verdicts, Fate::Doubtful(why));
+        if let Err(fate) = self.make_durable(admitted) {
+            self.undo();
+            return (verdicts, fate);
         }
-        self.position = self.position.saturating_add(u64::try_from(admitted).unwrap_or(0));
+        for (job, receipt) in
+            group.iter().zip(&verdicts).filter_map(|(job, verdict)| Some((job, verdict.as_ref().ok()?)))
+        {
+            self.shared.progress.committed(receipt.position.0, job.set.changes().iter().map(Change::key));
+        }
         if let Some(observe) = &self.options.observe {
             observe(admitted, monotonic().saturating_sub(begun));
         }
         (verdicts, Fate::Durable)
     }
 
-    /// Opens the transaction, judges every set and writes those that hold.
-    fn fill(&mut self, group: &[Job], care: Care) -> Result<Vec<Verdict>, Error> {
+    /// Opens a transaction if none is open, and executes again what the last one lost.
+    fn begin(&mut self) -> Result<(), Error> {
+        if !self.db.is_autocommit() {
+            return Ok(());
+        }
         self.execute("BEGIN IMMEDIATE")?;
         self.refresh()?;
+        self.hidden.scripts.iter().try_for_each(|script| redo::play(&self.db, script))
+    }
+
+    /// Nothing was written, so there is nothing to make durable, and nobody else is kept from writing.
+    fn leave_untouched(&mut self) -> Result<(), Error> {
+        if self.has_hidden() { Ok(()) } else { self.execute("ROLLBACK") }
+    }
+
+    /// Judges every set and executes those that hold.
+    fn fill(&mut self, group: &[Job], care: Care) -> Result<Vec<Verdict>, Error> {
+        self.script.clear();
         self.fault(FaultPoint::Write)?;
-        let at = self.clock.now();
+        let at = self.shared.clock.now();
         let mut position = self.position;
         let mut verdicts = Vec::with_capacity(group.len());
         let mut moved = Vec::new();
@@ -152,24 +272,59 @@ impl Writer {
             }
             position = position.saturating_add(1);
             let receipt = Receipt { position: Position(position), at };
+            let mut pen = Pen::new(&self.db, &mut self.script);
             for change in job.set.changes() {
-                tables::apply(&self.db, change, receipt)?;
+                tables::apply(&mut pen, change, receipt)?;
                 moved.extend(balance_of(change));
             }
-            tables::commits::insert(&self.db, receipt, job.set.id(), &job.touched)?;
+            tables::commits::insert(&mut pen, receipt, job.set.id(), &job.touched)?;
             verdicts.push(Ok(receipt));
         }
         self.write_balances(moved)?;
         Ok(verdicts)
     }
 
+    /// Makes the group at hand durable.
+    fn make_durable(&mut self, admitted: usize) -> Result<(), Fate> {
+        self.fault(FaultPoint::Commit).map_err(|error| self.doubt(&error))?;
+        let sets = u64::try_from(admitted).unwrap_or(0);
+        let script = self.script.encode();
+        if self.redo.is_full() {
+            self.shared.wal.urge();
+        }
+        match self.redo.append(self.position.saturating_add(1), sets, &script) {
+            Ok(()) => {}
+            Err(Failed::Unwritten(error)) => return Err(Fate::Untouched(told(&error))),
+            Err(Failed::Unconfirmed(error)) => {
+                let why = told(&error);
+                let stop = format!("the disk did not confirm a commit ({why}); restart to recover");
+                self.shared.health.fail(stop);
+                return Err(Fate::Doubtful(why));
+            }
+        }
+        self.position = self.position.saturating_add(sets);
+        self.hidden.add(script, self.script.statements());
+        Ok(())
+    }
+
+    /// The group may or may not be found after a restart.
+    fn doubt(&self, error: &Error) -> Fate {
+        let why = reason(error);
+        if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
+            let stop = format!("the disk did not confirm a commit ({why}); restart to recover");
+            self.shared.health.fail(stop);
+        }
+        Fate::Doubtful(why)
+    }
+
     /// Writes each balance the group moved once, however many sets moved it.
-    fn write_balances(&self, mut moved: Vec<(AccountId, u8)>) -> Result<(), Error> {
+    fn write_balances(&mut self, mut moved: Vec<(AccountId, u8)>) -> Result<(), Error> {
         moved.sort_unstable();
         moved.dedup();
+        let mut pen = Pen::new(&self.db, &mut self.script);
         for (account, shard) in moved {
             if let Some(Row::Balance(balance)) = self.image.get(&RowKey::Balance(account, shard)) {
-                tables::balances::put(&self.db, balance)?;
+                tables::balances::put(&mut pen, balance)?;
             }
         }
         Ok(())
@@ -207,7 +362,9 @@ impl Writer {
     fn refresh(&mut self) -> Result<(), Error> {
         let version: i64 = self.db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         if version != self.data_version {
-            self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
+            if !self.has_hidden() {
+                self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
+            }
             self.data_version = version;
             self.forget();
         } else if self.image_rows > IMAGE_ROWS_MAX {
@@ -219,18 +376,14 @@ impl Writer {
         Ok(())
     }
 
-    fn seal(&mut self) -> Result<(), Error> {
-        self.fault(FaultPoint::Commit)?;
-        self.execute("COMMIT")
-    }
-
-    fn roll_back(&mut self) {
+    /// Undoes the group at hand, and with it what the database does not show yet: that is executed again.
+    fn undo(&mut self) {
         self.forget();
         // SQLite rolls back by itself on some errors.
         if !self.db.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
-            self.health.fail(format!("a transaction could not be rolled back: {error}"));
+            self.shared.health.fail(format!("a transaction could not be rolled back: {error}"));
         }
     }
 
@@ -250,6 +403,14 @@ impl Writer {
             Some(Fault::Sync) => ffi::SQLITE_IOERR_FSYNC,
         };
         Err(Error::SqliteFailure(ffi::Error::new(code), None))
+    }
+}
+
+/// The reason as operators read it.
+fn told(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => NO_SPACE.to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The one thread that writes: it takes every set that waits, judges them in order, writes those that hold in one
-//! transaction with one sync, and then answers each.
+//! The one thread that writes: it takes every set that waits, judges them in order, executes those that hold, appends
+//! them to the redo log with one sync, and then answers each. The database commits many groups together.
 //!
 //! Promises: a set is answered as committed only after its group is durable; one set's refusal leaves its
 //! neighbours alone; the queue is bounded; nobody waits for ever, whatever happens to the thread.
@@ -7,7 +7,7 @@
 mod group;
 mod queue;
 
-pub(crate) use group::Writer;
+pub(crate) use group::{Shared, Writer};
 pub(crate) use queue::{Job, Queue};
 
 use std::sync::OnceLock;

@@ -1,0 +1,63 @@
+//! The files of the redo log, recorded.
+
+use crate::plan::Kind;
+use crate::record::{Handle, Recorder};
+use counterfoil_store_embedded::{Files, Media, Tape};
+use rusqlite::ffi;
+use std::ffi::c_int;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A disk whose redo log is recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded(pub Arc<Recorder>);
+
+#[derive(Debug)]
+struct RecordedTape {
+    recorder: Arc<Recorder>,
+    handle: Handle,
+    below: Box<dyn Tape>,
+}
+
+impl Media for Recorded {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Tape>> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let found = self.0.unknown(&name);
+        let below = Files.open(path)?;
+        let handle = self.0.opened(name, Kind::Redo, found, true);
+        self.0.made(&handle);
+        Ok(Box::new(RecordedTape { recorder: Arc::clone(&self.0), handle, below }))
+    }
+}
+
+impl Tape for RecordedTape {
+    fn length(&self) -> io::Result<u64> {
+        self.below.length()
+    }
+
+    fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
+        self.below.read(bytes, at)
+    }
+
+    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        let place = usize::try_from(at).map_err(io::Error::other)?;
+        let code = self.recorder.write(&self.handle, place, bytes, |bytes| {
+            self.below.write(bytes, at).map_or(ffi::SQLITE_IOERR_WRITE, |()| ffi::SQLITE_OK)
+        });
+        told(code)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        told(self.recorder.sync(&self.handle))
+    }
+}
+
+/// SQLite's codes, as the kernel would have said it.
+fn told(code: c_int) -> io::Result<()> {
+    match code {
+        ffi::SQLITE_OK => Ok(()),
+        ffi::SQLITE_FULL => Err(io::ErrorKind::StorageFull.into()),
+        code => Err(io::Error::other(format!("SQLite's code {code}"))),
+    }
+}

@@ -1,0 +1,121 @@
+//! One group in the redo log: a head that says what follows, and the script.
+//!
+//! ```text
+//! mark 4 | length of the script 4 | lineage 8 | first position 8 | sets 8 | hash of the script 8 | hash of the head 8
+//! ```
+//!
+//! Numbers are little-endian, hashes are XXH3. A head can be told from what else may stand in its place without the
+//! script, so that records the database has already are passed over unread.
+
+use super::Lineage;
+use xxhash_rust::xxh3::xxh3_64;
+
+const MARK: u32 = u32::from_le_bytes(*b"Cfr1");
+
+/// What stands before a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) lineage: Lineage,
+    /// The position of its first set.
+    pub(crate) first: u64,
+    /// How many sets it holds, one position each.
+    pub(crate) sets: u64,
+    /// Bytes of its script.
+    pub(crate) length: u32,
+    hash: u64,
+}
+
+impl Record {
+    /// Bytes of a head.
+    pub(crate) const HEAD: usize = 48;
+
+    /// The head of `script`.
+    pub(crate) fn of(lineage: Lineage, first: u64, sets: u64, script: &[u8]) -> Option<Record> {
+        let length = u32::try_from(script.len()).ok()?;
+        Some(Record { lineage, first, sets, length, hash: xxh3_64(script) })
+    }
+
+    /// The position of its last set.
+    pub(crate) fn last(&self) -> u64 {
+        self.first.saturating_add(self.sets).saturating_sub(1)
+    }
+
+    /// Whether `script` is the one it stands before.
+    pub(crate) fn is_of(&self, script: &[u8]) -> bool {
+        xxh3_64(script) == self.hash
+    }
+
+    pub(crate) fn encode(&self) -> [u8; Record::HEAD] {
+        let mut head = [0; Record::HEAD];
+        let parts: [&[u8]; 6] = [
+            &MARK.to_le_bytes(),
+            &self.length.to_le_bytes(),
+            &self.lineage.0.to_le_bytes(),
+            &self.first.to_le_bytes(),
+            &self.sets.to_le_bytes(),
+            &self.hash.to_le_bytes(),
+        ];
+        let (told, check) = head.split_at_mut(Record::HEAD - 8);
+        for (place, byte) in told.iter_mut().zip(parts.into_iter().flatten()) {
+            *place = *byte;
+        }
+        check.copy_from_slice(&xxh3_64(told).to_le_bytes());
+        head
+    }
+
+    /// Reads a head; nothing if these bytes are none.
+    pub(crate) fn decode(head: &[u8; Record::HEAD]) -> Option<Record> {
+        let (told, check) = head.split_last_chunk::<8>()?;
+        let (mark, told_on) = told.split_first_chunk::<4>()?;
+        let (length, told_on) = told_on.split_first_chunk::<4>()?;
+        let (lineage, told_on) = told_on.split_first_chunk::<8>()?;
+        let (first, told_on) = told_on.split_first_chunk::<8>()?;
+        let (sets, told_on) = told_on.split_first_chunk::<8>()?;
+        let hash = told_on.first_chunk::<8>()?;
+        if u32::from_le_bytes(*mark) != MARK || xxh3_64(told) != u64::from_le_bytes(*check) {
+            return None;
+        }
+        Some(Record {
+            lineage: Lineage(i64::from_le_bytes(*lineage)),
+            first: u64::from_le_bytes(*first),
+            sets: u64::from_le_bytes(*sets),
+            length: u32::from_le_bytes(*length),
+            hash: u64::from_le_bytes(*hash),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        Record::of(Lineage(-7), 12, 3, b"a script").unwrap()
+    }
+
+    #[test]
+    fn a_head_with_any_byte_changed_is_none() {
+        let whole = record().encode();
+        for place in 0..whole.len() {
+            let mut hurt = whole;
+            hurt[place] ^= 1;
+            assert_eq!(Record::decode(&hurt), None, "byte {place}");
+        }
+        assert_eq!(Record::decode(&[0; Record::HEAD]), None);
+    }
+
+    #[test]
+    fn a_head_says_what_follows() {
+        let read = Record::decode(&record().encode()).unwrap();
+        assert_eq!(read, record());
+        assert_eq!((read.last(), read.is_of(b"a script"), read.is_of(b"a Script")), (14, true, false));
+    }
+
+    #[test]
+    fn the_form_is_pinned() {
+        let told: String = record().encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        let (plain, hashes) = told.split_at(64);
+        assert_eq!(plain, "4366723108000000f9ffffffffffffff0c000000000000000300000000000000");
+        assert_eq!(hashes, "aaef5847d6824448d1fe3cb8cc3d9738");
+    }
+}

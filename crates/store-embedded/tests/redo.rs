@@ -1,0 +1,193 @@
+//! The redo log: what is durable there and not yet in the database.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_store::{CommitError, ReadError, Store};
+use counterfoil_store_embedded::{
+    EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, RedoBounds,
+};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use support::{charge_is_there, one_charge, open, open_with_fault, raw};
+
+/// The database takes nothing while this is set.
+fn full(is_full: &Arc<AtomicBool>) -> FaultHook {
+    let is_full = Arc::clone(is_full);
+    Arc::new(move |point| {
+        (point == FaultPoint::Show && is_full.load(Ordering::Relaxed)).then_some(Fault::DiskFull)
+    })
+}
+
+/// Leaves charges 1 to `charges` in the redo log alone, one record each: the database has lost all it had not synced.
+async fn left_behind(dir: &Path, charges: i64) {
+    let store = open(dir);
+    let files = ["counterfoil.db", "counterfoil.db-wal"].map(|name| dir.join(name));
+    let before = files.clone().map(|path| fs::read(path).unwrap());
+    for number in 1..=charges {
+        store.commit(one_charge(&store, number)).await.unwrap();
+    }
+    drop(store);
+    for (path, bytes) in files.into_iter().zip(before) {
+        fs::write(path, bytes).unwrap();
+    }
+    let _ = fs::remove_file(dir.join("counterfoil.db-shm"));
+}
+
+/// Where the records of the first segment begin.
+fn records(dir: &Path) -> Vec<usize> {
+    let bytes = fs::read(dir.join("counterfoil.redo-0")).unwrap();
+    bytes.windows(4).enumerate().filter(|(_, bytes)| bytes == b"Cfr1").map(|(at, _)| at).collect()
+}
+
+/// Changes one byte of the script behind the head at `at`.
+fn hurt(dir: &Path, at: usize) {
+    let path = dir.join("counterfoil.redo-0");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[at + 60] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_takes_nothing_more_says_so_and_goes_on_when_there_is_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let is_full = Arc::new(AtomicBool::new(true));
+    let store = open_with_fault(dir.path(), full(&is_full));
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };
+    assert!(why.contains("no space left"), "{why}");
+    let refused = store.commit(one_charge(&store, 2)).await;
+    assert!(matches!(refused, Err(CommitError::Unavailable(why)) if why.contains("no space left")));
+    is_full.store(false, Ordering::Relaxed);
+    assert!(charge_is_there(&store, 1).await, "what was answered was kept");
+    assert!(!charge_is_there(&store, 2).await);
+    store.commit(one_charge(&store, 2)).await.unwrap();
+    assert!(charge_is_there(&store, 2).await);
+}
+
+#[tokio::test]
+async fn what_the_database_never_got_is_there_after_the_next_opening() {
+    let dir = tempfile::tempdir().unwrap();
+    left_behind(dir.path(), 1).await;
+    let rows: i64 = raw(dir.path()).query_row("SELECT count(*) FROM charges", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 0, "only the redo log has it");
+    let store = open(dir.path());
+    assert!(charge_is_there(&store, 1).await);
+    store.commit(one_charge(&store, 2)).await.unwrap();
+    drop(store);
+    let store = open(dir.path());
+    assert!(charge_is_there(&store, 1).await && charge_is_there(&store, 2).await);
+}
+
+#[tokio::test]
+async fn who_only_reads_sees_it_too() {
+    let dir = tempfile::tempdir().unwrap();
+    left_behind(dir.path(), 1).await;
+    assert!(charge_is_there(&EmbeddedStore::open_read_only(dir.path()).unwrap(), 1).await);
+}
+
+fn held_at_show(arrive: Sender<()>, wait: Receiver<Option<Fault>>) -> FaultHook {
+    let held = Mutex::new((arrive, wait));
+    Arc::new(move |point| {
+        if point != FaultPoint::Show {
+            return None;
+        }
+        let (arrive, wait) = &*held.lock().unwrap();
+        let _ = arrive.send(());
+        wait.recv().ok().flatten()
+    })
+}
+
+#[tokio::test]
+async fn a_database_that_is_ill_loses_nothing_that_was_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let ill: FaultHook = Arc::new(|point| (point == FaultPoint::Show).then_some(Fault::Sync));
+    let store = open_with_fault(dir.path(), ill);
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };
+    assert!(why.contains("disk I/O error"), "{why}");
+    assert!(matches!(store.commit(one_charge(&store, 2)).await, Err(CommitError::Unavailable(_))));
+    drop(store);
+    let store = open(dir.path());
+    assert!(charge_is_there(&store, 1).await && !charge_is_there(&store, 2).await);
+}
+
+#[tokio::test]
+async fn a_record_that_was_cut_off_is_as_if_it_had_never_been() {
+    let dir = tempfile::tempdir().unwrap();
+    left_behind(dir.path(), 3).await;
+    hurt(dir.path(), records(dir.path())[2]);
+    let store = open(dir.path());
+    assert!(charge_is_there(&store, 2).await && !charge_is_there(&store, 3).await);
+    store.commit(one_charge(&store, 3)).await.unwrap();
+    assert!(charge_is_there(&store, 3).await);
+}
+
+#[tokio::test]
+async fn a_damaged_record_before_others_keeps_the_store_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    left_behind(dir.path(), 3).await;
+    hurt(dir.path(), records(dir.path())[1]);
+    let refused = EmbeddedStore::open(dir.path(), Options::default()).unwrap_err();
+    assert!(matches!(&refused, OpenError::Corrupt(why) if why.contains("commit 2")), "{refused:?}");
+}
+
+#[tokio::test]
+async fn the_redo_log_of_another_life_is_not_played() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.commit(one_charge(&store, 7)).await.unwrap();
+    drop(store);
+    let backup = fs::read(dir.path().join("counterfoil.db")).unwrap();
+    left_behind(dir.path(), 1).await;
+    fs::write(dir.path().join("counterfoil.db"), backup).unwrap();
+    for log in ["counterfoil.db-wal", "counterfoil.db-shm"] {
+        let _ = fs::remove_file(dir.path().join(log));
+    }
+    let store = open(dir.path());
+    assert!(charge_is_there(&store, 7).await, "the backup is what was put back");
+    assert!(!charge_is_there(&store, 1).await, "what came after it was given up with it");
+    store.commit(one_charge(&store, 1)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_reads_what_was_just_committed_waits_for_it_and_nobody_else_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let (arrive, reached) = channel();
+    let (go_on, wait) = channel();
+    let store = Arc::new(open_with_fault(dir.path(), held_at_show(arrive, wait)));
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    reached.recv().unwrap();
+    let reader = {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { charge_is_there(&store, 1).await })
+    };
+    assert!(!charge_is_there(&store, 2).await, "a row nobody changed is read at once");
+    assert!(!reader.is_finished());
+    go_on.send(None).unwrap();
+    drop(go_on);
+    assert!(reader.await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn segments_are_used_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let redo = RedoBounds { segment: 16 << 10, extent: 4 << 10 };
+    let store = EmbeddedStore::open(dir.path(), Options { redo, ..Options::default() }).unwrap();
+    for number in 1..=400 {
+        store.commit(one_charge(&store, number)).await.unwrap();
+    }
+    let sizes = (0..4)
+        .map(|number| fs::metadata(dir.path().join(format!("counterfoil.redo-{number}"))).unwrap().len());
+    let total: u64 = sizes.sum();
+    assert!(total < 400 * 800, "{total} bytes for four hundred charges: segments are not used again");
+    drop(store);
+    let store = open(dir.path());
+    for number in [1, 200, 400] {
+        assert!(charge_is_there(&store, number).await);
+    }
+}
