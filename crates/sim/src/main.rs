@@ -4,9 +4,9 @@ use clap::Parser;
 use counterfoil_gateway::Profile;
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_sim::bank::{BUGS, Bug};
+use counterfoil_sim::campaign::{Plan, campaign};
 use counterfoil_sim::draw::draw;
 use counterfoil_sim::exhaust::{Depth, exhaust};
-use counterfoil_sim::report::Report;
 use counterfoil_sim::run::run;
 use counterfoil_sim::script::Script;
 use counterfoil_sim::shrink::{listed, shrink};
@@ -26,12 +26,21 @@ struct Arguments {
     /// Run seeds for so many minutes instead.
     #[arg(long)]
     minutes: Option<u64>,
+    /// Run seeds until so many charges were made instead.
+    #[arg(long)]
+    charges: Option<u64>,
+    /// How many seeds run side by side; each is on one thread.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Stop at the first seed that breaks something.
+    #[arg(long)]
+    stop: bool,
     /// Only this provider profile.
     #[arg(long)]
     profile: Option<String>,
-    /// Shrink the first seed that fails to a script.
-    #[arg(long)]
-    shrink: bool,
+    /// How many of the seeds that break something are shrunk to scripts.
+    #[arg(long, default_value_t = 0, default_missing_value = "1", num_args = 0..=1)]
+    shrink: usize,
     /// Run every seed twice and compare.
     #[arg(long)]
     twice: bool,
@@ -81,64 +90,62 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
     if let Some(path) = &arguments.script {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let script = Script::parse(&text)?;
-        return Ok(one(&script, bug, arguments, &mut Report::default()));
+        return Ok(one(&script, bug, arguments));
     }
-    let begun = Instant::now();
-    let mut report = Report::default();
-    let mut well = true;
-    for seed in arguments.seed.. {
-        let over = match arguments.minutes {
-            Some(minutes) => begun.elapsed() >= Duration::from_secs(minutes * 60),
-            None => seed >= arguments.seed.saturating_add(arguments.seeds),
-        };
-        if over {
-            break;
-        }
-        let script = draw(seed, profile);
-        if !one(&script, bug, arguments, &mut report) {
-            well = false;
-            if arguments.shrink {
-                break;
-            }
-        }
+    if arguments.verbose {
+        return Ok(one(&draw(arguments.seed, profile), bug, arguments));
     }
-    println!("{report}");
-    println!("{} seeds in {} ms", report.runs, begun.elapsed().as_millis());
-    Ok(well)
+    let open_ended = arguments.minutes.is_some() || arguments.charges.is_some();
+    let campaign = campaign(Plan {
+        first: arguments.seed,
+        seeds: (!open_ended).then_some(arguments.seeds),
+        time: arguments.minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60))),
+        charges: arguments.charges,
+        threads: threads(arguments),
+        profile,
+        bug,
+        twice: arguments.twice,
+        stop: arguments.stop,
+        aloud: true,
+    });
+    println!("{}", campaign.report);
+    for (seed, _) in campaign.broken.iter().take(arguments.shrink) {
+        smallest(&draw(*seed, profile), bug);
+    }
+    println!("{}", campaign.report.line(campaign.took));
+    Ok(campaign.broken.is_empty())
 }
 
-/// Runs one script; says whether all is well.
-fn one(script: &Script, bug: Option<Bug>, arguments: &Arguments, report: &mut Report) -> bool {
+fn threads(arguments: &Arguments) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.threads.unwrap_or_else(cores)
+}
+
+/// Shrinks a run that breaks something and prints what is left.
+fn smallest(script: &Script, bug: Option<Bug>) {
+    let small = shrink(script, bug).unwrap_or_else(|| listed(script, &run(script, bug)));
+    println!("# smallest script found for seed {}\n{small}", script.setup.seed);
+    for violation in run(&small, bug).violations.iter().take(6) {
+        println!("# {violation}");
+    }
+}
+
+/// Runs one script and prints all about it; says whether all is well.
+fn one(script: &Script, bug: Option<Bug>, arguments: &Arguments) -> bool {
     if arguments.verbose {
         println!("{script}");
     }
     let outcome = run(script, bug);
-    report.add(&outcome);
     let name = format!("seed {} ({})", script.setup.seed, script.setup.profile.name);
-    if arguments.twice {
-        let again = run(script, bug).trace;
-        if again != outcome.trace {
-            println!("{name}: I22: two runs differ: {:x} {again:x}", outcome.trace);
-            return false;
-        }
-    }
-    if arguments.verbose {
-        println!("{name}: trace {:x} {:?}", outcome.trace, outcome.seen);
-    }
+    println!("{name}: trace {:x} {:?}", outcome.trace, outcome.seen);
     for violation in outcome.violations.iter().take(6) {
         println!("{name}: {violation}");
     }
-    if outcome.violations.is_empty() {
-        return true;
+    let well = outcome.violations.is_empty();
+    if !well && arguments.shrink > 0 {
+        smallest(script, bug);
     }
-    if arguments.shrink {
-        let small = shrink(script, bug).unwrap_or_else(|| listed(script, &outcome));
-        println!("# smallest script found\n{small}");
-        for violation in run(&small, bug).violations.iter().take(6) {
-            println!("# {violation}");
-        }
-    }
-    false
+    well
 }
 
 fn every_place(depth: &str, wanted: Option<&'static Profile>) -> Result<bool, String> {

@@ -3,9 +3,10 @@
 use super::{Evidence, Violation};
 use crate::client::{Heard, Response, charge_amount, fingerprint, operation, request, request_id};
 use crate::script::Ask;
-use crate::store::{Applied, START};
+use crate::store::START;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
+use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
@@ -59,6 +60,14 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         }
     }
     closed(evidence, &versions, found);
+    let mut made: BTreeMap<ChargeId, Time> = BTreeMap::new();
+    for applied in &evidence.history {
+        for key in &applied.committed.touched {
+            if let RowKey::Charge(charge) = key {
+                made.entry(*charge).or_insert(applied.committed.receipt.at);
+            }
+        }
+    }
     for ((kind, tenant, key), said) in &by_key {
         let Some(request) = request(*tenant, kind, *key, 0, Ulid::from_bytes([0; 16])) else { continue };
         let versions = versions.get(&request.claim).map_or(&[][..], Vec::as_slice);
@@ -68,7 +77,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         };
         for one in said {
             against_store(one, versions, &mut say);
-            for other in said.iter().filter(|other| !is_doubtful(evidence, other)) {
+            for other in said.iter().filter(|other| !is_doubtful(&made, other)) {
                 against_other(one, other, &mut say);
             }
         }
@@ -83,6 +92,10 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// A charge that was refused because the store was away was not claimed, so the provider was never called for it.
 fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, found: &mut Vec<Violation>) {
+    let mut by_request: BTreeMap<Ulid, Vec<&Claim>> = BTreeMap::new();
+    for version in versions.values().flatten() {
+        by_request.entry(version.claim.request).or_default().push(version.claim);
+    }
     for (place, heard) in evidence.heard.iter().enumerate() {
         let away = matches!(heard.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
         if !away || !matches!(heard.ask, Ask::Charge { .. } | Ask::Operate { .. }) {
@@ -90,12 +103,11 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
         }
         let id = request_id(place);
         // A refusal may have been stored all the same: nothing was executed for it.
-        let executed = |version: &Version<'_>| {
-            let claim = version.claim;
+        let executed = |claim: &&Claim| {
             let made = [RowKey::Charge(claim.subject.into()), RowKey::Operation(claim.subject.into())];
-            claim.request == id && made.iter().any(|key| evidence.rows.contains_key(key))
+            made.iter().any(|key| evidence.rows.contains_key(key))
         };
-        if versions.values().flatten().any(executed) {
+        if by_request.get(&id).is_some_and(|claims| claims.iter().any(executed)) {
             let what = format!("{:?} was told that the store is away, and was executed", heard.ask);
             found.push(Violation::new("fail-closed", "I5", what));
         }
@@ -149,13 +161,9 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
 
 /// A claim whose commit is in doubt is told as pending, under the id its charge would have had. If it was not stored by
 /// then there is no such charge yet: the store could not be asked, which may happen at any time.
-fn is_doubtful(evidence: &Evidence, said: &Said<'_>) -> bool {
+fn is_doubtful(made: &BTreeMap<ChargeId, Time>, said: &Said<'_>) -> bool {
     let Submitted::Pending { charge, .. } = said.submitted else { return false };
-    let key = RowKey::Charge(*charge);
-    let stored = |applied: &Applied| {
-        applied.committed.receipt.at <= said.returned && applied.committed.touched.contains(&key)
-    };
-    !evidence.history.iter().any(stored)
+    made.get(charge).is_none_or(|at| *at > said.returned)
 }
 
 /// Once there is an answer, every retry gets it until its window is over; another request never does.

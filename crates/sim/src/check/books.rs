@@ -2,6 +2,7 @@
 
 use super::{Evidence, Violation};
 use crate::client::Response;
+use crate::provider::Effect;
 use counterfoil_core::idempotency::claim::{Claim, Resource, State as ClaimState};
 use counterfoil_core::ledger::account::{Account, Side};
 use counterfoil_core::ledger::hold::State as HoldState;
@@ -9,7 +10,7 @@ use counterfoil_core::ledger::transaction::{Kind, Layer, Transaction};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
+use counterfoil_core::types::id::{AccountId, ChargeId, TenantId, TransactionId};
 use counterfoil_engine::service::BalanceView;
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,8 +72,9 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
     bounds_of_shards(evidence, &fold, found);
     held(evidence, &fold, found);
-    captured(evidence, found);
-    receivable(evidence, &fold, found);
+    let payments = Payments::of(evidence);
+    captured(evidence, &payments, found);
+    receivable(evidence, &payments, &fold, found);
     joined(evidence, found);
     seen(evidence, &fold, found);
     snapshots(evidence, &fold, found);
@@ -175,7 +177,8 @@ impl Fold {
 
     fn at(&self, account: AccountId, position: u64) -> Sums {
         let steps = self.steps.get(&account).map_or(&[][..], Vec::as_slice);
-        steps.iter().rev().find(|(at, _)| *at <= position).map_or(Sums::default(), |(_, sums)| *sums)
+        let upto = steps.partition_point(|(at, _)| *at <= position);
+        upto.checked_sub(1).and_then(|last| steps.get(last)).map_or(Sums::default(), |(_, sums)| *sums)
     }
 }
 
@@ -232,7 +235,7 @@ fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
 }
 
 /// Posted charges are the captured effects of succeeded charges, to the last minor unit.
-fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
+fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violation>) {
     for row in evidence.rows.values() {
         let Row::Charge(charge) = row else { continue };
         let posting = evidence.rows.get(&RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64())));
@@ -254,7 +257,7 @@ fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
                 let asset = charge.order.amount.asset();
                 let right = posting.kind == Kind::Charge(charge.id)
                     && (debit.side, credit.side) == (Side::Debit, Side::Credit)
-                    && [debit.amount, credit.amount] == [taken(evidence, charge); 2]
+                    && [debit.amount, credit.amount] == [payments.taken(charge); 2]
                     && [debit.asset, credit.asset] == [asset; 2]
                     && code(debit.account) == format!("chart:receivable:{asset}")
                     && (credit.account == charge.order.destination
@@ -274,17 +277,16 @@ fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// What the provider owes is what it took less what it gave back, for all that is settled. Of what is parked, the books
 /// have what they say.
-fn receivable(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
+fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: &mut Vec<Violation>) {
     let mut owed: BTreeMap<(TenantId, Asset), i128> = BTreeMap::new();
     for row in evidence.rows.values() {
         let Row::Charge(charge) = row else { continue };
         let sum = owed.entry((charge.tenant, charge.order.amount.asset())).or_default();
-        if is_parked(evidence, charge) {
+        if payments.parked.contains(&charge.id) {
             *sum += i128::from(charge.sums.captured) - i128::from(charge.sums.refunded);
             continue;
         }
-        let own = evidence.effects.iter().filter(|it| Some(&it.on) == charge.provider_reference.as_ref());
-        for effect in own.filter(|effect| !effect.own_duplicate) {
+        for effect in payments.on(charge).filter(|effect| !effect.own_duplicate) {
             match effect.step {
                 Step::Refund => *sum -= i128::from(effect.amount),
                 Step::Charge | Step::Authorize | Step::Capture | Step::Void => {
@@ -303,15 +305,34 @@ fn receivable(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     }
 }
 
-fn is_parked(evidence: &Evidence, charge: &Charge) -> bool {
-    let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.charge == charge.id && it.parked.is_some());
-    evidence.rows.values().any(parked)
+/// What the provider did, by the payment it did it to, and which charges are with a human.
+struct Payments<'a> {
+    effects: BTreeMap<&'a str, Vec<&'a Effect>>,
+    parked: BTreeSet<ChargeId>,
 }
 
-/// What the provider took for a charge.
-fn taken(evidence: &Evidence, charge: &Charge) -> i64 {
-    let own = evidence.effects.iter().filter(|it| Some(&it.on) == charge.provider_reference.as_ref());
-    own.filter(|effect| effect.captured).map(|effect| effect.amount).sum()
+impl<'a> Payments<'a> {
+    fn of(evidence: &'a Evidence) -> Payments<'a> {
+        let mut effects: BTreeMap<&str, Vec<&Effect>> = BTreeMap::new();
+        for effect in &evidence.effects {
+            effects.entry(effect.on.as_str()).or_default().push(effect);
+        }
+        let parked = evidence.rows.values().filter_map(|row| match row {
+            Row::Outbox(work) if work.parked.is_some() => Some(work.charge),
+            _ => None,
+        });
+        Payments { effects, parked: parked.collect() }
+    }
+
+    fn on(&self, charge: &Charge) -> impl Iterator<Item = &'a Effect> {
+        let own = charge.provider_reference.as_ref().and_then(|on| self.effects.get(on.as_str()));
+        own.into_iter().flatten().copied()
+    }
+
+    /// What the provider took for a charge.
+    fn taken(&self, charge: &Charge) -> i64 {
+        self.on(charge).filter(|effect| effect.captured).map(|effect| effect.amount).sum()
+    }
 }
 
 /// Every transaction was asked for under a key that says it was done, and the other way round.

@@ -31,10 +31,17 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             }
         }
     }
+    let mut operations: BTreeMap<ChargeId, Vec<&Operation>> = BTreeMap::new();
+    for row in evidence.rows.values() {
+        if let Row::Operation(operation) = row {
+            operations.entry(operation.charge).or_default().push(operation);
+        }
+    }
     for row in evidence.rows.values() {
         if let Row::Charge(charge) = row {
             let effects = by_charge.get(&charge.id).map_or(&[][..], Vec::as_slice);
-            Life::of(evidence, charge, effects).check(found);
+            let operations = operations.get(&charge.id).map_or(&[][..], Vec::as_slice);
+            Life { charge, effects, operations }.check(found);
         }
     }
     check_calls(evidence, charge_of, found);
@@ -45,18 +52,10 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 struct Life<'a> {
     charge: &'a Charge,
     effects: &'a [&'a Effect],
-    operations: Vec<&'a Operation>,
+    operations: &'a [&'a Operation],
 }
 
 impl<'a> Life<'a> {
-    fn of(evidence: &'a Evidence, charge: &'a Charge, effects: &'a [&'a Effect]) -> Life<'a> {
-        let operations = evidence.rows.values().filter_map(|row| match row {
-            Row::Operation(operation) if operation.charge == charge.id => Some(operation),
-            _ => None,
-        });
-        Life { charge, effects, operations: operations.collect() }
-    }
-
     /// What it did of its own will.
     fn own(&self, steps: &'static [Step]) -> impl Iterator<Item = &'a Effect> {
         self.effects.iter().copied().filter(|it| !it.own_duplicate && steps.contains(&it.step))
@@ -153,7 +152,7 @@ impl<'a> Life<'a> {
     /// Every operation that is told as done has its effect, and no effect is left over but of those with a human.
     fn check_operations(&self, say: &mut impl FnMut(&'static str, String)) {
         let mut refunds: Vec<&Effect> = self.own(REFUND).collect();
-        for one in &self.operations {
+        for one in self.operations {
             let name = format!("{} {} of {}", one.kind.name(), one.id.to_i64(), one.amount.minor());
             match one.status {
                 OperationStatus::Processing => say("I9", format!("has a {name} that never ended")),

@@ -80,7 +80,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// The evidence of a run that has ended.
+    /// The evidence of a run that has ended. It is taken out of the run: nothing is left there.
     pub fn of(cluster: &Cluster) -> Evidence {
         let still = Still::new(Arc::clone(&cluster.machine));
         let verified = match at_once(counterfoil_engine::verify::verify(&still, |_| {})) {
@@ -91,15 +91,15 @@ impl Evidence {
             Some(Err(error)) => vec![error.to_string()],
             None => vec!["verification waits for something".to_owned()],
         };
-        let machine = lock(&cluster.machine);
-        let provider = lock(&cluster.provider);
+        let (rows, history) = lock(&cluster.machine).shelf.take();
+        let mut provider = lock(&cluster.provider);
         Evidence {
-            heard: lock(&cluster.heard).clone(),
-            effects: provider.effects.clone(),
-            sent: provider.sent.clone(),
-            misuses: provider.misuses.clone(),
-            history: machine.shelf.history().to_vec(),
-            rows: machine.shelf.rows().clone(),
+            heard: std::mem::take(&mut lock(&cluster.heard)),
+            effects: std::mem::take(&mut provider.effects),
+            sent: std::mem::take(&mut provider.sent),
+            misuses: std::mem::take(&mut provider.misuses),
+            history,
+            rows,
             now: cluster.executor.now(),
             verified,
         }

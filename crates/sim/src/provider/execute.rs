@@ -86,6 +86,7 @@ impl Provider {
             path: vec![(now, stands)],
         };
         self.intents.insert(reference.clone(), intent);
+        self.made.entry(call.payment.clone()).or_default().push(reference.clone());
         self.effects.push(Effect {
             step: call.step,
             payment: call.payment.clone(),

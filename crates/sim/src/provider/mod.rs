@@ -94,6 +94,8 @@ pub struct Provider {
     /// What it executed.
     pub effects: Vec<Effect>,
     intents: BTreeMap<String, Intent>,
+    /// References of what was made for a payment.
+    made: BTreeMap<String, Vec<String>>,
     declined: BTreeMap<String, u64>,
     /// Calls that were begun.
     pub sent: Vec<Sent>,
@@ -114,6 +116,7 @@ impl Provider {
             keys: BTreeMap::new(),
             effects: Vec::new(),
             intents: BTreeMap::new(),
+            made: BTreeMap::new(),
             declined: BTreeMap::new(),
             sent: Vec::new(),
             misuses: Vec::new(),
@@ -141,13 +144,16 @@ impl Provider {
     /// Notes a capture or void that comes again under a new key though it was done: nobody who knows what happened sends
     /// that. What comes late under a key that has its answer gets that answer.
     fn note_again(&mut self, call: &Call) {
+        if !matches!(call.step, Step::Capture | Step::Void) {
+            return;
+        }
         if self.keys.contains_key(&self.scope(call)) {
             return;
         }
         let again = |effect: &Effect| {
             effect.step == call.step && effect.payment == call.payment && effect.key != call.key
         };
-        if matches!(call.step, Step::Capture | Step::Void) && self.effects.iter().any(again) {
+        if self.effects.iter().any(again) {
             let what =
                 format!("{} of {} was done and came under another key", call.step.name(), call.payment);
             self.misuses.push(what);
@@ -230,7 +236,8 @@ impl Provider {
                 None => Found::Unclear(Cause::Unreadable),
             };
         }
-        let own = self.intents.values().filter(|intent| intent.payment == lookup.payment);
+        let made = self.made.get(&lookup.payment).into_iter().flatten();
+        let own = made.filter_map(|reference| self.intents.get(reference));
         let mut seen: Vec<Outcome> = own.filter_map(|intent| intent.made(is_seen)).collect();
         match (seen.pop(), seen.is_empty()) {
             (Some(one), true) => Found::Payment(one),

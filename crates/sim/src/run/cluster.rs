@@ -2,7 +2,7 @@
 
 use super::door;
 use crate::bank::Bug;
-use crate::chance::Chance;
+use crate::chance::{Chance, Sum};
 use crate::client::{Asked, Heard, Learnt, Plain, Response, request_id};
 use crate::executor::{Executor, Group, OUTSIDE, Step, TaskId, lock};
 use crate::faults::{Fault, Faults, Site};
@@ -23,6 +23,7 @@ use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
 use counterfoil_store::{Row, RowKey};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 /// The engine as it runs here.
@@ -375,9 +376,34 @@ fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Res
     }
 }
 
+/// What was heard, as one number.
 fn digest(response: &Response) -> u64 {
-    let text = format!("{response:?}");
-    text.bytes().fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))
+    let mut sum = Sum::default();
+    std::mem::discriminant(response).hash(&mut sum);
+    match response {
+        Response::Submitted(submitted) => {
+            std::mem::discriminant(submitted).hash(&mut sum);
+            match submitted {
+                Submitted::Answer { settled, replayed } => (settled, replayed).hash(&mut sum),
+                Submitted::Pending { charge, retry_after } => (charge, retry_after).hash(&mut sum),
+                Submitted::Expired { original_request_at } => original_request_at.hash(&mut sum),
+                Submitted::Invalid(flaws) => flaws.len().hash(&mut sum),
+                Submitted::NotFound
+                | Submitted::Mismatch
+                | Submitted::InUse
+                | Submitted::InProgress
+                | Submitted::StoreUnavailable
+                | Submitted::Draining => {}
+            }
+        }
+        Response::Balance(account, balance) => {
+            let view = balance.view;
+            (account, view.posted, view.outgoing, view.incoming, balance.position.0).hash(&mut sum);
+        }
+        Response::Charge { own, shown } => (own, shown).hash(&mut sum),
+        Response::Key(_) | Response::Unreadable | Response::NobodyThere => {}
+    }
+    sum.finish()
 }
 
 /// The references of the simulated store.

@@ -35,6 +35,20 @@ pub struct Outcome {
     pub seen: Seen,
 }
 
+impl Outcome {
+    /// A run that ended in a panic.
+    pub fn panicked(what: String) -> Outcome {
+        Outcome {
+            trace: 0,
+            violations: vec![Violation::new("panic", "I9", what)],
+            known: Vec::new(),
+            struck: BTreeMap::new(),
+            reached: [0; 5],
+            seen: Seen::default(),
+        }
+    }
+}
+
 /// Counts of one run, to show that it was not empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {

@@ -7,10 +7,10 @@ use crate::executor::lock;
 use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::types::id::SubjectId;
-use counterfoil_core::types::time::Time;
+use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
-use counterfoil_store::{Row, RowKey};
+use counterfoil_store::{Due, Row, RowKey};
 use std::collections::BTreeSet;
 
 /// Rounds in which due work must come to its end. A provider that stores its errors is asked every half minute for an
@@ -71,15 +71,12 @@ pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
 
 /// Whether a request that was asked for long ago is being worked on only now.
 fn is_at_work(cluster: &Cluster) -> bool {
-    let machine = lock(&cluster.machine);
-    machine.shelf.rows().values().any(|row| matches!(row, Row::Claim(claim) if claim.state.lease().is_some()))
+    lock(&cluster.machine).shelf.leases() > 0
 }
 
 fn has_overdue_hold(cluster: &Cluster) -> bool {
-    let now = cluster.executor.now();
-    let machine = lock(&cluster.machine);
-    let overdue = |row: &Row| matches!(row, Row::Hold(hold) if hold.lapses_at().is_some_and(|at| since_start(at) <= now));
-    machine.shelf.rows().values().any(overdue)
+    let now = START.plus(Span::from_ms(cluster.executor.now()));
+    !lock(&cluster.machine).shelf.due(Due::Holds, now, 1).is_empty()
 }
 
 /// Lets time go on, as fast as nothing happens, until no work is left but what is parked.
@@ -87,6 +84,7 @@ fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
     let (mut last, mut idle) = (None, 0_u32);
     for _ in 0..ROUNDS_MAX {
         let Some(next) = next_work(cluster) else { return };
+        let mut seen = commits(cluster);
         idle = if last == Some(next) { idle.saturating_add(1) } else { 0 };
         last = Some(next);
         if let Some(until) = cluster.executor.paused_until() {
@@ -103,7 +101,11 @@ fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
             cluster.run(next.due, |_| false);
         }
         let until = next.due.max(now).saturating_add(2_500);
-        cluster.run(until, |cluster| next_work(cluster) != Some(next));
+        // Work changes with a commit and not otherwise.
+        cluster.run(until, |cluster| {
+            let now = commits(cluster);
+            now != std::mem::replace(&mut seen, now) && next_work(cluster) != Some(next)
+        });
     }
     violations.push(Violation::new("liveness", "I9", "work never comes to its end".to_owned()));
 }
@@ -133,6 +135,10 @@ fn next_work(cluster: &Cluster) -> Option<Next> {
         next = Some(next.map_or(one, |least: (u64, u64)| least.min(one)));
     }
     next.map(|(due, revision)| Next { is_held: held, due, revision })
+}
+
+fn commits(cluster: &Cluster) -> usize {
+    lock(&cluster.machine).shelf.history().len()
 }
 
 fn since_start(at: Time) -> u64 {
@@ -182,11 +188,13 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
         asked.push((used, body, cluster.ask(turn % processes, ask, None)));
     }
     let crashes = cluster.crashes;
-    let places: Vec<usize> = asked.iter().map(|(_, _, place)| *place).collect();
+    let mut waiting = asked.iter().map(|(_, _, place)| *place).peekable();
     let until = cluster.executor.now().saturating_add(60_000);
     cluster.run(until, |cluster| {
         let heard = lock(&cluster.heard);
-        places.iter().all(|place| heard.get(*place).is_some_and(|heard| heard.returned.is_some()))
+        let returned = |place: &usize| heard.get(*place).is_some_and(|heard| heard.returned.is_some());
+        while waiting.next_if(returned).is_some() {}
+        waiting.peek().is_none()
     });
     for (used, said, place) in asked {
         let response = lock(&cluster.heard).get(place).and_then(|heard| heard.response.clone());

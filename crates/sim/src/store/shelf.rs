@@ -26,6 +26,7 @@ pub struct Shelf {
     rows: BTreeMap<RowKey, Row>,
     due: [BTreeSet<(Time, RowKey)>; 3],
     claims: BTreeSet<(SubjectId, ClaimId)>,
+    leases: usize,
     history: Vec<Applied>,
     journal: BTreeMap<AccountId, Vec<Entry>>,
     sets: BTreeMap<SetId, Receipt>,
@@ -62,6 +63,16 @@ impl Shelf {
     /// Every row as it stands.
     pub fn rows(&self) -> &BTreeMap<RowKey, Row> {
         &self.rows
+    }
+
+    /// Takes everything out: the rows as they stand and every commit so far.
+    pub fn take(&mut self) -> (BTreeMap<RowKey, Row>, Vec<Applied>) {
+        (std::mem::take(&mut self.rows), std::mem::take(&mut self.history))
+    }
+
+    /// How many claims somebody holds.
+    pub fn leases(&self) -> usize {
+        self.leases
     }
 
     /// One row as it stands.
@@ -121,11 +132,14 @@ impl Shelf {
             Row::Outbox(outbox) if outbox.parked.is_none() => (0, Some(outbox.due_at)),
             Row::Claim(claim) => {
                 let place = (claim.subject, claim.id);
+                let held = usize::from(claim.state.lease().is_some());
                 if present {
-                    self.claims.insert(place)
+                    self.claims.insert(place);
+                    self.leases = self.leases.saturating_add(held);
                 } else {
-                    self.claims.remove(&place)
-                };
+                    self.claims.remove(&place);
+                    self.leases = self.leases.saturating_sub(held);
+                }
                 (1, claim.sweep_at())
             }
             Row::Hold(hold) => (2, hold.lapses_at()),
