@@ -9,11 +9,18 @@ use counterfoil_core::types::limits::{WORKER_SLOTS, WORKER_SLOTS_ALARM_PERCENT};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, CommitError, Row, Scan, Store};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::MutexGuard;
 
 /// The process's mint, shared by its tasks.
-pub struct Ids(Mutex<Held>);
+pub struct Ids {
+    held: Mutex<Held>,
+    /// Taken by whoever renews the slot; how many times that was tried.
+    renewal: tokio::sync::Mutex<()>,
+    tried: AtomicU64,
+}
 
 /// The slot in use, and every holder this process has been: work begun under an earlier one is still its own.
 struct Held {
@@ -47,12 +54,13 @@ impl Ids {
 
     fn of(mint: Mint) -> Ids {
         let holders = vec![mint.slot().holder()];
-        Ids(Mutex::new(Held { mint, holders }))
+        let held = Mutex::new(Held { mint, holders });
+        Ids { held, renewal: tokio::sync::Mutex::default(), tried: AtomicU64::new(0) }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> T {
         // The mint is plain numbers; a panic elsewhere cannot leave it half-written.
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -120,14 +128,40 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// An id, even if the slot lapsed while the store was away.
     pub(crate) async fn next_id(&self, now: Time) -> Option<i64> {
         match self.ids.next(now) {
-            Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => {
+            Err(MintError::LeaseOver) => {
+                self.renew_lapsed_slot().await;
                 self.ids.next(self.store.now()).ok()
             }
             minted => minted.ok(),
         }
     }
 
+    /// Many may find the slot lapsed at once, after an outage or a sleep. The first of them claims one for all; whoever
+    /// waited for it takes what came of it, be it nothing. Otherwise each would claim a slot of its own, one after
+    /// another through all that are taken.
+    pub(crate) async fn renew_lapsed_slot(&self) {
+        let tried = self.ids.tried.load(Ordering::Relaxed);
+        let turn = self.ids.renewal.lock().await;
+        if self.ids.tried.load(Ordering::Relaxed) == tried
+            && let Err(why) = self.renew_in_turn(turn).await
+        {
+            tracing::warn!(why, "a worker slot that lapsed could not be claimed anew");
+        }
+    }
+
     pub(crate) async fn renew_slot(&self) -> Result<(), String> {
+        let turn = self.ids.renewal.lock().await;
+        self.renew_in_turn(turn).await
+    }
+
+    async fn renew_in_turn(&self, turn: MutexGuard<'_, ()>) -> Result<(), String> {
+        let renewed = self.renew_or_claim().await;
+        self.ids.tried.fetch_add(1, Ordering::Relaxed);
+        drop(turn);
+        renewed
+    }
+
+    async fn renew_or_claim(&self) -> Result<(), String> {
         let now = self.store.now();
         let (old, id) = self.ids.with(|held| (held.mint.slot(), held.mint.next(now)));
         let renewed = old.renewed(now, SLOT_LEASE);
