@@ -135,7 +135,7 @@ fn events(setup: &Setup, chance: &mut Chance) -> Vec<Event> {
 /// Many charges beside the few that are asked for again and again: what happens to one of them is as likely as before,
 /// and the processes' own work is shared by all.
 fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
-    let size = chance.pick(&[0, 0, 60, 180], 60);
+    let size = chance.pick(&[0, 60, 180, 180], 60);
     let within = chance.pick(&[setup.end, setup.end / 4], setup.end);
     for number in 0..size {
         let ask = Ask::Charge { tenant: number % 2 + 1, key: number / 2, body: 0 };

@@ -43,6 +43,6 @@ fn a_crowd_that_finds_the_worker_slot_lapsed_claims_one() {
     let script = format!("set profile ideal\nset latency 400\nat 1000 freeze 100000\n{crowd}");
     let (outcome, evidence) = witnessed(&Script::parse(&script).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
-    let slots = evidence.rows.values().filter(|row| matches!(row, Row::Slot(_))).count();
+    let slots = evidence.each().filter(|row| matches!(row, Row::Slot(_))).count();
     assert_eq!((outcome.seen.charges, slots), (40, 2), "one for each process");
 }

@@ -24,8 +24,8 @@ impl Image {
     }
 
     /// Brings a row, or the knowledge that there is none.
-    pub fn bring(&mut self, key: RowKey, row: Option<Row>) {
-        self.rows.insert(key, row.map(Arc::new));
+    pub fn bring(&mut self, key: RowKey, row: Option<impl Into<Arc<Row>>>) {
+        self.rows.insert(key, row.map(Into::into));
     }
 
     /// The row as the next set will find it. What was never brought counts as absent.

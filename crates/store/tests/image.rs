@@ -15,7 +15,7 @@ fn key(number: i64) -> RowKey {
 fn absence_is_known_once_it_was_brought() {
     let mut image = Image::default();
     assert!(!image.knows(&key(1)));
-    image.bring(key(1), None);
+    image.bring(key(1), None::<Row>);
     assert!(image.knows(&key(1)));
     assert_eq!(image.get(&key(1)), None);
     image.bring(key(2), Some(charge(2).into()));

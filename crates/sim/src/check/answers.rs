@@ -36,7 +36,7 @@ type Key = (&'static str, u64, u64);
 pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut versions: BTreeMap<ClaimId, Vec<Version<'_>>> = BTreeMap::new();
     for applied in &evidence.history {
-        for (before, row) in applied.before.iter().zip(&applied.after) {
+        for (before, row) in applied.changes() {
             if let Some(Row::Claim(claim)) = row {
                 let at = applied.committed.receipt.at;
                 versions.entry(claim.id).or_default().push(Version { at, claim, replaces: before.is_some() });
@@ -233,7 +233,7 @@ fn executed(
             say("I13", "the claim is of a request nobody made".to_owned());
             continue;
         };
-        let charge = evidence.rows.get(&RowKey::Charge(version.claim.subject.into()));
+        let charge = evidence.row(&RowKey::Charge(version.claim.subject.into()));
         match charge {
             Some(Row::Charge(charge)) if charge.order.amount.minor() == charge_amount(tenant, key, body) => {}
             Some(Row::Charge(charge)) => {
@@ -258,7 +258,7 @@ fn operated(
             continue;
         };
         let (kind, amount) = operation(key, body);
-        match evidence.rows.get(&RowKey::Operation(version.claim.subject.into())) {
+        match evidence.row(&RowKey::Operation(version.claim.subject.into())) {
             Some(Row::Operation(made))
                 if made.kind == kind && amount.is_none_or(|amount| amount == made.amount.minor()) => {}
             Some(_) => say("I13", "another operation was done".to_owned()),

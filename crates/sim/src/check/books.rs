@@ -43,7 +43,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         let mut say = |invariant, what: String| {
             found.push(Violation::new("books", invariant, format!("commit {position}: {what}")));
         };
-        for (before, row) in applied.before.iter().zip(&applied.after) {
+        for (before, row) in applied.changes() {
             match row {
                 Some(Row::Account(account)) => drop(fold.accounts.insert(account.id, account.clone())),
                 Some(Row::Transaction(transaction)) if before.is_none() => {
@@ -82,7 +82,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// A snapshot is the fold at its position.
 fn snapshots(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Snapshot(snapshot) = row else { continue };
         let Some(account) = fold.accounts.get(&snapshot.account) else { continue };
         let view = snapshot.totals.seen_from(account.normal);
@@ -188,7 +188,7 @@ fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>
         let shards = RowKey::Balance(account.id, 0)..=RowKey::Balance(account.id, u8::MAX);
         let (mut floor, mut cap) = (0_i128, 0_i128);
         for (_, row) in evidence.rows.range(shards) {
-            if let Row::Balance(balance) = row {
+            if let Row::Balance(balance) = row.as_ref() {
                 floor += i128::from(balance.floor.unwrap_or(0));
                 cap += i128::from(balance.cap.unwrap_or(0));
             }
@@ -209,7 +209,7 @@ fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>
 fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     let mut open: BTreeMap<AccountId, Sums> = BTreeMap::new();
     let now = crate::store::START.ms().saturating_add_unsigned(evidence.now);
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Hold(hold) = row else { continue };
         if hold.state != HoldState::Pending {
             continue;
@@ -236,9 +236,9 @@ fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
 
 /// Posted charges are the captured effects of succeeded charges, to the last minor unit.
 fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violation>) {
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Charge(charge) = row else { continue };
-        let posting = evidence.rows.get(&RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64())));
+        let posting = evidence.row(&RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64())));
         let name = format!("charge {} ({})", charge.id.to_i64(), charge.status.name());
         match (charge.status.is_captured(), posting) {
             (true, Some(Row::Transaction(posting))) => {
@@ -250,7 +250,7 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
                     ));
                     continue;
                 };
-                let code = |id| match evidence.rows.get(&RowKey::Account(id)) {
+                let code = |id| match evidence.row(&RowKey::Account(id)) {
                     Some(Row::Account(account)) => account.code.as_str().to_owned(),
                     _ => String::new(),
                 };
@@ -279,7 +279,7 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
 /// have what they say.
 fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: &mut Vec<Violation>) {
     let mut owed: BTreeMap<(TenantId, Asset), i128> = BTreeMap::new();
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Charge(charge) = row else { continue };
         let sum = owed.entry((charge.tenant, charge.order.amount.asset())).or_default();
         if payments.parked.contains(&charge.id) {
@@ -317,7 +317,7 @@ impl<'a> Payments<'a> {
         for effect in &evidence.effects {
             effects.entry(effect.on.as_str()).or_default().push(effect);
         }
-        let parked = evidence.rows.values().filter_map(|row| match row {
+        let parked = evidence.each().filter_map(|row| match row {
             Row::Outbox(work) if work.parked.is_some() => Some(work.charge),
             _ => None,
         });
@@ -340,7 +340,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut asked: BTreeSet<TransactionId> = BTreeSet::new();
     let mut claims: BTreeMap<i64, &Claim> = BTreeMap::new();
     for applied in &evidence.history {
-        for row in applied.after.iter().flatten() {
+        for row in applied.rows() {
             if let Row::Claim(claim) = row
                 && claim.state.settled().is_some()
             {
@@ -385,13 +385,13 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
             | Resource::Shards => {}
         }
     }
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Transaction(transaction) = row else { continue };
         let own = match transaction.kind {
             Kind::Charge(_) | Kind::HoldLapsed(_) => true,
             // What a payment reserves is checked with the payment.
             Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) => {
-                matches!(evidence.rows.get(&RowKey::Hold(hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
+                matches!(evidence.row(&RowKey::Hold(hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
             }
             _ => false,
         };

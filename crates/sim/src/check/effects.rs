@@ -32,12 +32,12 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         }
     }
     let mut operations: BTreeMap<ChargeId, Vec<&Operation>> = BTreeMap::new();
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         if let Row::Operation(operation) = row {
             operations.entry(operation.charge).or_default().push(operation);
         }
     }
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         if let Row::Charge(charge) = row {
             let effects = by_charge.get(&charge.id).map_or(&[][..], Vec::as_slice);
             let operations = operations.get(&charge.id).map_or(&[][..], Vec::as_slice);
@@ -228,12 +228,12 @@ fn check_calls(
 ) {
     let mut versions: Versions<'_> = BTreeMap::new();
     for (place, applied) in evidence.history.iter().enumerate() {
-        for row in applied.after.iter().flatten() {
+        for row in applied.rows() {
             let Row::Claim(claim) = row else { continue };
             let charge = match claim.makes {
                 Resource::Charge => Some(claim.subject.into()),
                 Resource::Capture | Resource::Void | Resource::Refund => {
-                    match evidence.rows.get(&RowKey::Operation(claim.subject.into())) {
+                    match evidence.row(&RowKey::Operation(claim.subject.into())) {
                         Some(Row::Operation(operation)) => Some(operation.charge),
                         _ => None,
                     }

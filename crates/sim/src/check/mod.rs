@@ -72,7 +72,7 @@ pub struct Evidence {
     /// Every commit.
     pub history: Vec<Applied>,
     /// Every row at the end.
-    pub rows: BTreeMap<RowKey, Row>,
+    pub rows: BTreeMap<RowKey, Arc<Row>>,
     /// Virtual milliseconds at the end.
     pub now: u64,
     /// What the engine's own verification finds.
@@ -80,6 +80,16 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// A row at the end.
+    pub fn row(&self, key: &RowKey) -> Option<&Row> {
+        self.rows.get(key).map(Arc::as_ref)
+    }
+
+    /// Every row at the end.
+    pub fn each(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values().map(Arc::as_ref)
+    }
+
     /// The evidence of a run that has ended. It is taken out of the run: nothing is left there.
     pub fn of(cluster: &Cluster) -> Evidence {
         let still = Still::new(Arc::clone(&cluster.machine));

@@ -47,12 +47,12 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         if !sets.insert(applied.committed.set) {
             say("order", "I14", "has the id of an earlier set".to_owned());
         }
-        let changes = applied.committed.touched.iter().zip(applied.before.iter().zip(&applied.after));
+        let changes = applied.committed.touched.iter().zip(applied.changes());
         for (key, (before, after)) in changes {
-            if rows.all.get(key).copied() != before.as_ref() {
+            if rows.all.get(key).copied() != before.as_deref() {
                 say("order", "I19", format!("{key:?} changed without a commit"));
             }
-            if let Some(broken) = forward(before.as_ref(), after.as_ref()) {
+            if let Some(broken) = forward(before.as_deref(), after.as_deref()) {
                 say("order", "I10", format!("{key:?} {broken}"));
             }
             if before.is_none() && after.is_some() {
@@ -62,7 +62,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
                 Some(row) => rows.put(key, row),
                 None => drop(rows.all.remove(key)),
             }
-            track(&mut open, key, after.as_ref());
+            track(&mut open, key, after.as_deref());
         }
         if let Some(missing) = unaudited(applied) {
             say("order", "I11", missing);
@@ -74,7 +74,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             say("order", "I10", what);
         }
     }
-    if !rows.all.into_iter().eq(&evidence.rows) {
+    if !rows.all.into_iter().eq(evidence.rows.iter().map(|(key, row)| (key, row.as_ref()))) {
         found.push(Violation::new("order", "I19", "the rows are not what the commits made".to_owned()));
     }
     for (id, times) in minted.into_iter().filter(|(_, times)| *times > 1) {
@@ -151,9 +151,7 @@ fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
 /// reserved, what was given back was asked for, and a capture or void has the charge to itself.
 fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
     let touched: BTreeSet<ChargeId> = applied
-        .after
-        .iter()
-        .flatten()
+        .rows()
         .filter_map(|row| match row {
             Row::Charge(charge) => Some(charge.id),
             Row::Operation(operation) => Some(operation.charge),
@@ -260,7 +258,7 @@ fn pairs(
 
 /// A claim that began, ended or changed hands without an audit record in the same commit.
 fn unaudited(applied: &Applied) -> Option<String> {
-    let changes = applied.before.iter().zip(&applied.after);
+    let changes = applied.changes();
     for (before, after) in changes {
         let Some(Row::Claim(new)) = after else { continue };
         let old = match before {
@@ -276,9 +274,7 @@ fn unaudited(applied: &Applied) -> Option<String> {
             }
         };
         let subjects: Vec<SubjectId> = applied
-            .after
-            .iter()
-            .flatten()
+            .rows()
             .filter_map(|row| if let Row::Audit(record) = row { Some(record.subject) } else { None })
             .collect();
         // The records of an operation stand in its charge's history.

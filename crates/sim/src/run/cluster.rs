@@ -334,7 +334,7 @@ impl Cluster {
                 RowKey::Charge(ChargeId::from_i64(i64::MIN))..=RowKey::Charge(ChargeId::from_i64(i64::MAX)),
             )
             .filter_map(
-                |(_, row)| if let Row::Charge(it) = row { Some((it.id, it.tenant.to_i64())) } else { None },
+                |(_, row)| if let Row::Charge(it) = row.as_ref() { Some((it.id, it.tenant.to_i64())) } else { None },
             )
             .collect();
         let place = usize::try_from(number / 3).ok()? % charges.len().max(1);

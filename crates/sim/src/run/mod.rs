@@ -138,7 +138,7 @@ fn begin(cluster: &mut Cluster, books: bool) -> Result<(), Violation> {
     let mut learnt = lock(&cluster.learnt);
     *learnt = crate::client::Learnt::default();
     for row in lock(&cluster.machine).shelf.rows().values() {
-        if let Row::Account(account) = row {
+        if let Row::Account(account) = row.as_ref() {
             learnt.accounts.insert(account.code.as_str().to_owned(), account.id);
         }
     }

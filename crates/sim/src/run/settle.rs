@@ -123,7 +123,7 @@ struct Next {
 fn next_work(cluster: &Cluster) -> Option<Next> {
     let machine = lock(&cluster.machine);
     let range = RowKey::Outbox(SubjectId::from_i64(i64::MIN))..=RowKey::Outbox(SubjectId::from_i64(i64::MAX));
-    let open = machine.shelf.rows().range(range).filter_map(|(_, row)| match row {
+    let open = machine.shelf.rows().range(range).filter_map(|(_, row)| match row.as_ref() {
         Row::Outbox(outbox) if outbox.parked.is_none() => Some(outbox),
         _ => None,
     });
@@ -149,7 +149,7 @@ fn since_start(at: Time) -> u64 {
 fn sleep_until_leases_end(cluster: &mut Cluster) {
     let until = {
         let machine = lock(&cluster.machine);
-        let leases = machine.shelf.rows().values().filter_map(|row| match row {
+        let leases = machine.shelf.rows().values().filter_map(|row| match row.as_ref() {
             Row::Claim(claim) => claim.state.lease().map(|lease| lease.until),
             _ => None,
         });
@@ -247,7 +247,7 @@ fn is_in_the_way(cluster: &Cluster, (_, tenant, key): Used) -> bool {
     let Some(charge) = learnt.charges.get(&(tenant, key / OPERATIONS)) else { return false };
     let machine = lock(&cluster.machine);
     let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.charge == *charge && it.parked.is_some());
-    machine.shelf.rows().values().any(parked)
+    machine.shelf.rows().values().any(|row| parked(row))
 }
 
 /// The body the key was claimed with, or the first.
