@@ -13,9 +13,9 @@ use counterfoil_engine::service::Submitted;
 use counterfoil_store::{Due, Row, RowKey};
 use std::collections::BTreeSet;
 
-/// Rounds in which due work must come to its end. A provider that stores its errors is asked every half minute for an
-/// hour or more before `not found` is proof.
-const ROUNDS_MAX: u32 = 30_000;
+/// Time in which all work must come to its end. A provider that stores its errors for a day is asked every half minute
+/// until `not found` is proof.
+const WORK_MAX: u64 = 3 * 86_400_000;
 /// Rounds in which nothing at all happens to work that is due: commits that were slow when faults stopped may take a
 /// minute each.
 const IDLE_MAX: u32 = 60;
@@ -82,7 +82,8 @@ fn has_overdue_hold(cluster: &Cluster) -> bool {
 /// Lets time go on, as fast as nothing happens, until no work is left but what is parked.
 fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
     let (mut last, mut idle) = (None, 0_u32);
-    for _ in 0..ROUNDS_MAX {
+    let end = cluster.executor.now().saturating_add(WORK_MAX);
+    while cluster.executor.now() < end {
         let Some(next) = next_work(cluster) else { return };
         let mut seen = commits(cluster);
         idle = if last == Some(next) { idle.saturating_add(1) } else { 0 };
