@@ -11,7 +11,7 @@ use crate::run::{Outcome, run};
 use counterfoil_gateway::Profile;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Broken seeds that are remembered by number.
@@ -148,6 +148,20 @@ impl Shared {
             println!("{}", campaign.report.line(self.begun.elapsed()));
         }
     }
+}
+
+/// Does something with each of many things, on several threads.
+pub fn side_by_side<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                while let Some(thing) = things.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    act(thing);
+                }
+            });
+        }
+    });
 }
 
 /// What a run comes to, or what it said when it panicked.

@@ -3,14 +3,17 @@
 use clap::Parser;
 use counterfoil_gateway::Profile;
 use counterfoil_gateway::profile::PROFILES;
-use counterfoil_sim::bank::{BUGS, Bug};
-use counterfoil_sim::campaign::{Plan, campaign};
+use counterfoil_sim::bank::{BUGS, Bug, hunt};
+use counterfoil_sim::campaign::{Plan, campaign, side_by_side};
 use counterfoil_sim::draw::draw;
-use counterfoil_sim::exhaust::{Depth, exhaust};
+use counterfoil_sim::executor::lock;
+use counterfoil_sim::exhaust::{Depth, SCENES, Scene, exhaust};
 use counterfoil_sim::run::run;
 use counterfoil_sim::script::Script;
 use counterfoil_sim::shrink::{listed, shrink};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Runs the whole system on one thread from one seed, with faults, and checks what came of it.
@@ -50,9 +53,12 @@ struct Arguments {
     /// Run a script instead.
     #[arg(long)]
     script: Option<std::path::PathBuf>,
-    /// Every fault at every place of one charge, on every profile: `singles`, `call-pairs` or `all-pairs`.
+    /// Every fault at every place of every scene, on every profile: `singles`, `call-pairs` or `all-pairs`.
     #[arg(long)]
     exhaust: Option<String>,
+    /// Only this scene: `charge`, `capture`, `void`, `refund` or `split`.
+    #[arg(long)]
+    scene: Option<String>,
     /// How many seeds it takes to see each planted bug.
     #[arg(long)]
     bank: bool,
@@ -82,7 +88,11 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         None => None,
     };
     if let Some(depth) = &arguments.exhaust {
-        return every_place(depth, profile);
+        let scene = match &arguments.scene {
+            Some(name) => Some(Scene::parse(name).ok_or_else(|| format!("there is no scene `{name}`"))?),
+            None => None,
+        };
+        return every_place(depth, profile, scene, threads(arguments));
     }
     if arguments.bank {
         return Ok(bank(arguments, bug));
@@ -148,53 +158,70 @@ fn one(script: &Script, bug: Option<Bug>, arguments: &Arguments) -> bool {
     well
 }
 
-fn every_place(depth: &str, wanted: Option<&'static Profile>) -> Result<bool, String> {
+fn every_place(
+    depth: &str,
+    wanted: Option<&'static Profile>,
+    scene: Option<Scene>,
+    threads: usize,
+) -> Result<bool, String> {
     let depth = match depth {
         "singles" => Depth::Singles,
         "call-pairs" => Depth::CallPairs,
         "all-pairs" => Depth::AllPairs,
         other => return Err(format!("`{other}` is none of singles, call-pairs and all-pairs")),
     };
-    let mut well = true;
-    for profile in PROFILES.iter().filter(|profile| wanted.is_none_or(|wanted| wanted.name == profile.name)) {
-        for exclusive in [false, true] {
-            let begun = Instant::now();
-            let tried = exhaust(profile, exclusive, depth);
-            println!(
-                "{:<18} exclusive={exclusive:<5} {:>6} singles {:>8} pairs {:>4} broken  {} ms",
-                profile.name,
-                tried.singles,
-                tried.pairs,
-                tried.broken.len(),
-                begun.elapsed().as_millis()
-            );
-            for (script, violation) in tried.broken.iter().take(3) {
-                println!("# {violation}\n{script}");
+    let (mut singles, mut pairs, mut broken) = (0_u64, 0_u64, 0_usize);
+    for scene in SCENES.into_iter().filter(|one| scene.is_none_or(|scene| scene == *one)) {
+        for profile in PROFILES.iter().filter(|it| wanted.is_none_or(|wanted| wanted.name == it.name)) {
+            for exclusive in [false, true] {
+                let begun = Instant::now();
+                let tried = exhaust(&scene.script(profile, exclusive), depth, threads);
+                println!(
+                    "{:<8} {:<18} exclusive={exclusive:<5} {:>6} singles {:>8} pairs {:>4} broken  {} ms",
+                    scene.name(),
+                    profile.name,
+                    tried.singles,
+                    tried.pairs,
+                    tried.broken.len(),
+                    begun.elapsed().as_millis()
+                );
+                for (script, violation) in tried.broken.iter().take(3) {
+                    println!("# {violation}\n{script}");
+                }
+                singles = singles.saturating_add(tried.singles);
+                pairs = pairs.saturating_add(tried.pairs);
+                broken = broken.saturating_add(tried.broken.len());
             }
-            well &= tried.broken.is_empty();
         }
     }
-    Ok(well)
+    println!("{singles} singles, {pairs} pairs, {broken} broken");
+    Ok(broken == 0)
 }
 
+/// Prints the bank as a table: how many seeds it takes to see each bug.
 fn bank(arguments: &Arguments, only: Option<Bug>) -> bool {
     let bound = arguments.seeds.max(2);
-    let mut missed = 0_u32;
-    println!("{:<26} {:>6}  found by", "bug", "seeds");
-    for bug in BUGS.iter().filter(|bug| only.is_none_or(|only| only == **bug)) {
-        let seeds = arguments.seed..arguments.seed.saturating_add(bound);
-        let hit = seeds.into_iter().find_map(|seed| {
-            let violation = run(&draw(seed, None), Some(*bug)).violations.into_iter().next()?;
-            Some((seed.saturating_sub(arguments.seed).saturating_add(1), violation))
-        });
-        if let Some((seeds, violation)) = hit {
-            let text: String = violation.to_string().chars().take(90).collect();
-            println!("{:<26} {seeds:>6}  {text}", bug.name());
-        } else {
-            missed = missed.saturating_add(1);
-            println!("{:<26} {:>6}  not within {bound} seeds ({})", bug.name(), "-", bug.what());
-        }
+    let bugs: Vec<Bug> = BUGS.iter().copied().filter(|bug| only.is_none_or(|only| only == *bug)).collect();
+    let hits = Mutex::new(BTreeMap::new());
+    side_by_side(threads(arguments), &bugs, |bug| {
+        let hit = hunt(*bug, arguments.seed, bound);
+        eprintln!("{}: {:?}", bug.name(), hit.as_ref().map(|hit| hit.seeds));
+        lock(&hits).insert(bug.name(), hit);
+    });
+    println!("| bug | what is wrong | seeds | seconds | found by |\n|---|---|---|---|---|");
+    let hits = lock(&hits);
+    for bug in &bugs {
+        let cells = match hits.get(bug.name()).and_then(Option::as_ref) {
+            Some(hit) => {
+                let (check, invariant) = (hit.violation.check, hit.violation.invariant);
+                let tenths = hit.took.as_millis() / 100;
+                format!("{} | {}.{} | {check} {invariant}", hit.seeds, tenths / 10, tenths % 10)
+            }
+            None => format!("not within {bound} | | "),
+        };
+        println!("| `{}` | {} | {cells} |", bug.name(), bug.what());
     }
-    println!("{} bugs, {missed} not found within {bound} seeds", BUGS.len());
+    let missed = hits.values().filter(|hit| hit.is_none()).count();
+    println!("{} bugs, {missed} not found within {bound} seeds", bugs.len());
     missed == 0
 }

@@ -61,6 +61,8 @@ pub struct Setup {
     pub in_order: bool,
     /// Paces of the processes' own clocks, in thousandths.
     pub paces: [u64; 3],
+    /// So many events happen before the faults begin, one after another, each with its answer.
+    pub quiet: u64,
     /// When faults stop.
     pub end: u64,
 }
@@ -168,11 +170,12 @@ impl Setup {
             latency: 3,
             in_order: true,
             paces: [1_000; 3],
+            quiet: 0,
             end: 30_000,
         }
     }
 
-    fn numbers(&mut self) -> [(&'static str, &mut u64); 16] {
+    fn numbers(&mut self) -> [(&'static str, &mut u64); 17] {
         let [first, second, third] = &mut self.paces;
         [
             ("seed", &mut self.seed),
@@ -190,6 +193,7 @@ impl Setup {
             ("pace0", first),
             ("pace1", second),
             ("pace2", third),
+            ("quiet", &mut self.quiet),
             ("end", &mut self.end),
         ]
     }

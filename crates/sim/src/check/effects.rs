@@ -5,7 +5,7 @@ use crate::provider::Effect;
 use crate::run::references;
 use crate::store::START;
 use counterfoil_core::idempotency::claim::{Claim, Resource};
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
 use counterfoil_core::payments::operation::{Kind as Operated, Operation, Status as OperationStatus};
 use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::id::ChargeId;
@@ -41,7 +41,11 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         if let Row::Charge(charge) = row {
             let effects = by_charge.get(&charge.id).map_or(&[][..], Vec::as_slice);
             let operations = operations.get(&charge.id).map_or(&[][..], Vec::as_slice);
-            Life { charge, effects, operations }.check(found);
+            let life = Life { charge, effects, operations };
+            life.check(found);
+            let payment = references.seal(Kind::Charge, charge.id.to_i64()).to_string();
+            let declined = |step: Step| evidence.declines.contains(&(payment.clone(), step.name()));
+            life.check_declines(declined, found);
         }
     }
     check_calls(evidence, charge_of, found);
@@ -120,6 +124,33 @@ impl<'a> Life<'a> {
             Status::Processing | Status::Parked => {}
         }
         self.check_operations(&mut say);
+    }
+
+    /// What is told as declined was declined.
+    fn check_declines(&self, declined: impl Fn(Step) -> bool, found: &mut Vec<Violation>) {
+        let is_decline =
+            |failure: &Option<Failure>| failure.as_ref().is_some_and(|it| it.code == FailureCode::CardDeclined);
+        let mut say = |what: &str| {
+            let what = format!("charge {}: {what} is told as declined and was not", self.charge.id.to_i64());
+            found.push(Violation::new("effects", "I7", what));
+        };
+        let steps = [Step::Charge, Step::Authorize, Step::Capture];
+        if self.charge.status == Status::Failed
+            && is_decline(&self.charge.failure)
+            && !steps.into_iter().any(&declined)
+        {
+            say("it");
+        }
+        for one in self.operations {
+            let step = match one.kind {
+                Operated::Capture => Step::Capture,
+                Operated::Void => Step::Void,
+                Operated::Refund => Step::Refund,
+            };
+            if one.status == OperationStatus::Failed && is_decline(&one.failure) && !declined(step) {
+                say(one.kind.name());
+            }
+        }
     }
 
     /// A charge that is told as done: the provider did it, and everything since, and no more.

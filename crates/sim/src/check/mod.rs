@@ -3,7 +3,7 @@
 //!
 //! | check | invariants |
 //! |---|---|
-//! | [`effects`] | I1 one effect per payment and step; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none, nothing is both captured and voided, no more is given back than taken |
+//! | [`effects`] | I1 one effect per payment and step; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none, every decline was one, nothing is both captured and voided, no more is given back than taken |
 //! | [`answers`] | I2 byte-identical replays; I13 another request under a key is never executed; I17 tenants apart; I19 what was acknowledged is there |
 //! | [`books`] | I3, I4 sums are zero at every prefix; I6 floors and caps at every prefix; I7, I21 postings equal captures; I8, I20 balances equal the fold |
 //! | [`reserved`] | I7 a wallet or a refund's reservation ends as its payment does; I9 what is parked is a dead letter |
@@ -24,7 +24,7 @@ use crate::provider::{Effect, Sent};
 use crate::run::Cluster;
 use crate::store::{Applied, Still};
 use counterfoil_store::{Row, RowKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
@@ -65,6 +65,8 @@ pub struct Evidence {
     pub heard: Vec<Heard>,
     /// What the provider did.
     pub effects: Vec<Effect>,
+    /// What the provider refused: the payment and the step.
+    pub declines: BTreeSet<(String, &'static str)>,
     /// Calls that were begun.
     pub sent: Vec<Sent>,
     /// Keys that were used for two things, and things that were done under two keys.
@@ -106,6 +108,7 @@ impl Evidence {
         Evidence {
             heard: std::mem::take(&mut lock(&cluster.heard)),
             effects: std::mem::take(&mut provider.effects),
+            declines: std::mem::take(&mut provider.declines),
             sent: std::mem::take(&mut provider.sent),
             misuses: std::mem::take(&mut provider.misuses),
             history,

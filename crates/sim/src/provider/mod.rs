@@ -14,7 +14,7 @@ use counterfoil_core::payments::provider::{
 use counterfoil_core::types::asset::Asset;
 use counterfoil_gateway::{Call, Lookup, Profile};
 use intent::Intent;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Always approved.
 pub const VISA: &str = "pm_card_visa";
@@ -97,6 +97,8 @@ pub struct Provider {
     /// References of what was made for a payment.
     made: BTreeMap<String, Vec<String>>,
     declined: BTreeMap<String, u64>,
+    /// What it refused, or told as refused: the payment and the step.
+    pub declines: BTreeSet<(String, &'static str)>,
     /// Calls that were begun.
     pub sent: Vec<Sent>,
     /// Keys that came with something else than before, and steps that came again under another key.
@@ -118,6 +120,7 @@ impl Provider {
             intents: BTreeMap::new(),
             made: BTreeMap::new(),
             declined: BTreeMap::new(),
+            declines: BTreeSet::new(),
             sent: Vec::new(),
             misuses: Vec::new(),
             down_until: 0,
