@@ -2,7 +2,7 @@
 
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
-use crate::policy::{SLOT_LEASE, SLOT_RENEWAL, SLOT_RETRY};
+use crate::policy::{SLOT_LEASE, SLOT_PATIENCE, SLOT_RENEWAL, SLOT_RETRY};
 use crate::world::World;
 use counterfoil_core::types::id::{Holder, Mint, MintError, SetId, Slot};
 use counterfoil_core::types::limits::{WORKER_SLOTS, WORKER_SLOTS_ALARM_PERCENT};
@@ -12,13 +12,12 @@ use counterfoil_store::{ChangeSet, CommitError, Row, Scan, Store};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::MutexGuard;
 
 /// The process's mint, shared by its tasks.
 pub struct Ids {
     held: Mutex<Held>,
-    /// Taken by whoever renews the slot; how many times that was tried.
-    renewal: tokio::sync::Mutex<()>,
+    /// Taken by whoever claims a slot for all who found theirs lapsed; how many times that was tried.
+    claiming: tokio::sync::Mutex<()>,
     tried: AtomicU64,
 }
 
@@ -55,7 +54,7 @@ impl Ids {
     fn of(mint: Mint) -> Ids {
         let holders = vec![mint.slot().holder()];
         let held = Mutex::new(Held { mint, holders });
-        Ids { held, renewal: tokio::sync::Mutex::default(), tried: AtomicU64::new(0) }
+        Ids { held, claiming: tokio::sync::Mutex::default(), tried: AtomicU64::new(0) }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> T {
@@ -141,27 +140,22 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// another through all that are taken.
     pub(crate) async fn renew_lapsed_slot(&self) {
         let tried = self.ids.tried.load(Ordering::Relaxed);
-        let turn = self.ids.renewal.lock().await;
-        if self.ids.tried.load(Ordering::Relaxed) == tried
-            && let Err(why) = self.renew_in_turn(turn).await
-        {
-            tracing::warn!(why, "a worker slot that lapsed could not be claimed anew");
+        let turn = tokio::select! {
+            biased;
+            turn = self.ids.claiming.lock() => turn,
+            // A store that hangs: whoever waits is told so, as if it had said no.
+            () = self.world.sleep(Duration::from_millis(SLOT_PATIENCE.ms())) => return,
+        };
+        if self.ids.tried.load(Ordering::Relaxed) == tried {
+            if let Err(why) = self.renew_slot().await {
+                tracing::warn!(why, "a worker slot that lapsed could not be claimed anew");
+            }
+            self.ids.tried.fetch_add(1, Ordering::Relaxed);
         }
+        drop(turn);
     }
 
     pub(crate) async fn renew_slot(&self) -> Result<(), String> {
-        let turn = self.ids.renewal.lock().await;
-        self.renew_in_turn(turn).await
-    }
-
-    async fn renew_in_turn(&self, turn: MutexGuard<'_, ()>) -> Result<(), String> {
-        let renewed = self.renew_or_claim().await;
-        self.ids.tried.fetch_add(1, Ordering::Relaxed);
-        drop(turn);
-        renewed
-    }
-
-    async fn renew_or_claim(&self) -> Result<(), String> {
         let now = self.store.now();
         let (old, id) = self.ids.with(|held| (held.mint.slot(), held.mint.next(now)));
         let renewed = old.renewed(now, SLOT_LEASE);

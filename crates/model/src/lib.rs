@@ -10,6 +10,7 @@
 mod actions;
 mod profiles;
 mod provider;
+mod reduce;
 mod state;
 mod worker;
 
@@ -42,10 +43,6 @@ pub struct Protocol {
     pub keys: usize,
     /// The provider's contract.
     pub profile: Profile,
-    /// How often time may move on by a lease.
-    pub ticks: u8,
-    /// How often workers may crash, all together.
-    pub crashes: u8,
     /// A defect, if one is planted.
     pub bug: Option<Bug>,
 }

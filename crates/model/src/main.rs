@@ -1,21 +1,29 @@
-//! Walks the whole state space within given bounds: `counterfoil-model KEYS TICKS CRASHES`, for every provider contract.
+//! Walks the whole state space: `counterfoil-model KEYS`, for every provider contract.
 
-use counterfoil_model::{PROFILES, Protocol};
+use counterfoil_model::{PROFILES, Protocol, WORKERS};
 use stateright::{Checker, Model};
 use std::process::ExitCode;
+use std::time::Instant;
 
 fn main() -> ExitCode {
-    let bounds: Vec<u8> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
-    let [keys, ticks, crashes] = bounds.as_slice() else {
-        eprintln!("usage: counterfoil-model KEYS TICKS CRASHES, for example: counterfoil-model 2 2 2");
+    let Some(keys) = std::env::args().nth(1).and_then(|word| word.parse::<usize>().ok()) else {
+        eprintln!("usage: counterfoil-model KEYS, for example: counterfoil-model 2");
         return ExitCode::from(2);
     };
-    let mut broken = 0_u32;
+    let (mut broken, mut states) = (0_u32, 0_usize);
     for profile in PROFILES {
-        let protocol =
-            Protocol { keys: usize::from(*keys), profile, ticks: *ticks, crashes: *crashes, bug: None };
+        let begun = Instant::now();
+        let protocol = Protocol { keys, profile, bug: None };
         let checker = protocol.checker().threads(2).spawn_bfs().join();
-        println!("{}: {} states, depth {}", profile.name, checker.unique_state_count(), checker.max_depth());
+        states = states.saturating_add(checker.unique_state_count());
+        println!(
+            "{keys} keys, {WORKERS} workers, {}: {} states, {} generated, depth {}, {} s",
+            profile.name,
+            checker.unique_state_count(),
+            checker.state_count(),
+            checker.max_depth(),
+            begun.elapsed().as_secs()
+        );
         for (name, path) in checker.discoveries() {
             if name != "every key is completed" {
                 println!("BROKEN: {name}\n{path}");
@@ -23,5 +31,6 @@ fn main() -> ExitCode {
             }
         }
     }
+    println!("{states} states, {broken} broken");
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

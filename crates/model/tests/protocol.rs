@@ -10,7 +10,7 @@ fn profile(name: &str) -> Profile {
 
 /// One key, three workers, every crash.
 fn one_key(profile: Profile, bug: Option<Bug>) -> Protocol {
-    Protocol { keys: 1, profile, ticks: 2, crashes: 1, bug }
+    Protocol { keys: 1, profile, bug }
 }
 
 fn holds(protocol: Protocol) {
