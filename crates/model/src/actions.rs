@@ -54,6 +54,13 @@ pub enum Action {
     Tick,
 }
 
+impl Action {
+    /// Whether it is the passing of time.
+    pub(crate) fn is_tick(self) -> bool {
+        self == Action::Tick
+    }
+}
+
 /// What a received request comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FateName {

@@ -8,12 +8,14 @@
 //! Leaves out: bytes, HTTP, windows and expiry, and everything with more than the bounds of [`Protocol`].
 
 mod actions;
+mod pairs;
 mod profiles;
 mod provider;
 mod reduce;
 mod state;
 mod worker;
 
+pub use pairs::{Pairs, pairs};
 pub use profiles::{PROFILES, Profile};
 pub use state::{State, WORKERS};
 

@@ -86,6 +86,11 @@ impl State {
         })
     }
 
+    /// How many workers are at work.
+    pub(crate) fn busy(&self) -> usize {
+        self.workers.iter().filter(|worker| **worker != Worker::Idle).count()
+    }
+
     pub(crate) fn all_completed(&self) -> bool {
         self.keys().all(|(_, stored)| matches!(state_of(stored), Some(ClaimState::Completed(_))))
     }

@@ -1,6 +1,6 @@
 //! The whole state space of the protocol, for every provider contract; and that planted defects are found.
 
-use counterfoil_model::{Bug, PROFILES, Profile, Protocol};
+use counterfoil_model::{Bug, PROFILES, Profile, Protocol, pairs};
 use stateright::{Checker, HasDiscoveries, Model};
 
 fn profile(name: &str) -> Profile {
@@ -8,7 +8,7 @@ fn profile(name: &str) -> Profile {
     found.unwrap_or_else(|| panic!("there is no profile that {name}"))
 }
 
-/// One key, three workers, every crash.
+/// One key, three workers, any number of crashes and of leases.
 fn one_key(profile: Profile, bug: Option<Bug>) -> Protocol {
     Protocol { keys: 1, profile, bug }
 }
@@ -27,6 +27,35 @@ fn holds(protocol: Protocol) {
 fn one_key_on_every_profile() {
     for profile in PROFILES {
         holds(one_key(profile, None));
+    }
+}
+
+/// Two keys, three workers, any number of crashes and of leases.
+#[test]
+fn two_keys_on_every_profile() {
+    let mut states = 0;
+    for profile in PROFILES {
+        let walked = pairs(&Protocol { keys: 2, ..one_key(profile, None) });
+        assert!(walked.broken.is_empty() && walked.completes, "{}: {walked:?}", profile.name);
+        states += walked.states;
+    }
+    assert!(states > 1_000_000, "{states}");
+}
+
+/// Two keys are made of one as they should be: walked directly there are as many states.
+#[test]
+fn two_keys_walked_directly_have_as_many_states() {
+    let name = "neither deduplicates nor answers";
+    let two = Protocol { keys: 2, ..one_key(profile(name), None) };
+    let checker = two.checker().threads(2).spawn_bfs().join();
+    assert_eq!(u64::try_from(checker.unique_state_count()), Ok(pairs(&two).states));
+}
+
+#[test]
+fn two_keys_show_planted_defects() {
+    for (bug, on) in [(Bug::BlindRepetition, "does not deduplicate"), (Bug::UnknownIsFailure, "deduplicates")] {
+        let broken = pairs(&Protocol { keys: 2, ..one_key(profile(on), Some(bug)) }).broken;
+        assert!(!broken.is_empty(), "{bug:?} on a provider that {on} goes unnoticed");
     }
 }
 

@@ -145,6 +145,12 @@ fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
             at = at.saturating_add(chance.below(4_000));
         }
     }
+    for _ in 0..chance.pick(&[0, 0, 3, 10], 0) {
+        let ask =
+            Ask::Resolve { tenant: chance.between(1, 2), letter: chance.below(8), how: chance.below(4) };
+        let at = chance.below(setup.end);
+        ask_once(setup, chance, events, at, ask);
+    }
     for number in 0..size / 12 {
         let (tenant, key) = (chance.between(1, 2), LIVES.saturating_add(8).saturating_add(number));
         let at = chance.below(within);

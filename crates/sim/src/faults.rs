@@ -246,6 +246,11 @@ impl Faults {
         (fault, chance)
     }
 
+    /// Whether faults may strike.
+    pub fn is_striking(&self) -> bool {
+        !self.quiet
+    }
+
     /// Places reached so far, by site.
     pub fn reached(&self) -> [u64; 5] {
         self.counters

@@ -50,7 +50,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             Ask::Charge { tenant, key, body } => (("charge", tenant, key), body),
             Ask::Operate { tenant, key, body } => (("operate", tenant, key), body),
             Ask::Keep { key, body } => (("keep", 1, key), body),
-            Ask::Look { .. } => continue,
+            Ask::Look { .. } | Ask::Resolve { .. } => continue,
         };
         let said = by_key.entry(key).or_default();
         if let (Some(Response::Submitted(submitted)), Some(returned)) = (&heard.response, heard.returned) {

@@ -4,6 +4,7 @@ use super::{Evidence, Violation};
 use crate::provider::Effect;
 use crate::run::references;
 use crate::store::START;
+use counterfoil_core::audit::Kind as Told;
 use counterfoil_core::idempotency::claim::{Claim, Resource};
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
 use counterfoil_core::payments::operation::{Kind as Operated, Operation, Status as OperationStatus};
@@ -32,16 +33,24 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         }
     }
     let mut operations: BTreeMap<ChargeId, Vec<&Operation>> = BTreeMap::new();
+    let mut resolved: BTreeMap<ChargeId, Vec<&str>> = BTreeMap::new();
     for row in evidence.each() {
-        if let Row::Operation(operation) = row {
-            operations.entry(operation.charge).or_default().push(operation);
+        match row {
+            Row::Operation(operation) => {
+                operations.entry(operation.charge).or_default().push(operation);
+            }
+            Row::Audit(record) if record.kind == Told::Resolved => {
+                resolved.entry(record.subject.into()).or_default().push(record.detail.as_str());
+            }
+            _ => {}
         }
     }
     for row in evidence.each() {
         if let Row::Charge(charge) = row {
             let effects = by_charge.get(&charge.id).map_or(&[][..], Vec::as_slice);
             let operations = operations.get(&charge.id).map_or(&[][..], Vec::as_slice);
-            let life = Life { charge, effects, operations };
+            let resolved = resolved.get(&charge.id).map_or(&[][..], Vec::as_slice);
+            let life = Life { charge, effects, operations, resolved };
             life.check(found);
             let payment = references.seal(Kind::Charge, charge.id.to_i64()).to_string();
             let declined = |step: Step| evidence.declines.contains(&(payment.clone(), step.name()));
@@ -57,12 +66,19 @@ struct Life<'a> {
     charge: &'a Charge,
     effects: &'a [&'a Effect],
     operations: &'a [&'a Operation],
+    /// What operators decided of it.
+    resolved: &'a [&'a str],
 }
 
 impl<'a> Life<'a> {
     /// What it did of its own will.
     fn own(&self, steps: &'static [Step]) -> impl Iterator<Item = &'a Effect> {
         self.effects.iter().copied().filter(|it| !it.own_duplicate && steps.contains(&it.step))
+    }
+
+    /// Whether an operator decided so of anything about it.
+    fn was(&self, resolution: &str) -> bool {
+        self.resolved.iter().any(|detail| detail.contains(resolution))
     }
 
     fn check(&self, found: &mut Vec<Violation>) {
@@ -89,7 +105,9 @@ impl<'a> Life<'a> {
         let named = self.effects.iter().copied().find(|effect| {
             MAKING.contains(&effect.step)
                 && charge.provider_reference.as_deref() == Some(effect.reference.as_str())
-                && (effect.amount, effect.asset) == (order.card(), order.amount.asset())
+                // An operator takes the provider's word for how much it was.
+                && (effect.amount == order.card() || self.was("resolution=adopt"))
+                && effect.asset == order.amount.asset()
                 && effect.captured == at_once
         });
         let on_it = |step: Step| {
@@ -113,7 +131,9 @@ impl<'a> Life<'a> {
                     say("I7", "was charged and is told as failed".to_owned());
                 }
                 if self.own(REFUND).next().is_some()
-                    || (order.wallet.is_none() && on_it(Step::Void).is_some())
+                    || (order.wallet.is_none()
+                        && on_it(Step::Void).is_some()
+                        && !self.was("resolution=void"))
                 {
                     say("I7", "has effects that nobody asked for".to_owned());
                 }
@@ -196,7 +216,9 @@ impl<'a> Life<'a> {
                     };
                     let its = |effect: &Effect| {
                         one.provider_reference.as_ref() == Some(&effect.reference)
-                            && (one.kind == Operated::Void || effect.amount == one.amount.minor())
+                            && (one.kind == Operated::Void
+                                || effect.amount == one.amount.minor()
+                                || self.was("resolution=adopt"))
                             && effect.asset == one.amount.asset()
                     };
                     let there = if one.kind == Operated::Refund {

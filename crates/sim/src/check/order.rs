@@ -129,9 +129,17 @@ fn forward(before: Option<&Row>, after: Option<&Row>) -> Option<String> {
 
 fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
     let lawful: &[Status] = match old.status {
-        Status::Processing | Status::Parked => {
+        Status::Processing => {
             &[Status::Processing, Status::Parked, Status::RequiresCapture, Status::Succeeded, Status::Failed]
         }
+        Status::Parked => &[
+            Status::Processing,
+            Status::Parked,
+            Status::RequiresCapture,
+            Status::Succeeded,
+            Status::Voided,
+            Status::Failed,
+        ],
         Status::RequiresCapture => {
             &[Status::RequiresCapture, Status::Succeeded, Status::Voided, Status::Parked]
         }

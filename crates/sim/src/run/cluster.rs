@@ -1,6 +1,7 @@
 //! The cluster: processes that run the real engine, and the clients that talk to them.
 
 use super::door;
+use super::operator::Operator;
 use crate::bank::Bug;
 use crate::chance::{Chance, Sum};
 use crate::client::{Asked, Heard, Learnt, Plain, Response, request_id};
@@ -297,11 +298,18 @@ impl Cluster {
             (Arc::clone(&self.heard), Arc::clone(&self.learnt), self.executor.clone(), self.bug);
         let machine = Arc::clone(&self.machine);
         let look = if let Ask::Look { number } = ask { self.look(number) } else { None };
+        let operator = self.operator();
         let task = self.executor.spawn(group, async move {
             let response = match (asked, look) {
                 (Some(asked), _) => Some(Response::Submitted(door::submit(&engine, asked, ask, bug).await)),
                 (None, Some(look)) => Some(door::look(&engine, look, bug).await),
-                (None, None) => None,
+                (None, None) => match ask {
+                    Ask::Resolve { tenant, letter, how } => {
+                        door::resolve(&engine, (tenant, letter), place, |letter| operator.decides(letter, how))
+                            .await
+                    }
+                    _ => None,
+                },
             };
             if let Some(response) = &response {
                 learn(&mut lock(&learnt), ask, response);
@@ -317,6 +325,15 @@ impl Cluster {
             self.hang_ups.push((self.executor.now().saturating_add(patience), task));
         }
         place
+    }
+
+    /// An operator, who sees more than the engine does.
+    fn operator(&self) -> Operator {
+        Operator {
+            provider: Arc::clone(&self.provider),
+            executor: self.executor.clone(),
+            is_quiet: !lock(&self.faults).is_striking(),
+        }
     }
 
     /// What a look looks at.

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod door;
+mod operator;
 mod settle;
 
 pub use cluster::{Cluster, SimEngine, references};
