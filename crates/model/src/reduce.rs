@@ -77,6 +77,7 @@ impl State {
         }
         for worker in &mut self.workers {
             if let Some(held) = worker.held_mut() {
+                (held.claim.created_at, held.outbox.created_at) = (Time::EPOCH, Time::EPOCH);
                 history(&mut held.outbox.history, forgets);
             }
         }

@@ -2,26 +2,14 @@
 
 use counterfoil_sim::bank::{BUGS, Bug, hunt};
 
-/// Rare ones need a certain fault on a certain profile; `counterfoil-sim --bank --seeds 3000` finds them too.
-const RARE: [Bug; 18] = [
+/// Rare ones need a certain fault on a certain profile; `counterfoil-sim --bank --seeds 3000` looks longer.
+const RARE: [Bug; 6] = [
     Bug::ReversedTwice,
     Bug::SnapshotWrong,
     Bug::ChanceStuck,
-    Bug::KeyConstant,
-    Bug::TimeoutIsNotSent,
     Bug::UnclearIsNothing,
-    Bug::AmountEchoed,
-    Bug::CaptureEchoed,
-    Bug::EndpointNotPinned,
-    Bug::SendsLate,
-    Bug::LagIgnored,
-    Bug::LateIgnored,
-    Bug::ReexecutionDenied,
-    Bug::HoldsNotCounted,
-    Bug::DoubtSaysYes,
-    Bug::CaptureKeyFresh,
+    Bug::VoidUnknownIsDone,
     Bug::CaptureUnknownIsFailure,
-    Bug::HeldIsDeclined,
 ];
 
 #[test]

@@ -248,7 +248,8 @@ impl<'a> Life<'a> {
                 .iter()
                 .any(|one| one.kind == kind && one.status == OperationStatus::Succeeded);
             let done = self.own(steps).next().is_some();
-            if done && !split && !asked && self.with_a_human(kind).next().is_none() {
+            let by_hand = kind == Operated::Void && self.was("resolution=void");
+            if done && !split && !asked && !by_hand && self.with_a_human(kind).next().is_none() {
                 say("I7", format!("had a {} that is told as not done", kind.name()));
             }
         }

@@ -177,7 +177,7 @@ impl Provider {
         chance: &mut Chance,
     ) -> Option<Outcome> {
         self.note_again(call);
-        let print = (call.step.name(), call.payment.clone(), call.reference.clone(), call.amount.minor());
+        let print = print(call);
         let scope = self.scope(call);
         let differs = self.keys.get(&scope).is_some_and(|kept| kept.print != print);
         if differs {
@@ -251,6 +251,16 @@ impl Provider {
             },
         }
     }
+}
+
+/// What of a request must be the same whenever its key comes: what a connector puts into it.
+fn print(call: &Call) -> Print {
+    let (reference, amount) = match call.step {
+        Step::Charge | Step::Authorize => (None, call.amount.minor()),
+        Step::Capture | Step::Refund => (call.reference.clone(), call.amount.minor()),
+        Step::Void => (call.reference.clone(), 0),
+    };
+    (call.step.name(), call.payment.clone(), reference, amount)
 }
 
 fn rejected(fault: Blame) -> Outcome {
