@@ -75,7 +75,7 @@ fn twelve_providers_that_keep_their_contracts_and_fail_within_them() {
     assert_eq!((&report["cells"], &report["kills"]), (&12.into(), &36.into()));
     let figure = |name| report[name].as_u64().unwrap_or(0);
     assert!(figure("charges") == 360 && figure("operations") > 100, "{report:#}");
-    assert!(figure("executed_twice_by_the_provider") > 0, "{report:#}");
+    assert!(figure("executed_twice_by_the_provider") > 0 && figure("adopted_by_a_human") > 0, "{report:#}");
     assert!(report["reasons"]["answer_differs"].as_u64() > Some(0), "{report:#}");
 }
 

@@ -2,18 +2,24 @@
 
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
-use crate::policy::{SLOT_LEASE, SLOT_RENEWAL, SLOT_RETRY};
+use crate::policy::{SLOT_LEASE, SLOT_PATIENCE, SLOT_RENEWAL, SLOT_RETRY};
 use crate::world::World;
 use counterfoil_core::types::id::{Holder, Mint, MintError, SetId, Slot};
 use counterfoil_core::types::limits::{WORKER_SLOTS, WORKER_SLOTS_ALARM_PERCENT};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, CommitError, Row, Scan, Store};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The process's mint, shared by its tasks.
-pub struct Ids(Mutex<Held>);
+pub struct Ids {
+    held: Mutex<Held>,
+    /// Taken by whoever claims a slot for all who found theirs lapsed; how many times that was tried.
+    claiming: tokio::sync::Mutex<()>,
+    tried: AtomicU64,
+}
 
 /// The slot in use, and every holder this process has been: work begun under an earlier one is still its own.
 struct Held {
@@ -47,12 +53,13 @@ impl Ids {
 
     fn of(mint: Mint) -> Ids {
         let holders = vec![mint.slot().holder()];
-        Ids(Mutex::new(Held { mint, holders }))
+        let held = Mutex::new(Held { mint, holders });
+        Ids { held, claiming: tokio::sync::Mutex::default(), tried: AtomicU64::new(0) }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> T {
         // The mint is plain numbers; a panic elsewhere cannot leave it half-written.
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -120,11 +127,32 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// An id, even if the slot lapsed while the store was away.
     pub(crate) async fn next_id(&self, now: Time) -> Option<i64> {
         match self.ids.next(now) {
-            Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => {
+            Err(MintError::LeaseOver) => {
+                self.renew_lapsed_slot().await;
                 self.ids.next(self.store.now()).ok()
             }
             minted => minted.ok(),
         }
+    }
+
+    /// Many may find the slot lapsed at once, after an outage or a sleep. The first of them claims one for all; whoever
+    /// waited for it takes what came of it, be it nothing. Otherwise each would claim a slot of its own, one after
+    /// another through all that are taken.
+    pub(crate) async fn renew_lapsed_slot(&self) {
+        let tried = self.ids.tried.load(Ordering::Relaxed);
+        let turn = tokio::select! {
+            biased;
+            turn = self.ids.claiming.lock() => turn,
+            // A store that hangs: whoever waits is told so, as if it had said no.
+            () = self.world.sleep(Duration::from_millis(SLOT_PATIENCE.ms())) => return,
+        };
+        if self.ids.tried.load(Ordering::Relaxed) == tried {
+            if let Err(why) = self.renew_slot().await {
+                tracing::warn!(why, "a worker slot that lapsed could not be claimed anew");
+            }
+            self.ids.tried.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(turn);
     }
 
     pub(crate) async fn renew_slot(&self) -> Result<(), String> {

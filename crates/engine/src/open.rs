@@ -425,7 +425,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn mint_pair(&self) -> Result<(Time, i64, i64), Opened> {
         let pair = |now| Ok((now, self.ids.next(now)?, self.ids.next(now)?));
         let minted = match pair(self.store.now()) {
-            Err(MintError::LeaseOver) if self.renew_slot().await.is_ok() => pair(self.store.now()),
+            Err(MintError::LeaseOver) => {
+                self.renew_lapsed_slot().await;
+                pair(self.store.now())
+            }
             minted => minted,
         };
         minted.map_err(|error| {

@@ -33,6 +33,8 @@ pub struct Policy {
 pub(crate) const SLOT_LEASE: Span = Span::from_ms(60_000);
 /// How often a worker slot is renewed.
 pub(crate) const SLOT_RENEWAL: Span = Span::from_ms(15_000);
+/// How long a request waits for another that claims a slot for both.
+pub(crate) const SLOT_PATIENCE: Span = Span::from_ms(5_000);
 /// How soon a failed renewal is tried again.
 pub(crate) const SLOT_RETRY: Span = Span::from_ms(1_000);
 /// How long a looked-up API key is believed; revocation is seen within this time.

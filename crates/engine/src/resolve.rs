@@ -13,7 +13,7 @@ use crate::world::World;
 use counterfoil_core::audit::{Kind, Record, record_id};
 use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled};
 use counterfoil_core::idempotency::request::{Outcome as Ended, Request};
-use counterfoil_core::outbox::{Flow, Outbox, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Saga};
 use counterfoil_core::payments::attempt::judge::Verdict;
 use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
@@ -314,7 +314,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// The work goes on as if it had not been parked: it is due at once.
+    /// The work goes on and is due at once. It was parked because of something the provider did or said, so from here on
+    /// every call must be one it recognises, and a refusal proves nothing.
     async fn retry_letter(
         &self,
         request: &Request,
@@ -330,6 +331,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             parked: None,
             due_at: now,
             revision: work.outbox.revision.saturating_add(1),
+            history: History { unknown: true, last_sent_at: now, ..work.outbox.history },
             ..work.outbox.clone()
         };
         let matter = unparked(&work.matter, work.outbox.saga);

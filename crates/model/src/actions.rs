@@ -2,7 +2,7 @@
 //! sleep.
 
 use crate::provider::{Answer, Fate, Message};
-use crate::state::{LEASE, State, Stored};
+use crate::state::{LEASE, NOW, State, Stored};
 use crate::worker::{Held, Lesson, Worker};
 use crate::{Bug, Protocol};
 use counterfoil_core::idempotency::claim::{
@@ -54,6 +54,13 @@ pub enum Action {
     Tick,
 }
 
+impl Action {
+    /// Whether it is the passing of time.
+    pub(crate) fn is_tick(self) -> bool {
+        self == Action::Tick
+    }
+}
+
 /// What a received request comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FateName {
@@ -73,7 +80,7 @@ const POLICY: LeasePolicy = LeasePolicy { lease: LEASE, ceiling: Span::from_ms(L
 
 impl Protocol {
     pub(crate) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
-        let now = state.now();
+        let now = NOW;
         // Idle workers are all alike: the first stands for them.
         let idle = state.workers.iter().position(|worker| *worker == Worker::Idle);
         for (key, stored) in state.stored.iter().enumerate() {
@@ -103,18 +110,14 @@ impl Protocol {
                 }
                 Worker::Knowing(..) => actions.push(Action::Conclude { worker }),
             }
-            if state.crashes < self.crashes {
-                actions.push(Action::Crash { worker });
-            }
+            actions.push(Action::Crash { worker });
         }
         for place in 0..state.wire.len() {
             for fate in [FateName::Approve, FateName::Decline, FateName::ApproveThenFail, FateName::Fail] {
                 actions.push(Action::Deliver { place, fate });
             }
         }
-        if state.ticks < self.ticks {
-            actions.push(Action::Tick);
-        }
+        actions.push(Action::Tick);
     }
 
     fn is_due(&self, claim: &Claim, outbox: &Outbox, now: Time) -> bool {
@@ -140,20 +143,15 @@ impl Protocol {
             Action::Conclude { worker } => self.conclude(&mut next, worker)?,
             Action::Crash { worker } => {
                 *next.workers.get_mut(worker)? = Worker::Idle;
-                next.crashes = next.crashes.saturating_add(1);
             }
-            Action::Tick => {
-                next.ticks = next.ticks.saturating_add(1);
-                let now = next.now();
-                let late = self.profile.rules.late_delivery;
-                next.wire.retain(|message| now <= message.sent_at.plus(late));
-            }
+            Action::Tick => next.pass(&self.profile.rules),
         }
+        next.reduce(self);
         Some(next)
     }
 
     fn submit(&self, state: &mut State, key: usize, worker: usize) {
-        let Work { claim, outbox, .. } = opening(key, state.now(), worker).work;
+        let Work { claim, outbox, .. } = opening(NOW).work;
         let held = Held { key, claim: claim.clone(), outbox: outbox.clone() };
         let set = set().insert(claim).insert(outbox);
         if self.commit(state, key, &set) {
@@ -165,7 +163,7 @@ impl Protocol {
         let Stored { claim: Some(claim), outbox: Some(outbox), .. } = state.stored.get(key)?.clone() else {
             return None;
         };
-        let mut taken = take_over(&claim, &outbox, POLICY, holder(worker), state.now(), 0).ok()?;
+        let mut taken = take_over(&claim, &outbox, POLICY, HOLDER, NOW, 0).ok()?;
         if self.bug == Some(Bug::LeaseIgnored) {
             taken.outbox.history = outbox.history;
         }
@@ -183,7 +181,7 @@ impl Protocol {
 
     fn act(&self, state: &mut State, worker: usize) -> Option<()> {
         let Worker::Holding(held) = state.workers.get(worker)?.clone() else { return None };
-        let now = state.now();
+        let now = NOW;
         let rules = &self.profile.rules;
         let what = match self.bug {
             Some(Bug::BlindRepetition) => Next::Call,
@@ -195,11 +193,11 @@ impl Protocol {
             Next::Call if held.claim.state.lease().is_none_or(|lease| lease.is_over(now)) => Worker::Idle,
             Next::Call => {
                 let generation = held.outbox.history.generation;
-                state.wire.push(Message { key: held.key, generation, sent_at: now, worker });
+                state.wire.push(Message { key: held.key, generation, sent_at: now, worker: Some(worker) });
                 Worker::Waiting(held)
             }
             Next::Query => {
-                let asked = u64::from(state.ticks);
+                let asked = NOW;
                 let lesson = match state.provider.effects(held.key) {
                     0 if state.provider.has_declined(held.key) => Lesson::FoundDeclined(asked),
                     0 => Lesson::FoundNothing(asked),
@@ -230,19 +228,20 @@ impl Protocol {
             FateName::ApproveThenFail => Fate::ApproveThenFail,
             FateName::Fail => Fate::Fail,
         };
-        let now = state.now();
+        let now = NOW;
         let answer = state.provider.receive(&message, fate, &self.profile.rules, now);
-        if let Some(Worker::Waiting(held)) = state.workers.get(message.worker).cloned()
+        if let Some(worker) = message.worker
+            && let Some(Worker::Waiting(held)) = state.workers.get(worker).cloned()
             && held.key == message.key
             && held.outbox.history.generation == message.generation
         {
-            place(state, message.worker, Worker::Knowing(held, Lesson::Answered(answer)));
+            place(state, worker, Worker::Knowing(held, Lesson::Answered(answer)));
         }
     }
 
     fn renew(&self, state: &mut State, worker: usize) -> Option<()> {
         let Worker::Waiting(held) = state.workers.get(worker)?.clone() else { return None };
-        let claim = held.claim.on(Event::Renewed { until: state.now().plus(LEASE) }).ok()?;
+        let claim = held.claim.on(Event::Renewed { until: NOW.plus(LEASE) }).ok()?;
         let outbox = Outbox {
             due_at: claim.state.lease()?.until,
             revision: held.outbox.revision.saturating_add(1),
@@ -262,23 +261,22 @@ impl Protocol {
 
     fn conclude(&self, state: &mut State, worker: usize) -> Option<()> {
         let Worker::Knowing(held, lesson) = state.workers.get(worker)?.clone() else { return None };
-        let now = state.now();
-        let reference = reference(held.key);
+        let now = NOW;
+        let reference = REFERENCE;
         let rules = &self.profile.rules;
         let unknown_fails = self.bug == Some(Bug::UnknownIsFailure);
-        let approved = || Outcome::Approved(approval(held.key));
+        let approved = || Outcome::Approved(approval());
         let declined =
             || Outcome::Declined(Decline { code: "no".into(), decline_code: None, reference: None });
-        let called = |outcome: &Outcome| judge_outcome(attempt(&held, &reference, now), rules, outcome);
-        let asked = |found: &Found, ticks: u64| {
-            let at = Time::EPOCH.plus(Span::from_ms(ticks.saturating_mul(LEASE.ms())));
+        let called = |outcome: &Outcome| judge_outcome(attempt(&held, reference, now), rules, outcome);
+        let asked = |found: &Found, at: Time| {
             if self.bug == Some(Bug::HastyProof) && *found == Found::Nothing {
                 let mut history = held.outbox.history;
                 history.generation = history.generation.saturating_add(1);
                 history.unknown = false;
                 return Verdict::Doubt { not_before: now, history };
             }
-            judge_query(attempt(&held, &reference, at), rules, found)
+            judge_query(attempt(&held, reference, at), rules, found)
         };
         let verdict = match lesson {
             Lesson::Answered(Answer::Approved) => called(&approved()),
@@ -298,8 +296,8 @@ impl Protocol {
 
     /// Commits what follows from a verdict; a late writer changes nothing.
     fn settle(&self, state: &mut State, held: &Held, verdict: &Verdict) {
-        let now = state.now();
-        let made = opening(held.key, now, 0).work;
+        let now = NOW;
+        let made = opening(now).work;
         let work = Work { claim: held.claim.clone(), outbox: held.outbox.clone(), ..made };
         let Some(follows) = follow(&work, verdict, now) else { return };
         let (event, outbox) = match follows.fate {
@@ -331,7 +329,7 @@ impl Protocol {
     /// Commits as every store does: by the one judge.
     fn commit(&self, state: &mut State, key: usize, set: &ChangeSet) -> bool {
         let Some(stored) = state.stored.get_mut(key) else { return false };
-        let (claim_key, outbox_key) = (RowKey::Claim(claim_id(key)), RowKey::Outbox(charge_id(key).into()));
+        let (claim_key, outbox_key) = (RowKey::Claim(claim_id()), RowKey::Outbox(CHARGE.into()));
         if self.bug == Some(Bug::NoCompareAndSwap) {
             for change in set.changes() {
                 match change {
@@ -382,28 +380,18 @@ fn set() -> ChangeSet {
     ChangeSet::new(SetId::from_i64(1))
 }
 
-fn number(key: usize) -> i64 {
-    i64::try_from(key).unwrap_or(0).saturating_add(1)
-}
+/// Keys have their own rows in the model, so their names need not differ: keys that stand alike are alike.
+const CHARGE: ChargeId = ChargeId::from_i64(1);
+/// Who holds a claim is told by its fence.
+const HOLDER: Holder = Holder { slot: 1, epoch: 1 };
+const REFERENCE: &str = "ch_1";
 
-fn charge_id(key: usize) -> ChargeId {
-    ChargeId::from_i64(number(key))
-}
-
-fn claim_id(key: usize) -> ClaimId {
-    ClaimId::from_digest(Digest::of("model", &[&number(key).to_be_bytes()]))
-}
-
-fn holder(worker: usize) -> Holder {
-    Holder { slot: u16::try_from(worker).unwrap_or(0), epoch: 1 }
+fn claim_id() -> ClaimId {
+    ClaimId::from_digest(Digest::from_bytes([1; 32]))
 }
 
 fn pinned() -> Pinned {
     Pinned { profile: "model".into(), endpoint: "model".into() }
-}
-
-fn reference(key: usize) -> String {
-    format!("ch_{key}")
 }
 
 #[expect(clippy::expect_used, reason = "the model's own constants")]
@@ -411,11 +399,11 @@ fn amount() -> Money {
     Money::new(1, Asset::currency("USD").expect("a currency")).expect("an amount")
 }
 
-fn command(key: usize) -> CreateCharge {
+fn command() -> CreateCharge {
     CreateCharge {
         request: Request {
             tenant: TenantId::from_i64(1),
-            claim: claim_id(key),
+            claim: claim_id(),
             fingerprint: Fingerprint::from_digest(Digest::of("model", &[])),
             id: Ulid::new(Time::EPOCH, 0),
         },
@@ -432,25 +420,25 @@ fn command(key: usize) -> CreateCharge {
 }
 
 #[expect(clippy::expect_used, reason = "a test of the flows says that each begins with a call")]
-fn opening(key: usize, now: Time, worker: usize) -> Opening {
+fn opening(now: Time) -> Opening {
     let minted = Minted {
-        charge: charge_id(key),
+        charge: CHARGE,
         hold: None,
         now,
         chance: 0,
-        holder: holder(worker),
+        holder: HOLDER,
         destination: AccountId::from_i64(1),
     };
-    decide(command(key), pinned(), POLICY, &minted, None).expect("a flow that begins")
+    decide(command(), pinned(), POLICY, &minted, None).expect("a flow that begins")
 }
 
-fn approval(key: usize) -> Approval {
+fn approval() -> Approval {
     Approval {
-        reference: format!("pi_{key}"),
+        reference: "pi_1".into(),
         stands: Stands::Captured,
         amount_minor: amount().minor(),
         asset: Some(amount().asset()),
-        payment: Some(reference(key)),
+        payment: Some(REFERENCE.into()),
     }
 }
 

@@ -8,11 +8,14 @@
 //! Leaves out: bytes, HTTP, windows and expiry, and everything with more than the bounds of [`Protocol`].
 
 mod actions;
+mod pairs;
 mod profiles;
 mod provider;
+mod reduce;
 mod state;
 mod worker;
 
+pub use pairs::{Pairs, pairs};
 pub use profiles::{PROFILES, Profile};
 pub use state::{State, WORKERS};
 
@@ -42,10 +45,6 @@ pub struct Protocol {
     pub keys: usize,
     /// The provider's contract.
     pub profile: Profile,
-    /// How often time may move on by a lease.
-    pub ticks: u8,
-    /// How often workers may crash, all together.
-    pub crashes: u8,
     /// A defect, if one is planted.
     pub bug: Option<Bug>,
 }

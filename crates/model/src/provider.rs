@@ -11,8 +11,8 @@ pub(crate) struct Message {
     /// Which provider key it carries.
     pub(crate) generation: u16,
     pub(crate) sent_at: Time,
-    /// Who waits for its answer.
-    pub(crate) worker: usize,
+    /// Who waits for its answer, if anybody still does.
+    pub(crate) worker: Option<usize>,
 }
 
 /// What a request may come to.
@@ -38,9 +38,9 @@ pub(crate) enum Answer {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Provider {
-    effects: Vec<u8>,
-    declined: Vec<bool>,
-    memory: BTreeMap<(usize, u16), (Answer, Time)>,
+    pub(crate) effects: Vec<u8>,
+    pub(crate) declined: Vec<bool>,
+    pub(crate) memory: BTreeMap<(usize, u16), (Answer, Time)>,
 }
 
 impl Provider {

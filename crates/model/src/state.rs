@@ -11,23 +11,21 @@ use counterfoil_core::types::time::{Span, Time};
 pub const WORKERS: usize = 3;
 /// Milliseconds of one tick: a whole lease.
 pub(crate) const TICK: u64 = 10;
+/// The time of every state: when a lease's time passes, everything else moves into the past.
+pub(crate) const NOW: Time = Time::from_ms(1_000);
 /// How long a lease lasts.
 pub(crate) const LEASE: Span = Span::from_ms(TICK);
 
 /// The world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// Leases that have passed since the start.
-    pub(crate) ticks: u8,
-    /// Crashes so far.
-    pub(crate) crashes: u8,
     /// What the store has of each key.
     pub(crate) stored: Vec<Stored>,
     /// Who works.
     pub(crate) workers: [Worker; WORKERS],
     /// The provider.
     pub(crate) provider: Provider,
-    /// Requests under way to it, in order of sending.
+    /// Requests under way to it.
     pub(crate) wire: Vec<Message>,
 }
 
@@ -43,17 +41,11 @@ pub(crate) struct Stored {
 impl State {
     pub(crate) fn start(keys: usize) -> State {
         State {
-            ticks: 0,
-            crashes: 0,
             stored: vec![Stored::default(); keys],
             workers: [const { Worker::Idle }; WORKERS],
             provider: Provider::new(keys),
             wire: Vec::new(),
         }
-    }
-
-    pub(crate) fn now(&self) -> Time {
-        Time::EPOCH.plus(Span::from_ms(u64::from(self.ticks).saturating_mul(TICK)))
     }
 
     fn keys(&self) -> impl Iterator<Item = (usize, &Stored)> {
@@ -75,7 +67,7 @@ impl State {
         self.keys().all(|(key, stored)| {
             let failed = matches!(state_of(stored), Some(ClaimState::FailedTerminal(_)));
             let late = self.wire.iter().any(|message| {
-                message.key == key && self.provider.would_execute(message, &model.profile.rules, self.now())
+                message.key == key && self.provider.would_execute(message, &model.profile.rules, NOW)
             });
             !failed || (self.provider.effects(key) == 0 && !late)
         })
@@ -92,6 +84,11 @@ impl State {
         self.keys().all(|(_, stored)| {
             !stored.answered || state_of(stored).is_some_and(|state| state.settled().is_some())
         })
+    }
+
+    /// How many workers are at work.
+    pub(crate) fn busy(&self) -> usize {
+        self.workers.iter().filter(|worker| **worker != Worker::Idle).count()
     }
 
     pub(crate) fn all_completed(&self) -> bool {

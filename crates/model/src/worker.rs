@@ -3,6 +3,7 @@
 use crate::provider::Answer;
 use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::outbox::Outbox;
+use counterfoil_core::types::time::Time;
 
 /// A worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,11 +34,11 @@ pub(crate) enum Lesson {
     /// It did not, or the answer was lost.
     Silence,
     /// It was asked and knows an approved payment.
-    FoundApproved(u64),
+    FoundApproved(Time),
     /// It was asked and knows a refused one.
-    FoundDeclined(u64),
+    FoundDeclined(Time),
     /// It was asked, at this time, and knows nothing.
-    FoundNothing(u64),
+    FoundNothing(Time),
     /// It was asked and knows several.
-    FoundSeveral(u64),
+    FoundSeveral(Time),
 }

@@ -1,6 +1,6 @@
 //! The whole state space of the protocol, for every provider contract; and that planted defects are found.
 
-use counterfoil_model::{Bug, PROFILES, Profile, Protocol};
+use counterfoil_model::{Bug, PROFILES, Profile, Protocol, pairs};
 use stateright::{Checker, HasDiscoveries, Model};
 
 fn profile(name: &str) -> Profile {
@@ -8,9 +8,9 @@ fn profile(name: &str) -> Profile {
     found.unwrap_or_else(|| panic!("there is no profile that {name}"))
 }
 
-/// One key, three workers, every crash.
+/// One key, three workers, any number of crashes and of leases.
 fn one_key(profile: Profile, bug: Option<Bug>) -> Protocol {
-    Protocol { keys: 1, profile, ticks: 2, crashes: 1, bug }
+    Protocol { keys: 1, profile, bug }
 }
 
 fn holds(protocol: Protocol) {
@@ -28,6 +28,34 @@ fn one_key_on_every_profile() {
     for profile in PROFILES {
         holds(one_key(profile, None));
     }
+}
+
+/// Two keys, three workers, any number of crashes and of leases.
+#[test]
+fn two_keys_on_every_profile() {
+    let mut states = 0;
+    for profile in PROFILES {
+        let walked = pairs(&Protocol { keys: 2, ..one_key(profile, None) });
+        assert!(walked.broken.is_empty() && walked.completes, "{}: {walked:?}", profile.name);
+        states += walked.states;
+    }
+    assert!(states > 1_000_000, "{states}");
+}
+
+/// Two keys are made of one as they should be: walked directly there are as many states.
+#[test]
+fn two_keys_walked_directly_have_as_many_states() {
+    let name = "neither deduplicates nor answers";
+    let two = Protocol { keys: 2, ..one_key(profile(name), None) };
+    let checker = two.checker().threads(2).spawn_bfs().join();
+    assert_eq!(u64::try_from(checker.unique_state_count()), Ok(pairs(&two).states));
+}
+
+#[test]
+fn two_keys_show_planted_defects() {
+    let model = one_key(profile("neither deduplicates nor answers"), Some(Bug::BlindRepetition));
+    let broken = pairs(&Protocol { keys: 2, ..model }).broken;
+    assert!(broken.contains("at most one effect per key"), "{broken:?}");
 }
 
 fn is_found(bug: Bug, on: &str) {

@@ -8,6 +8,11 @@
 //! always said not to have happened (its own rows refuse the second). A connector that sends another amount or
 //! captures a hold, and a question that finds another payment, end with a human, which is the promise.
 
+use crate::check::Violation;
+use crate::draw::draw;
+use crate::run::run;
+use std::time::{Duration, Instant};
+
 macro_rules! bugs {
     ($($name:ident $word:literal $what:literal),* $(,)?) => {
         /// A planted bug.
@@ -125,6 +130,26 @@ impl Bug {
     pub fn parse(name: &str) -> Option<Bug> {
         BUGS.iter().copied().find(|bug| bug.name() == name)
     }
+}
+
+/// How a bug was found.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// How many seeds it took.
+    pub seeds: u64,
+    /// What was seen.
+    pub violation: Violation,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Looks for a planted bug in so many seeds.
+pub fn hunt(bug: Bug, first: u64, bound: u64) -> Option<Hit> {
+    let begun = Instant::now();
+    (first..first.saturating_add(bound)).zip(1..).find_map(|(seed, seeds)| {
+        let violation = run(&draw(seed, None), Some(bug)).violations.into_iter().next()?;
+        Some(Hit { seeds, violation, took: begun.elapsed() })
+    })
 }
 
 #[cfg(test)]

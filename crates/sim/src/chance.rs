@@ -1,5 +1,31 @@
 //! Seeded chance: the same seed gives the same numbers, on every machine.
 
+use std::hash::Hasher;
+
+/// Sums up whatever is hashed into it, in the same way on every machine.
+#[derive(Clone, Debug, Default)]
+pub struct Sum(u64);
+
+impl Hasher for Sum {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = scramble(self.0 ^ word);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            for (to, from) in word.iter_mut().zip(chunk) {
+                *to = *from;
+            }
+            self.0 = scramble(self.0 ^ u64::from_le_bytes(word));
+        }
+    }
+}
+
 /// A stream of numbers (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Chance(u64);

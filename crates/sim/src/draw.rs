@@ -15,8 +15,11 @@ pub fn draw(seed: u64, wanted: Option<&'static Profile>) -> Script {
     let profiles: Vec<&'static Profile> = PROFILES.iter().collect();
     let drawn = chance.pick(&profiles, first);
     let setup = setup(seed, wanted.unwrap_or(drawn), &mut chance);
-    let events = events(&setup, &mut chance);
-    Script { setup, events, faults: Source::Drawn(odds(&mut chance)) }
+    let mut events = events(&setup, &mut chance);
+    let faults = Source::Drawn(odds(&mut chance));
+    crowd(&setup, &mut Chance::at(&[seed, 1_001]), &mut events);
+    events.sort_by_key(|event| event.at);
+    Script { setup, events, faults }
 }
 
 fn setup(seed: u64, profile: &'static Profile, chance: &mut Chance) -> Setup {
@@ -126,8 +129,40 @@ fn events(setup: &Setup, chance: &mut Chance) -> Vec<Event> {
         events.push(Event { at: chance.below(setup.end), what: What::Freeze(ms) });
     }
     lives(setup, chance, &mut events);
-    events.sort_by_key(|event| event.at);
     events
+}
+
+/// Many charges beside the few that are asked for again and again: what happens to one of them is as likely as before,
+/// and the processes' own work is shared by all.
+fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
+    let size = chance.pick(&[0, 60, 180, 180], 60);
+    let within = chance.pick(&[setup.end, setup.end / 4], setup.end);
+    for number in 0..size {
+        let ask = Ask::Charge { tenant: number % 2 + 1, key: number / 2, body: 0 };
+        let mut at = chance.below(within);
+        for _ in 0..chance.pick(&[1, 1, 2], 1) {
+            ask_once(setup, chance, events, at, ask);
+            at = at.saturating_add(chance.below(4_000));
+        }
+    }
+    for _ in 0..chance.pick(&[0, 0, 3, 10], 0) {
+        let ask =
+            Ask::Resolve { tenant: chance.between(1, 2), letter: chance.below(8), how: chance.below(4) };
+        let at = chance.below(setup.end);
+        ask_once(setup, chance, events, at, ask);
+    }
+    for number in 0..size / 12 {
+        let (tenant, key) = (chance.between(1, 2), LIVES.saturating_add(8).saturating_add(number));
+        let at = chance.below(within);
+        ask_once(setup, chance, events, at, Ask::Charge { tenant, key, body: 0 });
+        operations(setup, chance, events, (tenant, key, at.saturating_add(2_000)));
+    }
+}
+
+fn ask_once(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>, at: u64, ask: Ask) {
+    let patience = chance.percent(10).then(|| chance.below(3_000));
+    let what = What::Ask { process: chance.below(setup.processes), ask, patience };
+    events.push(Event { at, what });
 }
 
 /// Charges that are captured, voided and refunded, side by side and again and again, and some that a wallet pays in part.
@@ -136,29 +171,34 @@ fn lives(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     for _ in 0..chance.pick(&[0, 1, 2, 5], 1) {
         let (tenant, key) = (chance.between(1, 2), LIVES.saturating_add(chance.below(kinds)));
         let mut at = chance.below(setup.end / 2);
-        let mut ask = |chance: &mut Chance, at, ask| {
-            let patience = chance.percent(10).then(|| chance.below(3_000));
-            let what = What::Ask { process: chance.below(setup.processes), ask, patience };
-            events.push(Event { at, what });
-        };
         for _ in 0..chance.between(1, 3) {
             let body = u64::from(chance.percent(5));
-            ask(chance, at, Ask::Charge { tenant, key, body });
+            ask_once(setup, chance, events, at, Ask::Charge { tenant, key, body });
             at = at.saturating_add(chance.below(2_000));
         }
-        // What a hold can have first, or what a capture can.
-        let first = chance.pick(&[0, 0, 1, 2, 3, 4, 5, 6], 0);
-        let burst = chance.percent(40);
-        for turn in 0..chance.pick(&[1, 3, 6, 12], 3) {
-            let number = if turn == 0 { first } else { chance.below(OPERATIONS) };
-            let key = key.saturating_mul(OPERATIONS).saturating_add(number);
-            let body = u64::from(chance.percent(5));
-            for _ in 0..chance.pick(&[1, 1, 2], 1) {
-                ask(chance, at, Ask::Operate { tenant, key, body });
-            }
-            if turn == 0 || !burst {
-                at = at.saturating_add(chance.below(setup.end / 6));
-            }
+        operations(setup, chance, events, (tenant, key, at));
+    }
+}
+
+/// What is asked of one charge after it was made.
+fn operations(
+    setup: &Setup,
+    chance: &mut Chance,
+    events: &mut Vec<Event>,
+    (tenant, key, mut at): (u64, u64, u64),
+) {
+    // What a hold can have first, or what a capture can.
+    let first = chance.pick(&[0, 0, 1, 2, 3, 4, 5, 6], 0);
+    let burst = chance.percent(40);
+    for turn in 0..chance.pick(&[1, 3, 6, 12], 3) {
+        let number = if turn == 0 { first } else { chance.below(OPERATIONS) };
+        let key = key.saturating_mul(OPERATIONS).saturating_add(number);
+        let body = u64::from(chance.percent(5));
+        for _ in 0..chance.pick(&[1, 1, 2], 1) {
+            ask_once(setup, chance, events, at, Ask::Operate { tenant, key, body });
+        }
+        if turn == 0 || !burst {
+            at = at.saturating_add(chance.below(setup.end / 6));
         }
     }
 }

@@ -4,10 +4,12 @@
 //! killed (all its tasks are dropped at once, wherever they wait) and paused (its tasks are not run for a while and
 //! then go on as if nothing had happened).
 
-use crate::chance::{Chance, mix};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::chance::{Chance, Sum, mix};
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
+use std::hash::BuildHasherDefault;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -25,12 +27,17 @@ type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Clone)]
 pub struct Executor {
     core: Arc<Mutex<Core>>,
-    ready: Arc<Mutex<BTreeSet<TaskId>>>,
+    /// Tasks that were woken since somebody was chosen, in order.
+    woken: Arc<Mutex<Vec<TaskId>>>,
 }
 
 struct Core {
     now: u64,
-    tasks: BTreeMap<TaskId, Task>,
+    tasks: HashMap<TaskId, Task, BuildHasherDefault<Sum>>,
+    /// Tasks that may run; some may have ended since.
+    ready: Vec<TaskId>,
+    /// Tasks that may run when their group is no longer paused.
+    held: Vec<TaskId>,
     next: TaskId,
     timers: BTreeMap<(u64, u64), Option<Waker>>,
     timer: u64,
@@ -45,17 +52,26 @@ struct Task {
     group: Group,
     /// Absent while it is polled.
     future: Option<Boxed>,
+    bell: Arc<Bell>,
     waker: Waker,
 }
 
 struct Bell {
     task: TaskId,
-    ready: Arc<Mutex<BTreeSet<TaskId>>>,
+    /// It is among those that may run already.
+    rung: AtomicBool,
+    woken: Arc<Mutex<Vec<TaskId>>>,
 }
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        lock(&self.ready).insert(self.task);
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.rung.swap(true, Ordering::Relaxed) {
+            lock(&self.woken).push(self.task);
+        }
     }
 }
 
@@ -80,7 +96,9 @@ impl Executor {
     pub fn new(seed: u64, in_order: bool) -> Executor {
         let core = Core {
             now: 0,
-            tasks: BTreeMap::new(),
+            tasks: HashMap::default(),
+            ready: Vec::new(),
+            held: Vec::new(),
             next: 1,
             timers: BTreeMap::new(),
             timer: 0,
@@ -90,7 +108,7 @@ impl Executor {
             polls: 0,
             trace: mix(&[seed]),
         };
-        Executor { core: Arc::new(Mutex::new(core)), ready: Arc::default() }
+        Executor { core: Arc::new(Mutex::new(core)), woken: Arc::default() }
     }
 
     /// Virtual milliseconds since the start.
@@ -119,9 +137,11 @@ impl Executor {
         let mut core = lock(&self.core);
         let id = core.next;
         core.next = id.saturating_add(1);
-        let waker = Waker::from(Arc::new(Bell { task: id, ready: Arc::clone(&self.ready) }));
-        core.tasks.insert(id, Task { group, future: Some(Box::pin(future)), waker });
-        lock(&self.ready).insert(id);
+        let bell = Bell { task: id, rung: AtomicBool::new(false), woken: Arc::clone(&self.woken) };
+        let bell = Arc::new(bell);
+        bell.wake_by_ref();
+        let waker = Waker::from(Arc::clone(&bell));
+        core.tasks.insert(id, Task { group, future: Some(Box::pin(future)), bell, waker });
         id
     }
 
@@ -136,8 +156,10 @@ impl Executor {
         let dropped: Vec<Task> = {
             let mut core = lock(&self.core);
             core.paused.remove(&group);
-            let ids: Vec<TaskId> =
+            core.release();
+            let mut ids: Vec<TaskId> =
                 core.tasks.iter().filter(|(_, task)| task.group == group).map(|(id, _)| *id).collect();
+            ids.sort_unstable();
             ids.iter().filter_map(|id| core.tasks.remove(id)).collect()
         };
         // Outside the lock: what is dropped may wake others.
@@ -167,7 +189,9 @@ impl Executor {
 
     /// Ends every pause.
     pub fn resume_all(&self) {
-        lock(&self.core).paused.clear();
+        let mut core = lock(&self.core);
+        core.paused.clear();
+        core.release();
     }
 
     /// Runs one task, or lets time go on to the next timer at or before `limit`.
@@ -193,12 +217,14 @@ impl Executor {
         };
         core.now = core.now.max(next);
         let now = core.now;
-        core.paused.retain(|_, until| *until > now);
-        let later = core.timers.split_off(&(now.saturating_add(1), 0));
-        let fired = std::mem::replace(&mut core.timers, later);
-        drop(core);
-        for waker in fired.into_values().flatten() {
-            waker.wake();
+        if !core.paused.is_empty() {
+            core.paused.retain(|_, until| *until > now);
+            core.release();
+        }
+        while let Some(first) = core.timers.first_entry().filter(|first| first.key().0 <= now) {
+            if let Some(waker) = first.remove() {
+                waker.wake();
+            }
         }
         Step::Waited
     }
@@ -206,21 +232,41 @@ impl Executor {
     /// Picks a runnable task and takes its future out.
     fn choose(&self) -> Option<(TaskId, Group, Boxed, Waker)> {
         let mut core = lock(&self.core);
-        let mut ready = lock(&self.ready);
-        ready.retain(|id| core.tasks.contains_key(id));
-        let runnable: Vec<TaskId> = ready
-            .iter()
-            .filter(|id| core.tasks.get(id).is_some_and(|task| !core.paused.contains_key(&task.group)))
-            .copied()
-            .collect();
-        let first = *runnable.first()?;
-        let id = if core.in_order { first } else { core.chance.pick(&runnable, first) };
-        ready.remove(&id);
-        let task = core.tasks.get_mut(&id)?;
-        let (group, future, waker) = (task.group, task.future.take()?, task.waker.clone());
-        core.polls = core.polls.saturating_add(1);
-        core.trace = mix(&[core.trace, core.now, id]);
-        Some((id, group, future, waker))
+        let core = &mut *core;
+        core.ready.append(&mut lock(&self.woken));
+        loop {
+            let place = core.place()?;
+            let id = core.ready.swap_remove(place);
+            let Some(task) = core.tasks.get_mut(&id) else { continue };
+            if core.paused.contains_key(&task.group) {
+                core.held.push(id);
+                continue;
+            }
+            task.bell.rung.store(false, Ordering::Relaxed);
+            let (group, future, waker) = (task.group, task.future.take()?, task.waker.clone());
+            core.polls = core.polls.saturating_add(1);
+            core.trace = mix(&[core.trace, core.now, id]);
+            return Some((id, group, future, waker));
+        }
+    }
+}
+
+impl Core {
+    /// Where the next task stands among those that may run.
+    fn place(&mut self) -> Option<usize> {
+        if self.in_order {
+            return self.ready.iter().enumerate().min_by_key(|(_, id)| **id).map(|(place, _)| place);
+        }
+        match self.ready.len() {
+            0 => None,
+            1 => Some(0),
+            many => usize::try_from(self.chance.below(u64::try_from(many).unwrap_or(0))).ok(),
+        }
+    }
+
+    /// Whoever was held back is looked at again.
+    fn release(&mut self) {
+        self.ready.append(&mut self.held);
     }
 }
 

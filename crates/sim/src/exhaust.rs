@@ -1,11 +1,15 @@
-//! Every fault at every place, for one charge: singles, and pairs in their order.
+//! Every fault at every place: singles, and pairs in their order, for one charge and for what is asked of one.
 
+use crate::campaign::side_by_side;
 use crate::check::Violation;
+use crate::client::{LIVES, OPERATIONS};
+use crate::executor::lock;
 use crate::faults::{FAULTS, Fault, Point, SITES, Site};
 use crate::run::run;
 use crate::script::{Ask, Event, Script, Setup, Source, What};
 use counterfoil_gateway::Profile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 /// What was tried on one profile.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +18,7 @@ pub struct Tried {
     pub singles: u64,
     /// Runs with two.
     pub pairs: u64,
-    /// Runs that broke something, with the first thing they broke.
+    /// Runs that broke something; the first of them with the first thing they broke.
     pub broken: Vec<(Script, Violation)>,
 }
 
@@ -25,52 +29,105 @@ pub enum Depth {
     Singles,
     /// What goes wrong with the first call, and then everything at every place.
     CallPairs,
-    /// Everything at every place, and then everything at every place after it.
+    /// Everything at every place, and then everything at every place that is reached then.
     AllPairs,
 }
 
-/// One charge, asked for twice: by the client and by its retry at another process.
-pub fn one_charge(profile: &'static Profile, exclusive: bool) -> Script {
-    let mut setup = Setup::plain(1, profile);
-    setup.end = 1_200;
-    setup.latency = 1;
-    setup.exclusive = exclusive;
-    setup.processes = if exclusive { 1 } else { 2 };
-    let ask = Ask::Charge { tenant: 1, key: 2, body: 0 };
-    let events = vec![
-        Event { at: 0, what: What::Ask { process: 0, ask, patience: None } },
-        Event {
-            at: 700,
-            what: What::Ask { process: setup.processes.saturating_sub(1), ask, patience: None },
-        },
-    ];
-    Script { setup, events, faults: Source::Listed(BTreeMap::new()) }
+/// What is tried. What comes before it is done without faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scene {
+    /// A charge.
+    Charge,
+    /// The capture of a hold.
+    Capture,
+    /// The void of a hold.
+    Void,
+    /// A refund of a part.
+    Refund,
+    /// A charge that a wallet pays in part.
+    Split,
 }
 
-/// Tries every single fault at every place one charge reaches, and pairs as deep as wanted.
-pub fn exhaust(profile: &'static Profile, exclusive: bool, depth: Depth) -> Tried {
-    let script = one_charge(profile, exclusive);
-    let mut tried = Tried::default();
-    let mut firsts = Vec::new();
-    for (point, fault) in places(&script, &[], None) {
-        tried.singles = tried.singles.saturating_add(1);
-        tried.one(&script, &[(point, fault)]);
-        firsts.push((point, fault));
+/// Every scene.
+pub const SCENES: [Scene; 5] = [Scene::Charge, Scene::Capture, Scene::Void, Scene::Refund, Scene::Split];
+
+impl Scene {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scene::Charge => "charge",
+            Scene::Capture => "capture",
+            Scene::Void => "void",
+            Scene::Refund => "refund",
+            Scene::Split => "split",
+        }
     }
-    for first in firsts {
+
+    /// The scene of that name.
+    pub fn parse(name: &str) -> Option<Scene> {
+        SCENES.into_iter().find(|scene| scene.name() == name)
+    }
+
+    /// The charge that is made first, if one is, and what is asked for.
+    fn asks(self) -> (Option<Ask>, Ask) {
+        let charge = |key| Ask::Charge { tenant: 1, key, body: 0 };
+        let on = |key: u64, number: u64| Ask::Operate {
+            tenant: 1,
+            key: key.saturating_mul(OPERATIONS).saturating_add(number),
+            body: 0,
+        };
+        // What the numbers stand for is said in `client`.
+        let (hold, captured, split) = (LIVES, LIVES.saturating_add(1), charge(LIVES.saturating_add(6)));
+        match self {
+            Scene::Charge => (None, charge(2)),
+            Scene::Capture => (Some(charge(hold)), on(hold, 1)),
+            Scene::Void => (Some(charge(hold)), on(hold, 2)),
+            Scene::Refund => (Some(charge(captured)), on(captured, 4)),
+            Scene::Split => (None, split),
+        }
+    }
+
+    /// It is asked for twice: by the client and by its retry at another process.
+    pub fn script(self, profile: &'static Profile, exclusive: bool) -> Script {
+        let mut setup = Setup::plain(1, profile);
+        setup.end = 1_200;
+        setup.latency = 1;
+        setup.exclusive = exclusive;
+        setup.processes = if exclusive { 1 } else { 2 };
+        let (first, ask) = self.asks();
+        setup.quiet = u64::from(first.is_some());
+        let at = |at, process, ask| Event { at, what: What::Ask { process, ask, patience: None } };
+        let mut events: Vec<Event> = first.into_iter().map(|first| at(0, 0, first)).collect();
+        events.extend([at(0, 0, ask), at(700, setup.processes.saturating_sub(1), ask)]);
+        Script { setup, events, faults: Source::Listed(BTreeMap::new()) }
+    }
+}
+
+/// Tries every single fault at every place the scene reaches, and pairs as deep as wanted. Two faults that strike in one
+/// run are one pair, whichever of them was thought of first: the same list of faults is the same run, so it is run once.
+pub fn exhaust(script: &Script, depth: Depth, threads: usize) -> Tried {
+    let firsts = places(script, &[], None);
+    let tried = Mutex::new(Tried::default());
+    let pairs: Mutex<BTreeSet<[(Point, Fault); 2]>> = Mutex::default();
+    side_by_side(threads, &firsts, |first| {
+        one(&tried, script, &[*first]);
         let deep = match depth {
             Depth::Singles => false,
             Depth::CallPairs => first.0 == (Site::Call, 0),
             Depth::AllPairs => true,
         };
-        if deep {
-            for second in places(&script, &[first], Some(first.0)) {
-                tried.pairs = tried.pairs.saturating_add(1);
-                tried.one(&script, &[first, second]);
+        if !deep {
+            return;
+        }
+        for second in places(script, &[*first], Some(first.0)) {
+            let mut pair = [*first, second];
+            pair.sort_unstable();
+            if lock(&pairs).insert(pair) {
+                one(&tried, script, &pair);
             }
         }
-    }
-    tried
+    });
+    tried.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Every fault at every place a run reaches, given what strikes before.
@@ -100,11 +157,11 @@ fn with(script: &Script, faults: &[(Point, Fault)]) -> Script {
     Script { faults: Source::Listed(faults.iter().copied().collect()), ..script.clone() }
 }
 
-impl Tried {
-    fn one(&mut self, script: &Script, faults: &[(Point, Fault)]) {
-        let script = with(script, faults);
-        if let Some(first) = run(&script, None).violations.into_iter().next() {
-            self.broken.push((script, first));
-        }
-    }
+fn one(tried: &Mutex<Tried>, script: &Script, faults: &[(Point, Fault)]) {
+    let script = with(script, faults);
+    let broken = run(&script, None).violations.into_iter().next();
+    let mut tried = lock(tried);
+    let count = if faults.len() == 1 { &mut tried.singles } else { &mut tried.pairs };
+    *count = count.saturating_add(1);
+    tried.broken.extend(broken.map(|first| (script, first)));
 }

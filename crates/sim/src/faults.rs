@@ -183,6 +183,8 @@ pub struct Odds {
 pub struct Faults {
     seed: u64,
     odds: Option<Odds>,
+    /// The kinds that may happen, by site.
+    kinds: [Vec<Fault>; 5],
     listed: BTreeMap<Point, Fault>,
     counters: [u64; 5],
     struck: BTreeMap<Point, Fault>,
@@ -192,12 +194,15 @@ pub struct Faults {
 impl Faults {
     /// Faults drawn from a seed.
     pub fn drawn(seed: u64, odds: Odds) -> Faults {
-        Faults { odds: Some(odds), ..Faults::listed(seed, BTreeMap::new()) }
+        let at = |site: Site| odds.kinds.iter().copied().filter(|kind| kind.site() == site).collect();
+        let kinds = SITES.map(at);
+        Faults { odds: Some(odds), kinds, ..Faults::listed(seed, BTreeMap::new()) }
     }
 
     /// Faults as listed.
     pub fn listed(seed: u64, listed: BTreeMap<Point, Fault>) -> Faults {
-        Faults { seed, odds: None, listed, counters: [0; 5], struck: BTreeMap::new(), quiet: true }
+        let kinds = SITES.map(|_| Vec::new());
+        Faults { seed, odds: None, kinds, listed, counters: [0; 5], struck: BTreeMap::new(), quiet: true }
     }
 
     /// Faults may strike from now on; places are counted from here.
@@ -226,10 +231,9 @@ impl Faults {
             Some(odds) => {
                 let mut draw = Chance::new(mix(&[self.seed, 77, site.number(), number]));
                 let often = odds.per_million.get(site.place()).copied().unwrap_or(0);
-                let kinds: Vec<Fault> =
-                    odds.kinds.iter().copied().filter(|kind| kind.site() == site).collect();
+                let kinds = self.kinds.get(site.place()).map_or(&[][..], Vec::as_slice);
                 match kinds.first() {
-                    Some(first) if draw.per_million(often) => Some(draw.pick(&kinds, *first)),
+                    Some(first) if draw.per_million(often) => Some(draw.pick(kinds, *first)),
                     _ => None,
                 }
             }
@@ -240,6 +244,11 @@ impl Faults {
             chance = Chance::new(mix(&[self.seed, site.number(), number]));
         }
         (fault, chance)
+    }
+
+    /// Whether faults may strike.
+    pub fn is_striking(&self) -> bool {
+        !self.quiet
     }
 
     /// Places reached so far, by site.

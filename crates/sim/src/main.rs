@@ -3,14 +3,17 @@
 use clap::Parser;
 use counterfoil_gateway::Profile;
 use counterfoil_gateway::profile::PROFILES;
-use counterfoil_sim::bank::{BUGS, Bug};
+use counterfoil_sim::bank::{BUGS, Bug, hunt};
+use counterfoil_sim::campaign::{Plan, campaign, side_by_side};
 use counterfoil_sim::draw::draw;
-use counterfoil_sim::exhaust::{Depth, exhaust};
-use counterfoil_sim::report::Report;
+use counterfoil_sim::executor::lock;
+use counterfoil_sim::exhaust::{Depth, SCENES, Scene, exhaust};
 use counterfoil_sim::run::run;
 use counterfoil_sim::script::Script;
 use counterfoil_sim::shrink::{listed, shrink};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Runs the whole system on one thread from one seed, with faults, and checks what came of it.
@@ -26,12 +29,21 @@ struct Arguments {
     /// Run seeds for so many minutes instead.
     #[arg(long)]
     minutes: Option<u64>,
+    /// Run seeds until so many charges were made instead.
+    #[arg(long)]
+    charges: Option<u64>,
+    /// How many seeds run side by side; each is on one thread.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Stop at the first seed that breaks something.
+    #[arg(long)]
+    stop: bool,
     /// Only this provider profile.
     #[arg(long)]
     profile: Option<String>,
-    /// Shrink the first seed that fails to a script.
-    #[arg(long)]
-    shrink: bool,
+    /// How many of the seeds that break something are shrunk to scripts.
+    #[arg(long, default_value_t = 0, default_missing_value = "1", num_args = 0..=1)]
+    shrink: usize,
     /// Run every seed twice and compare.
     #[arg(long)]
     twice: bool,
@@ -41,9 +53,12 @@ struct Arguments {
     /// Run a script instead.
     #[arg(long)]
     script: Option<std::path::PathBuf>,
-    /// Every fault at every place of one charge, on every profile: `singles`, `call-pairs` or `all-pairs`.
+    /// Every fault at every place of every scene, on every profile: `singles`, `call-pairs` or `all-pairs`.
     #[arg(long)]
     exhaust: Option<String>,
+    /// Only this scene: `charge`, `capture`, `void`, `refund` or `split`.
+    #[arg(long)]
+    scene: Option<String>,
     /// How many seeds it takes to see each planted bug.
     #[arg(long)]
     bank: bool,
@@ -73,7 +88,11 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         None => None,
     };
     if let Some(depth) = &arguments.exhaust {
-        return every_place(depth, profile);
+        let scene = match &arguments.scene {
+            Some(name) => Some(Scene::parse(name).ok_or_else(|| format!("there is no scene `{name}`"))?),
+            None => None,
+        };
+        return every_place(depth, profile, scene, threads(arguments));
     }
     if arguments.bank {
         return Ok(bank(arguments, bug));
@@ -81,113 +100,128 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
     if let Some(path) = &arguments.script {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let script = Script::parse(&text)?;
-        return Ok(one(&script, bug, arguments, &mut Report::default()));
+        return Ok(one(&script, bug, arguments));
     }
-    let begun = Instant::now();
-    let mut report = Report::default();
-    let mut well = true;
-    for seed in arguments.seed.. {
-        let over = match arguments.minutes {
-            Some(minutes) => begun.elapsed() >= Duration::from_secs(minutes * 60),
-            None => seed >= arguments.seed.saturating_add(arguments.seeds),
-        };
-        if over {
-            break;
-        }
-        let script = draw(seed, profile);
-        if !one(&script, bug, arguments, &mut report) {
-            well = false;
-            if arguments.shrink {
-                break;
-            }
-        }
+    if arguments.verbose {
+        return Ok(one(&draw(arguments.seed, profile), bug, arguments));
     }
-    println!("{report}");
-    println!("{} seeds in {} ms", report.runs, begun.elapsed().as_millis());
-    Ok(well)
+    let open_ended = arguments.minutes.is_some() || arguments.charges.is_some();
+    let campaign = campaign(Plan {
+        first: arguments.seed,
+        seeds: (!open_ended).then_some(arguments.seeds),
+        time: arguments.minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60))),
+        charges: arguments.charges,
+        threads: threads(arguments),
+        profile,
+        bug,
+        twice: arguments.twice,
+        stop: arguments.stop,
+        aloud: true,
+    });
+    println!("{}", campaign.report);
+    for (seed, _) in campaign.broken.iter().take(arguments.shrink) {
+        smallest(&draw(*seed, profile), bug);
+    }
+    println!("{}", campaign.report.line(campaign.took));
+    Ok(campaign.broken.is_empty())
 }
 
-/// Runs one script; says whether all is well.
-fn one(script: &Script, bug: Option<Bug>, arguments: &Arguments, report: &mut Report) -> bool {
+fn threads(arguments: &Arguments) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.threads.unwrap_or_else(cores)
+}
+
+/// Shrinks a run that breaks something and prints what is left.
+fn smallest(script: &Script, bug: Option<Bug>) {
+    let small = shrink(script, bug).unwrap_or_else(|| listed(script, &run(script, bug)));
+    println!("# smallest script found for seed {}\n{small}", script.setup.seed);
+    for violation in run(&small, bug).violations.iter().take(6) {
+        println!("# {violation}");
+    }
+}
+
+/// Runs one script and prints all about it; says whether all is well.
+fn one(script: &Script, bug: Option<Bug>, arguments: &Arguments) -> bool {
     if arguments.verbose {
         println!("{script}");
     }
     let outcome = run(script, bug);
-    report.add(&outcome);
     let name = format!("seed {} ({})", script.setup.seed, script.setup.profile.name);
-    if arguments.twice {
-        let again = run(script, bug).trace;
-        if again != outcome.trace {
-            println!("{name}: I22: two runs differ: {:x} {again:x}", outcome.trace);
-            return false;
-        }
-    }
-    if arguments.verbose {
-        println!("{name}: trace {:x} {:?}", outcome.trace, outcome.seen);
-    }
+    println!("{name}: trace {:x} {:?}", outcome.trace, outcome.seen);
     for violation in outcome.violations.iter().take(6) {
         println!("{name}: {violation}");
     }
-    if outcome.violations.is_empty() {
-        return true;
+    let well = outcome.violations.is_empty();
+    if !well && arguments.shrink > 0 {
+        smallest(script, bug);
     }
-    if arguments.shrink {
-        let small = shrink(script, bug).unwrap_or_else(|| listed(script, &outcome));
-        println!("# smallest script found\n{small}");
-        for violation in run(&small, bug).violations.iter().take(6) {
-            println!("# {violation}");
-        }
-    }
-    false
+    well
 }
 
-fn every_place(depth: &str, wanted: Option<&'static Profile>) -> Result<bool, String> {
+fn every_place(
+    depth: &str,
+    wanted: Option<&'static Profile>,
+    scene: Option<Scene>,
+    threads: usize,
+) -> Result<bool, String> {
     let depth = match depth {
         "singles" => Depth::Singles,
         "call-pairs" => Depth::CallPairs,
         "all-pairs" => Depth::AllPairs,
         other => return Err(format!("`{other}` is none of singles, call-pairs and all-pairs")),
     };
-    let mut well = true;
-    for profile in PROFILES.iter().filter(|profile| wanted.is_none_or(|wanted| wanted.name == profile.name)) {
-        for exclusive in [false, true] {
-            let begun = Instant::now();
-            let tried = exhaust(profile, exclusive, depth);
-            println!(
-                "{:<18} exclusive={exclusive:<5} {:>6} singles {:>8} pairs {:>4} broken  {} ms",
-                profile.name,
-                tried.singles,
-                tried.pairs,
-                tried.broken.len(),
-                begun.elapsed().as_millis()
-            );
-            for (script, violation) in tried.broken.iter().take(3) {
-                println!("# {violation}\n{script}");
+    let (mut singles, mut pairs, mut broken) = (0_u64, 0_u64, 0_usize);
+    for scene in SCENES.into_iter().filter(|one| scene.is_none_or(|scene| scene == *one)) {
+        for profile in PROFILES.iter().filter(|it| wanted.is_none_or(|wanted| wanted.name == it.name)) {
+            for exclusive in [false, true] {
+                let begun = Instant::now();
+                let tried = exhaust(&scene.script(profile, exclusive), depth, threads);
+                println!(
+                    "{:<8} {:<18} exclusive={exclusive:<5} {:>6} singles {:>8} pairs {:>4} broken  {} ms",
+                    scene.name(),
+                    profile.name,
+                    tried.singles,
+                    tried.pairs,
+                    tried.broken.len(),
+                    begun.elapsed().as_millis()
+                );
+                for (script, violation) in tried.broken.iter().take(3) {
+                    println!("# {violation}\n{script}");
+                }
+                singles = singles.saturating_add(tried.singles);
+                pairs = pairs.saturating_add(tried.pairs);
+                broken = broken.saturating_add(tried.broken.len());
             }
-            well &= tried.broken.is_empty();
         }
     }
-    Ok(well)
+    println!("{singles} singles, {pairs} pairs, {broken} broken");
+    Ok(broken == 0)
 }
 
+/// Prints the bank as a table: how many seeds it takes to see each bug.
 fn bank(arguments: &Arguments, only: Option<Bug>) -> bool {
     let bound = arguments.seeds.max(2);
-    let mut missed = 0_u32;
-    println!("{:<26} {:>6}  found by", "bug", "seeds");
-    for bug in BUGS.iter().filter(|bug| only.is_none_or(|only| only == **bug)) {
-        let seeds = arguments.seed..arguments.seed.saturating_add(bound);
-        let hit = seeds.into_iter().find_map(|seed| {
-            let violation = run(&draw(seed, None), Some(*bug)).violations.into_iter().next()?;
-            Some((seed.saturating_sub(arguments.seed).saturating_add(1), violation))
-        });
-        if let Some((seeds, violation)) = hit {
-            let text: String = violation.to_string().chars().take(90).collect();
-            println!("{:<26} {seeds:>6}  {text}", bug.name());
-        } else {
-            missed = missed.saturating_add(1);
-            println!("{:<26} {:>6}  not within {bound} seeds ({})", bug.name(), "-", bug.what());
-        }
+    let bugs: Vec<Bug> = BUGS.iter().copied().filter(|bug| only.is_none_or(|only| only == *bug)).collect();
+    let hits = Mutex::new(BTreeMap::new());
+    side_by_side(threads(arguments), &bugs, |bug| {
+        let hit = hunt(*bug, arguments.seed, bound);
+        eprintln!("{}: {:?}", bug.name(), hit.as_ref().map(|hit| hit.seeds));
+        lock(&hits).insert(bug.name(), hit);
+    });
+    println!("| bug | what is wrong | seeds | seconds | found by |\n|---|---|---|---|---|");
+    let hits = lock(&hits);
+    for bug in &bugs {
+        let cells = match hits.get(bug.name()).and_then(Option::as_ref) {
+            Some(hit) => {
+                let (check, invariant) = (hit.violation.check, hit.violation.invariant);
+                let tenths = hit.took.as_millis() / 100;
+                format!("{} | {}.{} | {check} {invariant}", hit.seeds, tenths / 10, tenths % 10)
+            }
+            None => format!("not within {bound} | | "),
+        };
+        println!("| `{}` | {} | {cells} |", bug.name(), bug.what());
     }
-    println!("{} bugs, {missed} not found within {bound} seeds", BUGS.len());
+    let missed = hits.values().filter(|hit| hit.is_none()).count();
+    println!("{} bugs, {missed} not found within {bound} seeds", bugs.len());
     missed == 0
 }

@@ -3,7 +3,8 @@
 use crate::faults::{FAULTS, Fault};
 use crate::run::Outcome;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write};
+use std::time::Duration;
 
 /// Sums over runs.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,10 @@ pub struct Report {
     pub broken: u64,
     /// Runs that met a known defect.
     pub known: u64,
+    /// Runs that differed when they were run again.
+    pub differing: u64,
+    /// The traces of all runs, added up: the same seeds have the same sum, in whatever order they were run.
+    pub traces: u64,
     sums: BTreeMap<&'static str, u64>,
     struck: BTreeMap<Fault, u64>,
 }
@@ -24,6 +29,7 @@ impl Report {
         self.runs = self.runs.saturating_add(1);
         self.broken = self.broken.saturating_add(u64::from(!outcome.violations.is_empty()));
         self.known = self.known.saturating_add(u64::from(!outcome.known.is_empty()));
+        self.traces = self.traces.wrapping_add(outcome.trace);
         let seen = &outcome.seen;
         for (name, value) in [
             ("asks", seen.asks),
@@ -46,6 +52,30 @@ impl Report {
             let times = self.struck.entry(*fault).or_default();
             *times = times.saturating_add(1);
         }
+    }
+
+    /// One of the sums.
+    pub fn sum(&self, name: &str) -> u64 {
+        self.sums.get(name).copied().unwrap_or(0)
+    }
+
+    /// What there is so far, as a line of JSON.
+    pub fn line(&self, took: Duration) -> String {
+        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
+        let rate = self.sum("charges").saturating_mul(1_000) / ms;
+        let mut line = format!(r#"{{"seeds":{},"broken":{}"#, self.runs, self.broken);
+        for name in ["charges", "operations", "asks", "parked", "commits", "crashes", "steps"] {
+            let _ = write!(line, r#","{name}":{}"#, self.sum(name));
+        }
+        let struck: u64 = self.struck.values().sum();
+        let (hours, traces) = (self.sum("ms") / 3_600_000, self.traces);
+        let _ = write!(
+            line,
+            r#","faults":{struck},"differing":{},"simulated_hours":{hours},"seconds":{},"charges_per_second":{rate},"traces":"{traces:016x}"}}"#,
+            self.differing,
+            ms / 1_000
+        );
+        line
     }
 
     /// Faults that never struck.

@@ -61,6 +61,8 @@ pub struct Setup {
     pub in_order: bool,
     /// Paces of the processes' own clocks, in thousandths.
     pub paces: [u64; 3],
+    /// So many events happen before the faults begin, one after another, each with its answer.
+    pub quiet: u64,
     /// When faults stop.
     pub end: u64,
 }
@@ -146,6 +148,15 @@ pub enum Ask {
         /// At what.
         number: u64,
     },
+    /// An operator settles a dead letter.
+    Resolve {
+        /// Whose.
+        tenant: u64,
+        /// Which, counted from the newest and round again.
+        letter: u64,
+        /// How: adopt, void, fail or retry.
+        how: u64,
+    },
 }
 
 impl Setup {
@@ -168,11 +179,12 @@ impl Setup {
             latency: 3,
             in_order: true,
             paces: [1_000; 3],
+            quiet: 0,
             end: 30_000,
         }
     }
 
-    fn numbers(&mut self) -> [(&'static str, &mut u64); 16] {
+    fn numbers(&mut self) -> [(&'static str, &mut u64); 17] {
         let [first, second, third] = &mut self.paces;
         [
             ("seed", &mut self.seed),
@@ -190,6 +202,7 @@ impl Setup {
             ("pace0", first),
             ("pace1", second),
             ("pace2", third),
+            ("quiet", &mut self.quiet),
             ("end", &mut self.end),
         ]
     }
@@ -233,6 +246,9 @@ impl fmt::Display for What {
                         write!(f, "operate {process} {tenant} {key} {body}")?;
                     }
                     Ask::Look { number } => write!(f, "look {process} {number}")?,
+                    Ask::Resolve { tenant, letter, how } => {
+                        write!(f, "resolve {process} {tenant} {letter} {how}")?;
+                    }
                 }
                 patience.map_or(Ok(()), |ms| write!(f, " {ms}"))
             }
@@ -311,6 +327,11 @@ impl What {
                 ask: Ask::Look { number: *number },
                 patience: patience.first().copied(),
             },
+            ("resolve", [process, tenant, letter, how, patience @ ..]) => What::Ask {
+                process: *process,
+                ask: Ask::Resolve { tenant: *tenant, letter: *letter, how: *how },
+                patience: patience.first().copied(),
+            },
             ("crash", [process, back]) => What::Crash { process: *process, back: *back },
             ("pause", [process, ms]) => What::Pause { process: *process, ms: *ms },
             ("drain", [process]) => What::Drain { process: *process },
@@ -334,6 +355,7 @@ mod tests {
             ask(Ask::Charge { tenant: 1, key: 2, body: 0 }, None),
             ask(Ask::Keep { key: 7, body: 1 }, Some(30)),
             ask(Ask::Look { number: 3 }, None),
+            ask(Ask::Resolve { tenant: 1, letter: 2, how: 3 }, None),
             ask(Ask::Operate { tenant: 2, key: 1_603, body: 0 }, Some(9)),
             What::Crash { process: 0, back: 500 },
             What::Pause { process: 2, ms: 90_000 },

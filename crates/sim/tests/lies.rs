@@ -13,6 +13,7 @@ use counterfoil_sim::client::{Heard, Response};
 use counterfoil_sim::run::witnessed;
 use counterfoil_sim::script::{Ask, Script};
 use counterfoil_store::{Row, RowKey};
+use std::sync::Arc;
 
 /// Two charges (one declined), a transfer, a hold and its end, a bulk, a second body, and looks.
 const HONEST: &str = "
@@ -43,6 +44,12 @@ fn honest() -> Evidence {
     evidence
 }
 
+/// Every row that was ever written.
+fn written(evidence: &mut Evidence) -> impl Iterator<Item = &mut Row> {
+    let after = evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut());
+    after.flatten().map(Arc::make_mut)
+}
+
 /// Tells the lie and names the invariants that are broken then.
 fn broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     let mut evidence = honest();
@@ -51,7 +58,7 @@ fn broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
 }
 
 fn charge(evidence: &mut Evidence, status: Status) -> &mut counterfoil_core::payments::charge::Charge {
-    let rows = evidence.rows.values_mut();
+    let rows = evidence.rows.values_mut().map(Arc::make_mut);
     let charges = rows.filter_map(|row| if let Row::Charge(it) = row { Some(it) } else { None });
     charges.into_iter().find(|charge| charge.status == status).unwrap()
 }
@@ -105,7 +112,7 @@ fn operations_that_do_not_fit_are_seen() {
     };
     assert!(operations_broken_by(both).contains(&"I7"), "captured and voided");
     let failed = |evidence: &mut Evidence| {
-        for row in evidence.rows.values_mut() {
+        for row in evidence.rows.values_mut().map(Arc::make_mut) {
             if let Row::Operation(operation) = row {
                 operation.status = OperationStatus::Failed;
             }
@@ -113,7 +120,7 @@ fn operations_that_do_not_fit_are_seen() {
     };
     assert!(operations_broken_by(failed).contains(&"I7"), "done but told as failed");
     let open = |evidence: &mut Evidence| {
-        for row in evidence.rows.values_mut() {
+        for row in evidence.rows.values_mut().map(Arc::make_mut) {
             if let Row::Hold(hold) = row
                 && hold.is_a_payments()
             {
@@ -201,7 +208,7 @@ fn books_that_do_not_add_up_are_seen() {
     let broken = broken_by(lost);
     assert!(broken.contains(&"I19") && (broken.contains(&"I21") || broken.contains(&"I7")), "{broken:?}");
     let raised = |evidence: &mut Evidence| {
-        for row in evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut()).flatten() {
+        for row in written(evidence) {
             if let Row::Account(account) = row
                 && account.code.as_str() == "alice"
             {
@@ -211,7 +218,7 @@ fn books_that_do_not_add_up_are_seen() {
     };
     assert!(broken_by(raised).contains(&"I6"));
     let off = |evidence: &mut Evidence| {
-        for row in evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut()).flatten() {
+        for row in written(evidence) {
             if let Row::Balance(balance) = row {
                 balance.posted += 1;
             }
@@ -235,7 +242,7 @@ fn histories_that_jump_are_seen() {
     let silent = |evidence: &mut Evidence| {
         for applied in &mut evidence.history {
             for row in &mut applied.after {
-                if matches!(row, Some(Row::Audit(_))) {
+                if matches!(row.as_deref(), Some(Row::Audit(_))) {
                     *row = None;
                 }
             }
@@ -243,7 +250,7 @@ fn histories_that_jump_are_seen() {
     };
     assert!(broken_by(silent).contains(&"I11"));
     let fence = |evidence: &mut Evidence| {
-        for row in evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut()).flatten() {
+        for row in written(evidence) {
             if let Row::Claim(claim) = row {
                 claim.revision = 1;
             }

@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a script that cannot be read has to fail")]
 
 use counterfoil_sim::bank::Bug;
-use counterfoil_sim::run::run;
+use counterfoil_sim::run::{run, witnessed};
 use counterfoil_sim::script::Script;
+use counterfoil_store::Row;
 
 const STALE: &str = include_str!("scripts/a-stale-claim-meets-a-younger-record.txt");
 const ASLEEP: &str = include_str!("scripts/a-process-sleeps-while-it-connects.txt");
@@ -32,4 +33,16 @@ fn a_process_that_slept_while_it_connected_does_not_send() {
 #[test]
 fn a_doubtful_claim_over_an_old_record_is_not_told_as_a_store_that_was_away() {
     assert_eq!(told(SWEPT, None), Vec::<String>::new());
+}
+
+/// Found by seed 512: after a long sleep every request claimed a worker slot of its own, one after another through all
+/// that were taken by then, and the last of them got no answer within a minute.
+#[test]
+fn a_crowd_that_finds_the_worker_slot_lapsed_claims_one() {
+    let crowd: String = (0..40).map(|key| format!("at 2000 charge {} 1 {key} 0\n", key % 2)).collect();
+    let script = format!("set profile ideal\nset latency 400\nat 1000 freeze 100000\n{crowd}");
+    let (outcome, evidence) = witnessed(&Script::parse(&script).unwrap(), None);
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    let slots = evidence.each().filter(|row| matches!(row, Row::Slot(_))).count();
+    assert_eq!((outcome.seen.charges, slots), (40, 2), "one for each process");
 }

@@ -2,44 +2,70 @@
 
 use counterfoil_gateway::Profile;
 use counterfoil_gateway::profile::PROFILES;
+use counterfoil_sim::campaign::{Plan, campaign};
 use counterfoil_sim::draw::draw;
-use counterfoil_sim::exhaust::{Depth, exhaust};
+use counterfoil_sim::exhaust::{Depth, Scene, exhaust};
 use counterfoil_sim::faults::{FAULTS, Fault};
-use counterfoil_sim::report::Report;
 use counterfoil_sim::run::run;
 use counterfoil_sim::script::Script;
 use counterfoil_sim::shrink::listed;
 use std::collections::BTreeSet;
 
-fn seeds_hold(first: u64, count: u64) {
-    let mut report = Report::default();
-    let broken: Vec<String> = (first..first + count)
-        .filter_map(|seed| {
-            let outcome = run(&draw(seed, None), None);
-            report.add(&outcome);
-            let violation = outcome.violations.first()?;
-            Some(format!(
-                "seed {seed}: {violation}; run `cargo run -p counterfoil-sim -- --seed {seed} --shrink`"
-            ))
-        })
+/// So many seeds make at least 125,000 charges.
+const EIGHTH: u64 = 960;
+
+fn an_eighth_of_a_million_charges_holds(from: u64) {
+    let campaign = campaign(Plan::seeds(from, EIGHTH));
+    let again = "cargo run -p counterfoil-sim -- --shrink --seed";
+    let broken: Vec<String> = campaign
+        .broken
+        .iter()
+        .map(|(seed, what)| format!("seed {seed}: {what}; run `{again} {seed}`"))
         .collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
-    assert_eq!(report.runs, count);
+    assert_eq!(campaign.report.runs, EIGHTH);
+    let charges = campaign.report.sum("charges");
+    assert!(charges >= 125_000, "only {charges} charges");
 }
 
 #[test]
-fn the_first_hundred_seeds_hold() {
-    seeds_hold(1, 100);
+fn the_first_eighth_of_a_million_charges_holds() {
+    an_eighth_of_a_million_charges_holds(1);
 }
 
 #[test]
-fn a_hundred_other_seeds_hold() {
-    seeds_hold(40_000, 100);
+fn the_second_eighth_of_a_million_charges_holds() {
+    an_eighth_of_a_million_charges_holds(10_000);
 }
 
 #[test]
-fn another_hundred_seeds_hold() {
-    seeds_hold(50_000, 100);
+fn the_third_eighth_of_a_million_charges_holds() {
+    an_eighth_of_a_million_charges_holds(20_000);
+}
+
+#[test]
+fn the_fourth_eighth_of_a_million_charges_holds() {
+    an_eighth_of_a_million_charges_holds(30_000);
+}
+
+#[test]
+fn the_fifth_eighth_of_a_million_charges_holds() {
+    an_eighth_of_a_million_charges_holds(40_000);
+}
+
+#[test]
+fn the_sixth_eighth_of_a_million_charges_holds() {
+    an_eighth_of_a_million_charges_holds(50_000);
+}
+
+#[test]
+fn the_seventh_eighth_of_a_million_charges_holds() {
+    an_eighth_of_a_million_charges_holds(60_000);
+}
+
+#[test]
+fn the_last_eighth_of_a_million_charges_holds() {
+    an_eighth_of_a_million_charges_holds(70_000);
 }
 
 #[test]
@@ -57,12 +83,11 @@ fn every_kind_of_fault_strikes_within_a_few_hundred_seeds() {
 
 #[test]
 fn the_same_seed_is_the_same_run() {
-    for seed in 70_000..70_040 {
-        let script = draw(seed, None);
-        assert_eq!(draw(seed, None), script, "seed {seed}");
-        assert_eq!(run(&script, None).trace, run(&script, None).trace, "seed {seed}");
-    }
-    let traces: BTreeSet<u64> = (70_000..70_010).map(|seed| run(&draw(seed, None), None).trace).collect();
+    let twice = campaign(Plan { twice: true, ..Plan::seeds(80_000, 100) });
+    assert_eq!((twice.report.runs, twice.report.differing), (100, 0));
+    let elsewhere = campaign(Plan { threads: 2, ..Plan::seeds(80_000, 100) });
+    assert_eq!(elsewhere.report.traces, twice.report.traces, "on two threads");
+    let traces: BTreeSet<u64> = (80_000..80_010).map(|seed| run(&draw(seed, None), None).trace).collect();
     assert_eq!(traces.len(), 10, "other seeds are other runs");
 }
 
@@ -77,22 +102,34 @@ fn a_run_with_its_faults_listed_is_the_same_run() {
     }
 }
 
+fn every_single_fault_holds(scene: Scene, profile: &'static Profile, exclusive: bool) {
+    let tried = exhaust(&scene.script(profile, exclusive), Depth::Singles, 1);
+    let broken: Vec<String> =
+        tried.broken.iter().map(|(script, violation)| format!("{violation}\n{script}")).collect();
+    let name = (scene.name(), profile.name);
+    assert!(broken.is_empty(), "{name:?}: {}", broken.join("\n"));
+    assert!(tried.singles > 150, "{name:?}: only {} places", tried.singles);
+}
+
 #[test]
 fn every_single_fault_at_every_place_of_a_charge_holds_on_every_profile() {
     for profile in &PROFILES {
-        let tried = exhaust(profile, false, Depth::Singles);
-        let broken: Vec<String> =
-            tried.broken.iter().map(|(script, violation)| format!("{violation}\n{script}")).collect();
-        assert!(broken.is_empty(), "{}: {}", profile.name, broken.join("\n"));
-        assert!(tried.singles > 200, "{}: only {} places", profile.name, tried.singles);
+        every_single_fault_holds(Scene::Charge, profile, false);
+    }
+}
+
+#[test]
+fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
+    for scene in [Scene::Capture, Scene::Void, Scene::Refund, Scene::Split] {
+        for name in ["stripe", "checkout", "braintree-classic"] {
+            every_single_fault_holds(scene, Profile::named(name).unwrap(), false);
+        }
     }
 }
 
 #[test]
 fn every_single_fault_holds_where_nobody_else_can_write_the_store() {
     for name in ["stripe", "checkout", "braintree-classic"] {
-        let tried = exhaust(Profile::named(name).unwrap(), true, Depth::Singles);
-        assert!(tried.broken.is_empty(), "{name}: {:?}", tried.broken.first());
-        assert!(tried.singles > 150);
+        every_single_fault_holds(Scene::Charge, Profile::named(name).unwrap(), true);
     }
 }

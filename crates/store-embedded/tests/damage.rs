@@ -9,7 +9,7 @@ use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::ledger::{
     FLOOR, account, account_id, cursor, definition, hold, moving, name, posted, reversal, snapshot, transfer,
 };
-use counterfoil_store::conformance::fixtures::{operation, set};
+use counterfoil_store::conformance::fixtures::{operation, payout, set};
 use counterfoil_store::{ChangeSet, CommitError, Due, EntryPage, Position, Row, RowKey, Scan, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, OpenError, Options};
 use std::fs;
@@ -34,10 +34,11 @@ async fn filled(dir: &Path) -> (Vec<u8>, Vec<Work>) {
     (fs::read(dir.join("counterfoil.db")).unwrap(), all)
 }
 
-/// An operation, and a row of the ledger of every kind.
-fn others() -> [Row; 9] {
+/// An operation, a payout, and a row of the ledger of every kind.
+fn others() -> [Row; 10] {
     [
         operation(1, 1).into(),
+        payout(1).into(),
         account(1).into(),
         name(1).into(),
         definition("POINTS").into(),
@@ -113,6 +114,7 @@ async fn everything_else(store: &EmbeddedStore) -> bool {
         for scan in [
             Scan::ChargesOf { tenant, before: None, limit: 1_000 },
             Scan::RefundsOf { tenant, before: None, limit: 1_000 },
+            Scan::PayoutsOf { tenant, before: None, limit: 1_000 },
             Scan::ParkedOf { tenant, before: None, limit: 1_000 },
             Scan::AccountsOf { tenant, before: None, limit: 1_000 },
             Scan::TransactionsOf { tenant, before: None, limit: 1_000 },

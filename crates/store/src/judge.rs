@@ -24,13 +24,8 @@ impl Image {
     }
 
     /// Brings a row, or the knowledge that there is none.
-    pub fn bring(&mut self, key: RowKey, row: Option<Row>) {
-        self.rows.insert(key, row.map(Arc::new));
-    }
-
-    /// Brings a row that is shared with others.
-    pub fn recall(&mut self, key: RowKey, row: Arc<Row>) {
-        self.rows.insert(key, Some(row));
+    pub fn bring(&mut self, key: RowKey, row: Option<impl Into<Arc<Row>>>) {
+        self.rows.insert(key, row.map(Into::into));
     }
 
     /// The row as the next set will find it. What was never brought counts as absent.

@@ -47,6 +47,11 @@ pub(super) struct Parked {
     pub(super) reasons: HashMap<String, u64>,
 }
 
+/// The dead letters' own names.
+pub(super) async fn letters(address: &Address) -> Result<Vec<String>> {
+    Ok(list(address, "/v1/dead-letters").await?.iter().map(|letter| text(&letter["id"])).collect())
+}
+
 /// Which of the unanswered orders are dead letters.
 pub(super) async fn parked(address: &Address, orders: &[Order]) -> Result<Parked> {
     let letters = list(address, "/v1/dead-letters").await?;

@@ -6,7 +6,7 @@ use crate::words::*;
 use counterfoil_core::audit::Kind as Audited;
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::payments::operation::Kind;
-use counterfoil_core::payments::provider::{Found, Step};
+use counterfoil_core::payments::provider::{Fault, Found, Outcome, Rejection, Step};
 use counterfoil_core::types::id::{ChargeId, SubjectId, TenantId};
 use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
@@ -163,6 +163,23 @@ async fn a_retry_goes_on_as_if_it_had_not_been_parked() {
     seconds(120).await;
     assert_eq!(answer(&charge_again(&engine).await).0, 201);
     assert_eq!(provider.effects(), 1, "under the same key");
+    verified(&store).await;
+}
+
+/// Found by the simulator: what was parked had been charged, and was told as failed, or charged again under a key the
+/// provider had forgotten.
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_is_refused_proves_nothing() {
+    let rejected = Outcome::Rejected(Rejection { fault: Fault::Request, code: "no".into() });
+    let (store, provider, engine, letter) = differing(1_300).await;
+    provider.play(&[Script::Answer(rejected)]);
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Retry).await.0, 200);
+    seconds(1).await;
+    let told = charge_again(&engine).await;
+    assert!(matches!(told, Submitted::Pending { .. }), "{told:?}");
+    seconds(120).await;
+    assert_eq!(answer(&charge_again(&engine).await).0, 201);
+    assert_eq!(provider.effects(), 1);
     verified(&store).await;
 }
 

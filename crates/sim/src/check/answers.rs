@@ -3,10 +3,11 @@
 use super::{Evidence, Violation};
 use crate::client::{Heard, Response, charge_amount, fingerprint, operation, request, request_id};
 use crate::script::Ask;
-use crate::store::{Applied, START};
+use crate::store::START;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::outbox::Payment;
+use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
@@ -36,7 +37,7 @@ type Key = (&'static str, u64, u64);
 pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut versions: BTreeMap<ClaimId, Vec<Version<'_>>> = BTreeMap::new();
     for applied in &evidence.history {
-        for (before, row) in applied.before.iter().zip(&applied.after) {
+        for (before, row) in applied.changes() {
             if let Some(Row::Claim(claim)) = row {
                 let at = applied.committed.receipt.at;
                 versions.entry(claim.id).or_default().push(Version { at, claim, replaces: before.is_some() });
@@ -50,7 +51,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             Ask::Charge { tenant, key, body } => (("charge", tenant, key), body),
             Ask::Operate { tenant, key, body } => (("operate", tenant, key), body),
             Ask::Keep { key, body } => (("keep", 1, key), body),
-            Ask::Look { .. } => continue,
+            Ask::Look { .. } | Ask::Resolve { .. } => continue,
         };
         let said = by_key.entry(key).or_default();
         if let (Some(Response::Submitted(submitted)), Some(returned)) = (&heard.response, heard.returned) {
@@ -60,6 +61,14 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         }
     }
     closed(evidence, &versions, found);
+    let mut made: BTreeMap<ChargeId, Time> = BTreeMap::new();
+    for applied in &evidence.history {
+        for key in &applied.committed.touched {
+            if let RowKey::Charge(charge) = key {
+                made.entry(*charge).or_insert(applied.committed.receipt.at);
+            }
+        }
+    }
     for ((kind, tenant, key), said) in &by_key {
         let Some(request) = request(*tenant, kind, *key, 0, Ulid::from_bytes([0; 16])) else { continue };
         let versions = versions.get(&request.claim).map_or(&[][..], Vec::as_slice);
@@ -69,7 +78,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         };
         for one in said {
             against_store(one, versions, &mut say);
-            for other in said.iter().filter(|other| !is_doubtful(evidence, other)) {
+            for other in said.iter().filter(|other| !is_doubtful(&made, other)) {
                 against_other(one, other, &mut say);
             }
         }
@@ -84,6 +93,10 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// A charge that was refused because the store was away was not claimed, so the provider was never called for it.
 fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, found: &mut Vec<Violation>) {
+    let mut by_request: BTreeMap<Ulid, Vec<&Claim>> = BTreeMap::new();
+    for version in versions.values().flatten() {
+        by_request.entry(version.claim.request).or_default().push(version.claim);
+    }
     for (place, heard) in evidence.heard.iter().enumerate() {
         let away = matches!(heard.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
         if !away || !matches!(heard.ask, Ask::Charge { .. } | Ask::Operate { .. }) {
@@ -91,12 +104,11 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
         }
         let id = request_id(place);
         // A refusal may have been stored all the same: nothing was executed for it.
-        let executed = |version: &Version<'_>| {
-            let claim = version.claim;
+        let executed = |claim: &&Claim| {
             let made = [RowKey::Charge(claim.subject.into()), RowKey::Operation(claim.subject.into())];
-            claim.request == id && made.iter().any(|key| evidence.rows.contains_key(key))
+            made.iter().any(|key| evidence.rows.contains_key(key))
         };
-        if versions.values().flatten().any(executed) {
+        if by_request.get(&id).is_some_and(|claims| claims.iter().any(executed)) {
             let what = format!("{:?} was told that the store is away, and was executed", heard.ask);
             found.push(Violation::new("fail-closed", "I5", what));
         }
@@ -150,16 +162,9 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
 
 /// A claim whose commit is in doubt is told as pending, under the id its charge would have had. If it was not stored by
 /// then there is no such charge yet: the store could not be asked, which may happen at any time.
-fn is_doubtful(evidence: &Evidence, said: &Said<'_>) -> bool {
-    let Submitted::Pending { payment, .. } = said.submitted else { return false };
-    let key = match payment {
-        Payment::Charge(charge) => RowKey::Charge(*charge),
-        Payment::Payout(payout) => RowKey::Payout(*payout),
-    };
-    let stored = |applied: &Applied| {
-        applied.committed.receipt.at <= said.returned && applied.committed.touched.contains(&key)
-    };
-    !evidence.history.iter().any(stored)
+fn is_doubtful(made: &BTreeMap<ChargeId, Time>, said: &Said<'_>) -> bool {
+    let Submitted::Pending { payment: Payment::Charge(charge), .. } = said.submitted else { return false };
+    made.get(charge).is_none_or(|at| *at > said.returned)
 }
 
 /// Once there is an answer, every retry gets it until its window is over; another request never does.
@@ -229,7 +234,7 @@ fn executed(
             say("I13", "the claim is of a request nobody made".to_owned());
             continue;
         };
-        let charge = evidence.rows.get(&RowKey::Charge(version.claim.subject.into()));
+        let charge = evidence.row(&RowKey::Charge(version.claim.subject.into()));
         match charge {
             Some(Row::Charge(charge)) if charge.order.amount.minor() == charge_amount(tenant, key, body) => {}
             Some(Row::Charge(charge)) => {
@@ -254,7 +259,7 @@ fn operated(
             continue;
         };
         let (kind, amount) = operation(key, body);
-        match evidence.rows.get(&RowKey::Operation(version.claim.subject.into())) {
+        match evidence.row(&RowKey::Operation(version.claim.subject.into())) {
             Some(Row::Operation(made))
                 if made.kind == kind && amount.is_none_or(|amount| amount == made.amount.minor()) => {}
             Some(_) => say("I13", "another operation was done".to_owned()),

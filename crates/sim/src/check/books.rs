@@ -2,15 +2,16 @@
 
 use super::{Evidence, Violation};
 use crate::client::Response;
+use crate::provider::Effect;
 use counterfoil_core::idempotency::claim::{Claim, Resource, State as ClaimState};
 use counterfoil_core::ledger::account::{Account, Side};
 use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::ledger::transaction::{Kind, Layer, Transaction};
-use counterfoil_core::outbox::Payment;
+use counterfoil_core::outbox::{Outbox, Payment};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
+use counterfoil_core::types::id::{AccountId, ChargeId, TenantId, TransactionId};
 use counterfoil_engine::service::BalanceView;
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +44,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         let mut say = |invariant, what: String| {
             found.push(Violation::new("books", invariant, format!("commit {position}: {what}")));
         };
-        for (before, row) in applied.before.iter().zip(&applied.after) {
+        for (before, row) in applied.changes() {
             match row {
                 Some(Row::Account(account)) => drop(fold.accounts.insert(account.id, account.clone())),
                 Some(Row::Transaction(transaction)) if before.is_none() => {
@@ -72,8 +73,9 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
     bounds_of_shards(evidence, &fold, found);
     held(evidence, &fold, found);
-    captured(evidence, found);
-    receivable(evidence, &fold, found);
+    let payments = Payments::of(evidence);
+    captured(evidence, &payments, found);
+    receivable(evidence, &payments, &fold, found);
     joined(evidence, found);
     seen(evidence, &fold, found);
     snapshots(evidence, &fold, found);
@@ -81,7 +83,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// A snapshot is the fold at its position.
 fn snapshots(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Snapshot(snapshot) = row else { continue };
         let Some(account) = fold.accounts.get(&snapshot.account) else { continue };
         let view = snapshot.totals.seen_from(account.normal);
@@ -176,7 +178,8 @@ impl Fold {
 
     fn at(&self, account: AccountId, position: u64) -> Sums {
         let steps = self.steps.get(&account).map_or(&[][..], Vec::as_slice);
-        steps.iter().rev().find(|(at, _)| *at <= position).map_or(Sums::default(), |(_, sums)| *sums)
+        let upto = steps.partition_point(|(at, _)| *at <= position);
+        upto.checked_sub(1).and_then(|last| steps.get(last)).map_or(Sums::default(), |(_, sums)| *sums)
     }
 }
 
@@ -186,7 +189,7 @@ fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>
         let shards = RowKey::Balance(account.id, 0)..=RowKey::Balance(account.id, u8::MAX);
         let (mut floor, mut cap) = (0_i128, 0_i128);
         for (_, row) in evidence.rows.range(shards) {
-            if let Row::Balance(balance) = row {
+            if let Row::Balance(balance) = row.as_ref() {
                 floor += i128::from(balance.floor.unwrap_or(0));
                 cap += i128::from(balance.cap.unwrap_or(0));
             }
@@ -207,7 +210,7 @@ fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>
 fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     let mut open: BTreeMap<AccountId, Sums> = BTreeMap::new();
     let now = crate::store::START.ms().saturating_add_unsigned(evidence.now);
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Hold(hold) = row else { continue };
         if hold.state != HoldState::Pending {
             continue;
@@ -233,10 +236,10 @@ fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
 }
 
 /// Posted charges are the captured effects of succeeded charges, to the last minor unit.
-fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
-    for row in evidence.rows.values() {
+fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violation>) {
+    for row in evidence.each() {
         let Row::Charge(charge) = row else { continue };
-        let posting = evidence.rows.get(&RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64())));
+        let posting = evidence.row(&RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64())));
         let name = format!("charge {} ({})", charge.id.to_i64(), charge.status.name());
         match (charge.status.is_captured(), posting) {
             (true, Some(Row::Transaction(posting))) => {
@@ -248,14 +251,14 @@ fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
                     ));
                     continue;
                 };
-                let code = |id| match evidence.rows.get(&RowKey::Account(id)) {
+                let code = |id| match evidence.row(&RowKey::Account(id)) {
                     Some(Row::Account(account)) => account.code.as_str().to_owned(),
                     _ => String::new(),
                 };
                 let asset = charge.order.amount.asset();
                 let right = posting.kind == Kind::Charge(charge.id)
                     && (debit.side, credit.side) == (Side::Debit, Side::Credit)
-                    && [debit.amount, credit.amount] == [taken(evidence, charge); 2]
+                    && [debit.amount, credit.amount] == [payments.taken(charge); 2]
                     && [debit.asset, credit.asset] == [asset; 2]
                     && code(debit.account) == format!("chart:receivable:{asset}")
                     && (credit.account == charge.order.destination
@@ -275,17 +278,16 @@ fn captured(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// What the provider owes is what it took less what it gave back, for all that is settled. Of what is parked, the books
 /// have what they say.
-fn receivable(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
+fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: &mut Vec<Violation>) {
     let mut owed: BTreeMap<(TenantId, Asset), i128> = BTreeMap::new();
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Charge(charge) = row else { continue };
         let sum = owed.entry((charge.tenant, charge.order.amount.asset())).or_default();
-        if is_parked(evidence, charge) {
+        if payments.parked.contains(&charge.id) {
             *sum += i128::from(charge.sums.captured) - i128::from(charge.sums.refunded);
             continue;
         }
-        let own = evidence.effects.iter().filter(|it| Some(&it.on) == charge.provider_reference.as_ref());
-        for effect in own.filter(|effect| !effect.own_duplicate) {
+        for effect in payments.on(charge).filter(|effect| !effect.own_duplicate) {
             match effect.step {
                 Step::Refund | Step::Payout => *sum -= i128::from(effect.amount),
                 Step::Charge | Step::Authorize | Step::Capture | Step::Void => {
@@ -304,15 +306,34 @@ fn receivable(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     }
 }
 
-fn is_parked(evidence: &Evidence, charge: &Charge) -> bool {
-    let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.payment == Payment::Charge(charge.id) && it.parked.is_some());
-    evidence.rows.values().any(parked)
+/// What the provider did, by the payment it did it to, and which charges are with a human.
+struct Payments<'a> {
+    effects: BTreeMap<&'a str, Vec<&'a Effect>>,
+    parked: BTreeSet<ChargeId>,
 }
 
-/// What the provider took for a charge.
-fn taken(evidence: &Evidence, charge: &Charge) -> i64 {
-    let own = evidence.effects.iter().filter(|it| Some(&it.on) == charge.provider_reference.as_ref());
-    own.filter(|effect| effect.captured).map(|effect| effect.amount).sum()
+impl<'a> Payments<'a> {
+    fn of(evidence: &'a Evidence) -> Payments<'a> {
+        let mut effects: BTreeMap<&str, Vec<&Effect>> = BTreeMap::new();
+        for effect in &evidence.effects {
+            effects.entry(effect.on.as_str()).or_default().push(effect);
+        }
+        let parked = evidence.each().filter_map(|row| match row {
+            Row::Outbox(Outbox { payment: Payment::Charge(charge), parked: Some(_), .. }) => Some(*charge),
+            _ => None,
+        });
+        Payments { effects, parked: parked.collect() }
+    }
+
+    fn on(&self, charge: &Charge) -> impl Iterator<Item = &'a Effect> {
+        let own = charge.provider_reference.as_ref().and_then(|on| self.effects.get(on.as_str()));
+        own.into_iter().flatten().copied()
+    }
+
+    /// What the provider took for a charge.
+    fn taken(&self, charge: &Charge) -> i64 {
+        self.on(charge).filter(|effect| effect.captured).map(|effect| effect.amount).sum()
+    }
 }
 
 /// Every transaction was asked for under a key that says it was done, and the other way round.
@@ -320,7 +341,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut asked: BTreeSet<TransactionId> = BTreeSet::new();
     let mut claims: BTreeMap<i64, &Claim> = BTreeMap::new();
     for applied in &evidence.history {
-        for row in applied.after.iter().flatten() {
+        for row in applied.rows() {
             if let Row::Claim(claim) = row
                 && claim.state.settled().is_some()
             {
@@ -366,13 +387,13 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
             | Resource::Shards => {}
         }
     }
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         let Row::Transaction(transaction) = row else { continue };
         let own = match transaction.kind {
             Kind::Charge(_) | Kind::HoldLapsed(_) => true,
             // What a payment reserves is checked with the payment.
             Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) => {
-                matches!(evidence.rows.get(&RowKey::Hold(hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
+                matches!(evidence.row(&RowKey::Hold(hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
             }
             _ => false,
         };

@@ -4,8 +4,9 @@ use super::{Evidence, Violation};
 use crate::provider::Effect;
 use crate::run::references;
 use crate::store::START;
+use counterfoil_core::audit::Kind as Told;
 use counterfoil_core::idempotency::claim::{Claim, Resource};
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
 use counterfoil_core::payments::operation::{Kind as Operated, Operation, Status as OperationStatus};
 use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::id::ChargeId;
@@ -31,10 +32,29 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             }
         }
     }
-    for row in evidence.rows.values() {
+    let mut operations: BTreeMap<ChargeId, Vec<&Operation>> = BTreeMap::new();
+    let mut resolved: BTreeMap<ChargeId, Vec<&str>> = BTreeMap::new();
+    for row in evidence.each() {
+        match row {
+            Row::Operation(operation) => {
+                operations.entry(operation.charge).or_default().push(operation);
+            }
+            Row::Audit(record) if record.kind == Told::Resolved => {
+                resolved.entry(record.subject.into()).or_default().push(record.detail.as_str());
+            }
+            _ => {}
+        }
+    }
+    for row in evidence.each() {
         if let Row::Charge(charge) = row {
             let effects = by_charge.get(&charge.id).map_or(&[][..], Vec::as_slice);
-            Life::of(evidence, charge, effects).check(found);
+            let operations = operations.get(&charge.id).map_or(&[][..], Vec::as_slice);
+            let resolved = resolved.get(&charge.id).map_or(&[][..], Vec::as_slice);
+            let life = Life { charge, effects, operations, resolved };
+            life.check(found);
+            let payment = references.seal(Kind::Charge, charge.id.to_i64()).to_string();
+            let declined = |step: Step| evidence.declines.contains(&(payment.clone(), step.name()));
+            life.check_declines(declined, found);
         }
     }
     check_calls(evidence, charge_of, found);
@@ -45,21 +65,20 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 struct Life<'a> {
     charge: &'a Charge,
     effects: &'a [&'a Effect],
-    operations: Vec<&'a Operation>,
+    operations: &'a [&'a Operation],
+    /// What operators decided of it.
+    resolved: &'a [&'a str],
 }
 
 impl<'a> Life<'a> {
-    fn of(evidence: &'a Evidence, charge: &'a Charge, effects: &'a [&'a Effect]) -> Life<'a> {
-        let operations = evidence.rows.values().filter_map(|row| match row {
-            Row::Operation(operation) if operation.charge == charge.id => Some(operation),
-            _ => None,
-        });
-        Life { charge, effects, operations: operations.collect() }
-    }
-
     /// What it did of its own will.
     fn own(&self, steps: &'static [Step]) -> impl Iterator<Item = &'a Effect> {
         self.effects.iter().copied().filter(|it| !it.own_duplicate && steps.contains(&it.step))
+    }
+
+    /// Whether an operator decided so of anything about it.
+    fn was(&self, resolution: &str) -> bool {
+        self.resolved.iter().any(|detail| detail.contains(resolution))
     }
 
     fn check(&self, found: &mut Vec<Violation>) {
@@ -86,7 +105,9 @@ impl<'a> Life<'a> {
         let named = self.effects.iter().copied().find(|effect| {
             MAKING.contains(&effect.step)
                 && charge.provider_reference.as_deref() == Some(effect.reference.as_str())
-                && (effect.amount, effect.asset) == (order.card(), order.amount.asset())
+                // An operator takes the provider's word for how much it was.
+                && (effect.amount == order.card() || self.was("resolution=adopt"))
+                && effect.asset == order.amount.asset()
                 && effect.captured == at_once
         });
         let on_it = |step: Step| {
@@ -110,7 +131,7 @@ impl<'a> Life<'a> {
                     say("I7", "was charged and is told as failed".to_owned());
                 }
                 if self.own(REFUND).next().is_some()
-                    || (order.wallet.is_none() && on_it(Step::Void).is_some())
+                    || (order.wallet.is_none() && on_it(Step::Void).is_some() && !self.was("resolution=void"))
                 {
                     say("I7", "has effects that nobody asked for".to_owned());
                 }
@@ -121,6 +142,34 @@ impl<'a> Life<'a> {
             Status::Processing | Status::Parked => {}
         }
         self.check_operations(&mut say);
+    }
+
+    /// What is told as declined was declined.
+    fn check_declines(&self, declined: impl Fn(Step) -> bool, found: &mut Vec<Violation>) {
+        let is_decline = |failure: &Option<Failure>| {
+            failure.as_ref().is_some_and(|it| it.code == FailureCode::CardDeclined)
+        };
+        let mut say = |what: &str| {
+            let what = format!("charge {}: {what} is told as declined and was not", self.charge.id.to_i64());
+            found.push(Violation::new("effects", "I7", what));
+        };
+        let steps = [Step::Charge, Step::Authorize, Step::Capture];
+        if self.charge.status == Status::Failed
+            && is_decline(&self.charge.failure)
+            && !steps.into_iter().any(&declined)
+        {
+            say("it");
+        }
+        for one in self.operations {
+            let step = match one.kind {
+                Operated::Capture => Step::Capture,
+                Operated::Void => Step::Void,
+                Operated::Refund => Step::Refund,
+            };
+            if one.status == OperationStatus::Failed && is_decline(&one.failure) && !declined(step) {
+                say(one.kind.name());
+            }
+        }
     }
 
     /// A charge that is told as done: the provider did it, and everything since, and no more.
@@ -153,7 +202,7 @@ impl<'a> Life<'a> {
     /// Every operation that is told as done has its effect, and no effect is left over but of those with a human.
     fn check_operations(&self, say: &mut impl FnMut(&'static str, String)) {
         let mut refunds: Vec<&Effect> = self.own(REFUND).collect();
-        for one in &self.operations {
+        for one in self.operations {
             let name = format!("{} {} of {}", one.kind.name(), one.id.to_i64(), one.amount.minor());
             match one.status {
                 OperationStatus::Processing => say("I9", format!("has a {name} that never ended")),
@@ -166,7 +215,9 @@ impl<'a> Life<'a> {
                     };
                     let its = |effect: &Effect| {
                         one.provider_reference.as_ref() == Some(&effect.reference)
-                            && (one.kind == Operated::Void || effect.amount == one.amount.minor())
+                            && (one.kind == Operated::Void
+                                || effect.amount == one.amount.minor()
+                                || self.was("resolution=adopt"))
                             && effect.asset == one.amount.asset()
                     };
                     let there = if one.kind == Operated::Refund {
@@ -196,7 +247,8 @@ impl<'a> Life<'a> {
                 .iter()
                 .any(|one| one.kind == kind && one.status == OperationStatus::Succeeded);
             let done = self.own(steps).next().is_some();
-            if done && !split && !asked && self.with_a_human(kind).next().is_none() {
+            let by_hand = kind == Operated::Void && self.was("resolution=void");
+            if done && !split && !asked && !by_hand && self.with_a_human(kind).next().is_none() {
                 say("I7", format!("had a {} that is told as not done", kind.name()));
             }
         }
@@ -229,12 +281,12 @@ fn check_calls(
 ) {
     let mut versions: Versions<'_> = BTreeMap::new();
     for (place, applied) in evidence.history.iter().enumerate() {
-        for row in applied.after.iter().flatten() {
+        for row in applied.rows() {
             let Row::Claim(claim) = row else { continue };
             let charge = match claim.makes {
                 Resource::Charge => Some(claim.subject.into()),
                 Resource::Capture | Resource::Void | Resource::Refund => {
-                    match evidence.rows.get(&RowKey::Operation(claim.subject.into())) {
+                    match evidence.row(&RowKey::Operation(claim.subject.into())) {
                         Some(Row::Operation(operation)) => Some(operation.charge),
                         _ => None,
                     }

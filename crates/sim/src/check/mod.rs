@@ -3,7 +3,7 @@
 //!
 //! | check | invariants |
 //! |---|---|
-//! | [`effects`] | I1 one effect per payment and step; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none, nothing is both captured and voided, no more is given back than taken |
+//! | [`effects`] | I1 one effect per payment and step; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none, every decline was one, nothing is both captured and voided, no more is given back than taken |
 //! | [`answers`] | I2 byte-identical replays; I13 another request under a key is never executed; I17 tenants apart; I19 what was acknowledged is there |
 //! | [`books`] | I3, I4 sums are zero at every prefix; I6 floors and caps at every prefix; I7, I21 postings equal captures; I8, I20 balances equal the fold |
 //! | [`reserved`] | I7 a wallet or a refund's reservation ends as its payment does; I9 what is parked is a dead letter |
@@ -24,7 +24,7 @@ use crate::provider::{Effect, Sent};
 use crate::run::Cluster;
 use crate::store::{Applied, Still};
 use counterfoil_store::{Row, RowKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
@@ -65,6 +65,8 @@ pub struct Evidence {
     pub heard: Vec<Heard>,
     /// What the provider did.
     pub effects: Vec<Effect>,
+    /// What the provider refused: the payment and the step.
+    pub declines: BTreeSet<(String, &'static str)>,
     /// Calls that were begun.
     pub sent: Vec<Sent>,
     /// Keys that were used for two things, and things that were done under two keys.
@@ -72,7 +74,7 @@ pub struct Evidence {
     /// Every commit.
     pub history: Vec<Applied>,
     /// Every row at the end.
-    pub rows: BTreeMap<RowKey, Row>,
+    pub rows: BTreeMap<RowKey, Arc<Row>>,
     /// Virtual milliseconds at the end.
     pub now: u64,
     /// What the engine's own verification finds.
@@ -80,7 +82,17 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// The evidence of a run that has ended.
+    /// A row at the end.
+    pub fn row(&self, key: &RowKey) -> Option<&Row> {
+        self.rows.get(key).map(Arc::as_ref)
+    }
+
+    /// Every row at the end.
+    pub fn each(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values().map(Arc::as_ref)
+    }
+
+    /// The evidence of a run that has ended. It is taken out of the run: nothing is left there.
     pub fn of(cluster: &Cluster) -> Evidence {
         let still = Still::new(Arc::clone(&cluster.machine));
         let verified = match at_once(counterfoil_engine::verify::verify(&still, |_| {})) {
@@ -91,15 +103,16 @@ impl Evidence {
             Some(Err(error)) => vec![error.to_string()],
             None => vec!["verification waits for something".to_owned()],
         };
-        let machine = lock(&cluster.machine);
-        let provider = lock(&cluster.provider);
+        let (rows, history) = lock(&cluster.machine).shelf.take();
+        let mut provider = lock(&cluster.provider);
         Evidence {
-            heard: lock(&cluster.heard).clone(),
-            effects: provider.effects.clone(),
-            sent: provider.sent.clone(),
-            misuses: provider.misuses.clone(),
-            history: machine.shelf.history().to_vec(),
-            rows: machine.shelf.rows().clone(),
+            heard: std::mem::take(&mut lock(&cluster.heard)),
+            effects: std::mem::take(&mut provider.effects),
+            declines: std::mem::take(&mut provider.declines),
+            sent: std::mem::take(&mut provider.sent),
+            misuses: std::mem::take(&mut provider.misuses),
+            history,
+            rows,
             now: cluster.executor.now(),
             verified,
         }

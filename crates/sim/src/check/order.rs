@@ -9,12 +9,28 @@ use counterfoil_core::types::id::{ChargeId, OperationId, SetId, SubjectId};
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The rows at one prefix of the history. Operations are never removed.
+#[derive(Default)]
+struct Rows<'a> {
+    all: BTreeMap<&'a RowKey, &'a Row>,
+    operations: BTreeMap<ChargeId, BTreeMap<OperationId, &'a Operation>>,
+}
+
+impl<'a> Rows<'a> {
+    fn put(&mut self, key: &'a RowKey, row: &'a Row) {
+        self.all.insert(key, row);
+        if let Row::Operation(operation) = row {
+            self.operations.entry(operation.charge).or_default().insert(operation.id, operation);
+        }
+    }
+}
+
 /// Checks the history.
 pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut sets: BTreeSet<SetId> = BTreeSet::new();
     let mut minted: BTreeMap<i64, u64> = BTreeMap::new();
     let mut open: BTreeMap<SubjectId, bool> = BTreeMap::new();
-    let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
+    let mut rows = Rows::default();
     let mut last_at = None;
     for (expected, applied) in (1_u64..).zip(&evidence.history) {
         let receipt = applied.committed.receipt;
@@ -31,22 +47,22 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         if !sets.insert(applied.committed.set) {
             say("order", "I14", "has the id of an earlier set".to_owned());
         }
-        let changes = applied.committed.touched.iter().zip(applied.before.iter().zip(&applied.after));
+        let changes = applied.committed.touched.iter().zip(applied.changes());
         for (key, (before, after)) in changes {
-            if rows.get(key) != before.as_ref() {
+            if rows.all.get(key).copied() != before.as_deref() {
                 say("order", "I19", format!("{key:?} changed without a commit"));
             }
-            if let Some(broken) = forward(before.as_ref(), after.as_ref()) {
+            if let Some(broken) = forward(before.as_deref(), after.as_deref()) {
                 say("order", "I10", format!("{key:?} {broken}"));
             }
             if before.is_none() && after.is_some() {
                 count(&mut minted, key);
             }
             match after {
-                Some(row) => drop(rows.insert(key.clone(), row.clone())),
-                None => drop(rows.remove(key)),
+                Some(row) => rows.put(key, row),
+                None => drop(rows.all.remove(key)),
             }
-            track(&mut open, key, after.as_ref());
+            track(&mut open, key, after.as_deref());
         }
         if let Some(missing) = unaudited(applied) {
             say("order", "I11", missing);
@@ -58,7 +74,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             say("order", "I10", what);
         }
     }
-    if rows != evidence.rows {
+    if !rows.all.into_iter().eq(evidence.rows.iter().map(|(key, row)| (key, row.as_ref()))) {
         found.push(Violation::new("order", "I19", "the rows are not what the commits made".to_owned()));
     }
     for (id, times) in minted.into_iter().filter(|(_, times)| *times > 1) {
@@ -113,9 +129,17 @@ fn forward(before: Option<&Row>, after: Option<&Row>) -> Option<String> {
 
 fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
     let lawful: &[Status] = match old.status {
-        Status::Processing | Status::Parked => {
+        Status::Processing => {
             &[Status::Processing, Status::Parked, Status::RequiresCapture, Status::Succeeded, Status::Failed]
         }
+        Status::Parked => &[
+            Status::Processing,
+            Status::Parked,
+            Status::RequiresCapture,
+            Status::Succeeded,
+            Status::Voided,
+            Status::Failed,
+        ],
         Status::RequiresCapture => {
             &[Status::RequiresCapture, Status::Succeeded, Status::Voided, Status::Parked]
         }
@@ -133,29 +157,20 @@ fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
 
 /// What a charge says of its operations, after every commit that touches one of them: what is being given back is
 /// reserved, what was given back was asked for, and a capture or void has the charge to itself.
-fn sums(applied: &Applied, rows: &BTreeMap<RowKey, Row>) -> Vec<String> {
+fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
     let touched: BTreeSet<ChargeId> = applied
-        .after
-        .iter()
-        .flatten()
+        .rows()
         .filter_map(|row| match row {
             Row::Charge(charge) => Some(charge.id),
             Row::Operation(operation) => Some(operation.charge),
             _ => None,
         })
         .collect();
-    let all = RowKey::Operation(OperationId::from_i64(i64::MIN))
-        ..=RowKey::Operation(OperationId::from_i64(i64::MAX));
     let mut broken = Vec::new();
     for id in touched {
-        let Some(Row::Charge(charge)) = rows.get(&RowKey::Charge(id)) else { continue };
-        let own: Vec<&Operation> = rows
-            .range(all.clone())
-            .filter_map(|(_, row)| match row {
-                Row::Operation(operation) if operation.charge == id => Some(operation),
-                _ => None,
-            })
-            .collect();
+        let Some(Row::Charge(charge)) = rows.all.get(&RowKey::Charge(id)) else { continue };
+        let own: Vec<&Operation> =
+            rows.operations.get(&id).into_iter().flat_map(|own| own.values().copied()).collect();
         let refunds = |done: bool| -> i64 {
             let refunds = own.iter().filter(|one| one.kind == Kind::Refund);
             let wanted = refunds.filter(|one| match one.status {
@@ -230,11 +245,7 @@ fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>
 }
 
 /// Charges and operations whose claim and work do not go together after this commit.
-fn pairs(
-    applied: &Applied,
-    open: &BTreeMap<SubjectId, bool>,
-    rows: &BTreeMap<RowKey, Row>,
-) -> Vec<(SubjectId, bool)> {
+fn pairs(applied: &Applied, open: &BTreeMap<SubjectId, bool>, rows: &Rows<'_>) -> Vec<(SubjectId, bool)> {
     let touched = applied.committed.touched.iter().filter_map(|key| match key {
         RowKey::Charge(id) => Some((*id).into()),
         RowKey::Operation(id) => Some((*id).into()),
@@ -243,7 +254,7 @@ fn pairs(
     });
     let touched: BTreeSet<SubjectId> = touched.collect();
     let broken = touched.into_iter().filter_map(|id| {
-        let has_work = rows.contains_key(&RowKey::Outbox(id));
+        let has_work = rows.all.contains_key(&RowKey::Outbox(id));
         (open.get(&id).copied().unwrap_or(false) != has_work).then_some((id, has_work))
     });
     broken.collect()
@@ -251,7 +262,7 @@ fn pairs(
 
 /// A claim that began, ended or changed hands without an audit record in the same commit.
 fn unaudited(applied: &Applied) -> Option<String> {
-    let changes = applied.before.iter().zip(&applied.after);
+    let changes = applied.changes();
     for (before, after) in changes {
         let Some(Row::Claim(new)) = after else { continue };
         let old = match before {
@@ -267,9 +278,7 @@ fn unaudited(applied: &Applied) -> Option<String> {
             }
         };
         let subjects: Vec<SubjectId> = applied
-            .after
-            .iter()
-            .flatten()
+            .rows()
             .filter_map(|row| if let Row::Audit(record) = row { Some(record.subject) } else { None })
             .collect();
         // The records of an operation stand in its charge's history.

@@ -26,7 +26,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut works: BTreeMap<SubjectId, &Outbox> = BTreeMap::new();
     let mut freed: BTreeMap<HoldId, Time> = BTreeMap::new();
     for applied in &evidence.history {
-        for row in applied.after.iter().flatten() {
+        for row in applied.rows() {
             match row {
                 Row::Outbox(outbox) => drop(works.insert(outbox.id, outbox)),
                 Row::Hold(hold) if matches!(hold.state, State::Voided { .. }) => {
@@ -40,7 +40,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut owned: BTreeSet<HoldId> = BTreeSet::new();
     for work in works.values() {
         let reserves = matches!(work.saga.flow, Flow::Split | Flow::Refund);
-        let hold = work.hold.and_then(|id| match evidence.rows.get(&RowKey::Hold(id)) {
+        let hold = work.hold.and_then(|id| match evidence.row(&RowKey::Hold(id)) {
             Some(Row::Hold(hold)) => Some(hold),
             _ => None,
         });
@@ -64,7 +64,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             ),
         }
     }
-    for row in evidence.rows.values() {
+    for row in evidence.each() {
         match row {
             Row::Hold(hold) if hold.is_a_payments() && !owned.contains(&hold.id) => {
                 say("I8", format!("the reservation {} is no payment's", hold.id.to_i64()));
@@ -86,28 +86,27 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// What is parked is a dead letter: its work is there and says why.
 fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static str, String)) {
-    let there =
-        matches!(evidence.rows.get(&RowKey::Outbox(id)), Some(Row::Outbox(work)) if work.parked.is_some());
+    let there = matches!(evidence.row(&RowKey::Outbox(id)), Some(Row::Outbox(work)) if work.parked.is_some());
     if !there {
         say("I9", format!("{} is parked and no dead letter shows it", id.to_i64()));
     }
 }
 
 fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
-    match evidence.rows.get(&RowKey::Operation(outbox.id.into())) {
+    match evidence.row(&RowKey::Operation(outbox.id.into())) {
         Some(Row::Operation(operation)) => operation.status == OperationStatus::Parked,
         _ => {
-            matches!(evidence.rows.get(&RowKey::Charge(outbox.payment.subject().into())), Some(Row::Charge(charge)) if charge.status == Status::Parked)
+            matches!(evidence.row(&RowKey::Charge(outbox.payment.subject().into())), Some(Row::Charge(charge)) if charge.status == Status::Parked)
         }
     }
 }
 
 /// A reservation against the payment that made it.
 fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
-    let Some(Row::Charge(charge)) = evidence.rows.get(&RowKey::Charge(work.payment.subject().into())) else {
+    let Some(Row::Charge(charge)) = evidence.row(&RowKey::Charge(work.payment.subject().into())) else {
         return vec![format!("the reservation {} has no charge", hold.id.to_i64())];
     };
-    let refund = match evidence.rows.get(&RowKey::Operation(work.id.into())) {
+    let refund = match evidence.row(&RowKey::Operation(work.id.into())) {
         Some(Row::Operation(refund)) => Some(refund),
         _ => None,
     };

@@ -227,7 +227,7 @@ impl Ask {
                 Some(Asked::Operate(Box::new(Operate { request, charge, kind, amount })))
             }
             Ask::Keep { key, body } => keep(key, body, learnt, id),
-            Ask::Look { .. } => None,
+            Ask::Look { .. } | Ask::Resolve { .. } => None,
         }
     }
 }

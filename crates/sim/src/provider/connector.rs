@@ -275,6 +275,9 @@ impl Gateway for Connector {
         }
         let stale = fault == Some(Fault::LookupStale);
         let found = lock(&self.provider).find(&lookup, self.executor.now(), stale);
+        if matches!(found, Found::Payment(Outcome::Declined(_))) {
+            lock(&self.provider).declines.insert((lookup.payment.clone(), lookup.step.name()));
+        }
         let back = match fault {
             Some(Fault::LookupSlow) => chance.between(1_000, TIMEOUT.saturating_sub(2_000)),
             _ => chance.between(0, self.latency),

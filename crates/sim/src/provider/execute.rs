@@ -46,6 +46,9 @@ impl Provider {
             (Step::Charge | Step::Authorize | Step::Capture, MOODY) => chance.percent(50),
             _ => true,
         };
+        if !approves {
+            self.declines.insert((call.payment.clone(), call.step.name()));
+        }
         match call.step {
             Step::Charge | Step::Authorize if !approves => {
                 self.declined.insert(call.payment.clone(), now);
@@ -86,6 +89,7 @@ impl Provider {
             path: vec![(now, stands)],
         };
         self.intents.insert(reference.clone(), intent);
+        self.made.entry(call.payment.clone()).or_default().push(reference.clone());
         self.effects.push(Effect {
             step: call.step,
             payment: call.payment.clone(),

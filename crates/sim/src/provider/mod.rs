@@ -14,7 +14,7 @@ use counterfoil_core::payments::provider::{
 use counterfoil_core::types::asset::Asset;
 use counterfoil_gateway::{Call, Lookup, Profile};
 use intent::Intent;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Always approved.
 pub const VISA: &str = "pm_card_visa";
@@ -94,7 +94,11 @@ pub struct Provider {
     /// What it executed.
     pub effects: Vec<Effect>,
     intents: BTreeMap<String, Intent>,
+    /// References of what was made for a payment.
+    made: BTreeMap<String, Vec<String>>,
     declined: BTreeMap<String, u64>,
+    /// What it refused, or told as refused: the payment and the step.
+    pub declines: BTreeSet<(String, &'static str)>,
     /// Calls that were begun.
     pub sent: Vec<Sent>,
     /// Keys that came with something else than before, and steps that came again under another key.
@@ -114,7 +118,9 @@ impl Provider {
             keys: BTreeMap::new(),
             effects: Vec::new(),
             intents: BTreeMap::new(),
+            made: BTreeMap::new(),
             declined: BTreeMap::new(),
+            declines: BTreeSet::new(),
             sent: Vec::new(),
             misuses: Vec::new(),
             down_until: 0,
@@ -141,13 +147,16 @@ impl Provider {
     /// Notes a capture or void that comes again under a new key though it was done: nobody who knows what happened sends
     /// that. What comes late under a key that has its answer gets that answer.
     fn note_again(&mut self, call: &Call) {
+        if !matches!(call.step, Step::Capture | Step::Void) {
+            return;
+        }
         if self.keys.contains_key(&self.scope(call)) {
             return;
         }
         let again = |effect: &Effect| {
             effect.step == call.step && effect.payment == call.payment && effect.key != call.key
         };
-        if matches!(call.step, Step::Capture | Step::Void) && self.effects.iter().any(again) {
+        if self.effects.iter().any(again) {
             let what =
                 format!("{} of {} was done and came under another key", call.step.name(), call.payment);
             self.misuses.push(what);
@@ -168,7 +177,7 @@ impl Provider {
         chance: &mut Chance,
     ) -> Option<Outcome> {
         self.note_again(call);
-        let print = (call.step.name(), call.payment.clone(), call.reference.clone(), call.amount.minor());
+        let print = print(call);
         let scope = self.scope(call);
         let differs = self.keys.get(&scope).is_some_and(|kept| kept.print != print);
         if differs {
@@ -230,7 +239,8 @@ impl Provider {
                 None => Found::Unclear(Cause::Unreadable),
             };
         }
-        let own = self.intents.values().filter(|intent| intent.payment == lookup.payment);
+        let made = self.made.get(&lookup.payment).into_iter().flatten();
+        let own = made.filter_map(|reference| self.intents.get(reference));
         let mut seen: Vec<Outcome> = own.filter_map(|intent| intent.made(is_seen)).collect();
         match (seen.pop(), seen.is_empty()) {
             (Some(one), true) => Found::Payment(one),
@@ -241,6 +251,16 @@ impl Provider {
             },
         }
     }
+}
+
+/// What of a request must be the same whenever its key comes: what a connector puts into it.
+fn print(call: &Call) -> Print {
+    let (reference, amount) = match call.step {
+        Step::Charge | Step::Authorize | Step::Payout => (None, call.amount.minor()),
+        Step::Capture | Step::Refund => (call.reference.clone(), call.amount.minor()),
+        Step::Void => (call.reference.clone(), 0),
+    };
+    (call.step.name(), call.payment.clone(), reference, amount)
 }
 
 fn rejected(fault: Blame) -> Outcome {

@@ -1,8 +1,9 @@
 //! The cluster: processes that run the real engine, and the clients that talk to them.
 
 use super::door;
+use super::operator::Operator;
 use crate::bank::Bug;
-use crate::chance::Chance;
+use crate::chance::{Chance, Sum};
 use crate::client::{Asked, Heard, Learnt, Plain, Response, request_id};
 use crate::executor::{Executor, Group, OUTSIDE, Step, TaskId, lock};
 use crate::faults::{Fault, Faults, Site};
@@ -24,6 +25,7 @@ use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
 use counterfoil_store::{Row, RowKey};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 /// The engine as it runs here.
@@ -297,11 +299,20 @@ impl Cluster {
             (Arc::clone(&self.heard), Arc::clone(&self.learnt), self.executor.clone(), self.bug);
         let machine = Arc::clone(&self.machine);
         let look = if let Ask::Look { number } = ask { self.look(number) } else { None };
+        let operator = self.operator();
         let task = self.executor.spawn(group, async move {
             let response = match (asked, look) {
                 (Some(asked), _) => Some(Response::Submitted(door::submit(&engine, asked, ask, bug).await)),
                 (None, Some(look)) => Some(door::look(&engine, look, bug).await),
-                (None, None) => None,
+                (None, None) => match ask {
+                    Ask::Resolve { tenant, letter, how } => {
+                        door::resolve(&engine, (tenant, letter), place, |letter| {
+                            operator.decides(letter, how)
+                        })
+                        .await
+                    }
+                    _ => None,
+                },
             };
             if let Some(response) = &response {
                 learn(&mut lock(&learnt), ask, response);
@@ -319,6 +330,15 @@ impl Cluster {
         place
     }
 
+    /// An operator, who sees more than the engine does.
+    fn operator(&self) -> Operator {
+        Operator {
+            provider: Arc::clone(&self.provider),
+            executor: self.executor.clone(),
+            is_quiet: !lock(&self.faults).is_striking(),
+        }
+    }
+
     /// What a look looks at.
     fn look(&self, number: u64) -> Option<door::Look> {
         let learnt = lock(&self.learnt);
@@ -333,9 +353,9 @@ impl Cluster {
             .range(
                 RowKey::Charge(ChargeId::from_i64(i64::MIN))..=RowKey::Charge(ChargeId::from_i64(i64::MAX)),
             )
-            .filter_map(
-                |(_, row)| if let Row::Charge(it) = row { Some((it.id, it.tenant.to_i64())) } else { None },
-            )
+            .filter_map(|(_, row)| {
+                if let Row::Charge(it) = row.as_ref() { Some((it.id, it.tenant.to_i64())) } else { None }
+            })
             .collect();
         let place = usize::try_from(number / 3).ok()? % charges.len().max(1);
         let (id, owner) = charges.get(place).copied()?;
@@ -376,9 +396,34 @@ fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Res
     }
 }
 
+/// What was heard, as one number.
 fn digest(response: &Response) -> u64 {
-    let text = format!("{response:?}");
-    text.bytes().fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))
+    let mut sum = Sum::default();
+    std::mem::discriminant(response).hash(&mut sum);
+    match response {
+        Response::Submitted(submitted) => {
+            std::mem::discriminant(submitted).hash(&mut sum);
+            match submitted {
+                Submitted::Answer { settled, replayed } => (settled, replayed).hash(&mut sum),
+                Submitted::Pending { payment, retry_after } => (payment, retry_after).hash(&mut sum),
+                Submitted::Expired { original_request_at } => original_request_at.hash(&mut sum),
+                Submitted::Invalid(flaws) => flaws.len().hash(&mut sum),
+                Submitted::NotFound
+                | Submitted::Mismatch
+                | Submitted::InUse
+                | Submitted::InProgress
+                | Submitted::StoreUnavailable
+                | Submitted::Draining => {}
+            }
+        }
+        Response::Balance(account, balance) => {
+            let view = balance.view;
+            (account, view.posted, view.outgoing, view.incoming, balance.position.0).hash(&mut sum);
+        }
+        Response::Charge { own, shown } => (own, shown).hash(&mut sum),
+        Response::Key(_) | Response::Unreadable | Response::NobodyThere => {}
+    }
+    sum.finish()
 }
 
 /// The references of the simulated store.

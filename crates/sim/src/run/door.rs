@@ -2,7 +2,7 @@
 
 use super::cluster::SimEngine;
 use crate::bank::Bug;
-use crate::client::{Asked, Response};
+use crate::client::{Asked, Response, request, request_id};
 use crate::script::Ask;
 use bytes::Bytes;
 use counterfoil_core::idempotency::claim::{ClaimId, Settled};
@@ -15,7 +15,7 @@ use counterfoil_core::payments::books::Named;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{ChargeId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_engine::service::{Service, Submitted};
+use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
 use counterfoil_store::{Position, Upto};
 
 /// Something to look at.
@@ -71,6 +71,27 @@ pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Re
     }
 }
 
+/// What operators may decide.
+pub(super) const HOWS: u64 = 4;
+
+/// An operator looks at the dead letters of a tenant and settles one of them under a key of its own, in the way
+/// `decided` says; nothing if there is none.
+pub(super) async fn resolve(
+    engine: &SimEngine,
+    (tenant, letter): (u64, u64),
+    place: usize,
+    decided: impl Fn(&DeadLetter) -> Resolution,
+) -> Option<Response> {
+    let owner = TenantId::from_i64(i64::try_from(tenant).ok()?);
+    let Ok(letters) = engine.dead_letters(owner, None, 20).await else { return Some(Response::Unreadable) };
+    let count = u64::try_from(letters.len()).unwrap_or(0);
+    let which = usize::try_from(letter.checked_rem(count)?).ok()?;
+    let letter = letters.get(which)?;
+    let key = u64::try_from(place).ok()?;
+    let request = request(tenant, "resolve", key, 0, request_id(place))?;
+    Some(Response::Submitted(engine.resolve(request, letter.outbox.id, decided(letter)).await))
+}
+
 fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
     let turn = |request: Request| match bug {
         Some(Bug::FingerprintIgnored) => {
@@ -84,7 +105,8 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
             let (Ask::Charge { key, .. }
             | Ask::Keep { key, .. }
             | Ask::Operate { key, .. }
-            | Ask::Look { number: key }) = ask;
+            | Ask::Look { number: key }
+            | Ask::Resolve { letter: key, .. }) = ask;
             let claim = ClaimId::from_digest(Digest::of("shared", &[&key.to_be_bytes()]));
             Request { claim, ..request }
         }

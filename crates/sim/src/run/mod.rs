@@ -3,6 +3,7 @@
 
 mod cluster;
 mod door;
+mod operator;
 mod settle;
 
 pub use cluster::{Cluster, SimEngine, references};
@@ -12,7 +13,7 @@ use crate::check::{self, Evidence, Violation};
 use crate::client::{ACCOUNTS, LIVES, opening};
 use crate::executor::lock;
 use crate::faults::{Fault, Point};
-use crate::script::{Ask, Script, What};
+use crate::script::{Ask, Event, Script, What};
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
@@ -33,6 +34,20 @@ pub struct Outcome {
     pub reached: [u64; 5],
     /// What there was to look at.
     pub seen: Seen,
+}
+
+impl Outcome {
+    /// A run that ended in a panic.
+    pub fn panicked(what: String) -> Outcome {
+        Outcome {
+            trace: 0,
+            violations: vec![Violation::new("panic", "I9", what)],
+            known: Vec::new(),
+            struck: BTreeMap::new(),
+            reached: [0; 5],
+            seen: Seen::default(),
+        }
+    }
 }
 
 /// Counts of one run, to show that it was not empty.
@@ -77,9 +92,17 @@ pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     if let Err(violation) = begin(&mut cluster, needs_books(script)) {
         return (outcome(&cluster, vec![violation]), Evidence::default());
     }
+    let (quiet, events) =
+        script.events.split_at(usize::try_from(script.setup.quiet).unwrap_or(0).min(script.events.len()));
+    for event in quiet {
+        if let What::Ask { process, ask, .. } = event.what {
+            let place = cluster.ask(process, ask, None);
+            answered(&mut cluster, place);
+        }
+    }
     let start = cluster.executor.now();
     lock(&cluster.faults).start();
-    act(&mut cluster, script, start);
+    act(&mut cluster, script, events, start);
     let violations = settle::settle(&mut cluster);
     let mut outcome = outcome(&cluster, violations);
     let evidence = Evidence::of(&cluster);
@@ -111,12 +134,7 @@ fn begin(cluster: &mut Cluster, books: bool) -> Result<(), Violation> {
         let id = Ulid::new(Time::from_ms(0), u128::from(number));
         let ask = Ask::Keep { key: number, body: 0 };
         let place = cluster.hand(0, ask, opening(number, id), None);
-        let until = cluster.executor.now().saturating_add(PATIENCE);
-        cluster.run(until, |cluster| {
-            lock(&cluster.heard).get(place).is_some_and(|heard| heard.returned.is_some())
-        });
-        let answered = lock(&cluster.heard).get(place).is_some_and(|heard| heard.returned.is_some());
-        if !answered {
+        if !answered(cluster, place) {
             return stuck("an account cannot be opened");
         }
     }
@@ -124,20 +142,29 @@ fn begin(cluster: &mut Cluster, books: bool) -> Result<(), Violation> {
     let mut learnt = lock(&cluster.learnt);
     *learnt = crate::client::Learnt::default();
     for row in lock(&cluster.machine).shelf.rows().values() {
-        if let Row::Account(account) = row {
+        if let Row::Account(account) = row.as_ref() {
             learnt.accounts.insert(account.code.as_str().to_owned(), account.id);
         }
     }
     Ok(())
 }
 
+/// Runs until the request at `place` has its answer; says whether it got one.
+fn answered(cluster: &mut Cluster, place: usize) -> bool {
+    let is_there =
+        |cluster: &Cluster| lock(&cluster.heard).get(place).is_some_and(|heard| heard.returned.is_some());
+    let until = cluster.executor.now().saturating_add(PATIENCE);
+    cluster.run(until, is_there);
+    is_there(cluster)
+}
+
 /// The phase of faults.
-fn act(cluster: &mut Cluster, script: &Script, start: u64) {
+fn act(cluster: &mut Cluster, script: &Script, events: &[Event], start: u64) {
     // A drained process is gone a little later.
     let mut gone: Vec<(u64, u64)> = Vec::new();
     // What everybody slept through puts off what comes after.
     let mut start = start;
-    for event in &script.events {
+    for event in events {
         let at = start.saturating_add(event.at);
         leave(cluster, &mut gone, at);
         cluster.run(at, |_| false);

@@ -19,13 +19,15 @@ use counterfoil_store::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// The rows and their history.
 #[derive(Default)]
 pub struct Shelf {
-    rows: BTreeMap<RowKey, Row>,
+    rows: BTreeMap<RowKey, Arc<Row>>,
     due: [BTreeSet<(Time, RowKey)>; 3],
     claims: BTreeSet<(SubjectId, ClaimId)>,
+    leases: usize,
     history: Vec<Applied>,
     journal: BTreeMap<AccountId, Vec<Entry>>,
     sets: BTreeMap<SetId, Receipt>,
@@ -40,9 +42,21 @@ pub struct Applied {
     /// As the feed tells it.
     pub committed: Committed,
     /// Rows before it, in the order of its changes.
-    pub before: Vec<Option<Row>>,
+    pub before: Vec<Option<Arc<Row>>>,
     /// Rows after it, in the same order.
-    pub after: Vec<Option<Row>>,
+    pub after: Vec<Option<Arc<Row>>>,
+}
+
+impl Applied {
+    /// The rows it wrote.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.after.iter().flatten().map(Arc::as_ref)
+    }
+
+    /// Each change: the row before and the row after it.
+    pub fn changes(&self) -> impl Iterator<Item = (Option<&Row>, Option<&Row>)> {
+        self.before.iter().zip(&self.after).map(|(before, after)| (before.as_deref(), after.as_deref()))
+    }
 }
 
 impl Shelf {
@@ -60,33 +74,51 @@ impl Shelf {
     }
 
     /// Every row as it stands.
-    pub fn rows(&self) -> &BTreeMap<RowKey, Row> {
+    pub fn rows(&self) -> &BTreeMap<RowKey, Arc<Row>> {
         &self.rows
+    }
+
+    /// Takes everything out: the rows as they stand and every commit so far.
+    pub fn take(&mut self) -> (BTreeMap<RowKey, Arc<Row>>, Vec<Applied>) {
+        (std::mem::take(&mut self.rows), std::mem::take(&mut self.history))
+    }
+
+    /// How many claims somebody holds.
+    pub fn leases(&self) -> usize {
+        self.leases
     }
 
     /// One row as it stands.
     pub fn row(&self, key: &RowKey) -> Option<&Row> {
-        self.rows.get(key)
+        self.rows.get(key).map(Arc::as_ref)
     }
 
     /// Commits all of the set or nothing.
     pub fn commit(&mut self, set: &ChangeSet, at: Time) -> Result<Receipt, CommitError> {
         let mut image = Image::default();
         let keys: Vec<RowKey> = set.changes().iter().map(Change::key).collect();
-        let before: Vec<Option<Row>> = keys.iter().map(|key| self.rows.get(key).cloned()).collect();
+        let before: Vec<Option<Arc<Row>>> = keys.iter().map(|key| self.rows.get(key).cloned()).collect();
         for (key, row) in keys.iter().zip(&before) {
             image.bring(key.clone(), row.clone());
         }
-        let after = if let Some(after) = self.bug.and_then(|bug| damage::judge(bug, set, &before)) {
-            after
+        let mistaken = self.bug.and_then(|bug| damage::judge(bug, set, &owned(&before)));
+        let after: Vec<Option<Arc<Row>>> = if let Some(after) = mistaken {
+            shared(after)
         } else {
             image.admit(set).map_err(CommitError::Refused)?;
-            keys.iter().map(|key| image.get(key).cloned()).collect()
+            let changes = set.changes().iter().zip(&keys);
+            changes
+                .map(|(change, key)| match change {
+                    Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
+                    Change::Remove { .. } => None,
+                    Change::Move(_) => image.get(key).cloned().map(Arc::new),
+                })
+                .collect()
         };
         let number = u64::try_from(self.history.len()).unwrap_or(u64::MAX).saturating_add(1);
         let receipt = Receipt { position: Position(number), at };
         let after = match self.bug {
-            Some(bug) => damage::tear(bug, number, set, &before, after),
+            Some(bug) => shared(damage::tear(bug, number, set, &owned(&before), owned(&after))),
             None => after,
         };
         for (key, row) in keys.iter().zip(&after) {
@@ -103,7 +135,7 @@ impl Shelf {
     }
 
     /// Puts a row where another stood, and keeps the indexes right.
-    fn put(&mut self, key: &RowKey, row: Option<Row>) {
+    fn put(&mut self, key: &RowKey, row: Option<Arc<Row>>) {
         let old = match row.clone() {
             Some(row) => self.rows.insert(key.clone(), row),
             None => self.rows.remove(key),
@@ -121,11 +153,14 @@ impl Shelf {
             Row::Outbox(outbox) if outbox.parked.is_none() => (0, Some(outbox.due_at)),
             Row::Claim(claim) => {
                 let place = (claim.subject, claim.id);
+                let held = usize::from(claim.state.lease().is_some());
                 if present {
-                    self.claims.insert(place)
+                    self.claims.insert(place);
+                    self.leases = self.leases.saturating_add(held);
                 } else {
-                    self.claims.remove(&place)
-                };
+                    self.claims.remove(&place);
+                    self.leases = self.leases.saturating_sub(held);
+                }
                 (1, claim.sweep_at())
             }
             Row::Hold(hold) => (2, hold.lapses_at()),
@@ -140,10 +175,10 @@ impl Shelf {
         }
     }
 
-    fn enter(&mut self, set: &ChangeSet, after: &[Option<Row>], receipt: Receipt) {
+    fn enter(&mut self, set: &ChangeSet, after: &[Option<Arc<Row>>], receipt: Receipt) {
         let mut entries: Vec<Entry> = Vec::new();
         for (change, row) in set.changes().iter().zip(after) {
-            if let (Change::Insert(_), Some(Row::Transaction(transaction))) = (change, row) {
+            if let (Change::Insert(_), Some(Row::Transaction(transaction))) = (change, row.as_deref()) {
                 entries.extend(transaction.entries(receipt.position, receipt.at));
             }
         }
@@ -179,8 +214,9 @@ impl Shelf {
 
     /// Drops the first settled claim, whatever its window.
     pub(super) fn forget_answers(&mut self) {
-        let settled = |row: &&Row| matches!(row, Row::Claim(claim) if claim.state.settled().is_some());
-        let key = self.rows.values().find(settled).map(Row::key);
+        let settled =
+            |row: &&Arc<Row>| matches!(&***row, Row::Claim(claim) if claim.state.settled().is_some());
+        let key = self.rows.values().find(settled).map(|row| row.key());
         if let Some(key) = key {
             self.put(&key, None);
         }
@@ -190,10 +226,10 @@ impl Shelf {
     pub(super) fn before_last(&self, key: &RowKey) -> Option<Row> {
         for applied in self.history.iter().rev().take(3) {
             if let Some(place) = applied.committed.touched.iter().position(|touched| touched == key) {
-                return applied.before.get(place).cloned().flatten();
+                return applied.before.get(place)?.as_deref().cloned();
             }
         }
-        self.rows.get(key).cloned()
+        self.row(key).cloned()
     }
 
     /// The feed after a position.
@@ -210,7 +246,7 @@ impl Shelf {
             Due::Holds => 2,
         };
         let index = self.due.get(kind).into_iter().flatten();
-        let ready = index.take_while(|(at, _)| *at <= now).filter_map(|(_, key)| self.rows.get(key));
+        let ready = index.take_while(|(at, _)| *at <= now).filter_map(|(_, key)| self.row(key));
         ready.take(limit.min(SCAN_MAX)).cloned().collect()
     }
 
@@ -261,7 +297,7 @@ impl Shelf {
     }
 
     fn between(&self, low: RowKey, high: RowKey) -> impl DoubleEndedIterator<Item = &Row> {
-        self.rows.range((Bound::Included(low), Bound::Included(high))).map(|(_, row)| row)
+        self.rows.range((Bound::Included(low), Bound::Included(high))).map(|(_, row)| row.as_ref())
     }
 
     fn after(
@@ -272,7 +308,7 @@ impl Shelf {
     ) -> impl DoubleEndedIterator<Item = &Row> {
         let start = after.map_or(Bound::Included(low), Bound::Excluded);
         let range = (start, Bound::Included(high));
-        self.rows.range(range).map(|(_, row)| row)
+        self.rows.range(range).map(|(_, row)| row.as_ref())
     }
 
     fn operations(&self, after: Option<OperationId>) -> impl DoubleEndedIterator<Item = &Row> {
@@ -306,7 +342,7 @@ impl Shelf {
             Scan::Claims { after, limit } => {
                 let start = after.map_or(SubjectId::from_i64(i64::MIN), |id| id);
                 let ids = self.claims.iter().filter(|(subject, _)| after.is_none() || *subject > start);
-                few(ids.filter_map(|(_, id)| self.rows.get(&RowKey::Claim(*id))), limit)
+                few(ids.filter_map(|(_, id)| self.row(&RowKey::Claim(*id))), limit)
             }
             Scan::Charges { after, limit } => {
                 few(self.after(after.map(RowKey::Charge), RowKey::Charge(FIRST), RowKey::Charge(LAST)), limit)
@@ -353,7 +389,7 @@ impl Shelf {
                 few(own, limit)
             }
             Scan::AssetsOf { tenant } => {
-                let all = self.rows.values();
+                let all = self.rows.values().map(Arc::as_ref);
                 all.filter(|row| matches!(row, Row::Asset(it) if it.tenant == tenant)).cloned().collect()
             }
             Scan::TransactionsOf { tenant, before, limit } => {
@@ -392,12 +428,20 @@ impl Shelf {
                 let (low, high) = (HoldId::from_i64(i64::MIN), HoldId::from_i64(i64::MAX));
                 few(self.after(after.map(RowKey::Hold), RowKey::Hold(low), RowKey::Hold(high)), limit)
             }
-            Scan::Tenants => {
-                self.rows.values().filter(|row| matches!(row, Row::Tenant(_))).cloned().collect()
-            }
-            Scan::ApiKeys => {
-                self.rows.values().filter(|row| matches!(row, Row::ApiKey(_))).cloned().collect()
-            }
+            Scan::Tenants => self
+                .rows
+                .values()
+                .map(Arc::as_ref)
+                .filter(|row| matches!(row, Row::Tenant(_)))
+                .cloned()
+                .collect(),
+            Scan::ApiKeys => self
+                .rows
+                .values()
+                .map(Arc::as_ref)
+                .filter(|row| matches!(row, Row::ApiKey(_)))
+                .cloned()
+                .collect(),
             Scan::Slots => self.between(RowKey::Slot(0), RowKey::Slot(u16::MAX)).cloned().collect(),
         }
     }
@@ -407,6 +451,15 @@ const FIRST: ChargeId = ChargeId::from_i64(i64::MIN);
 const LAST: ChargeId = ChargeId::from_i64(i64::MAX);
 const FIRST_WORK: SubjectId = SubjectId::from_i64(i64::MIN);
 const LAST_WORK: SubjectId = SubjectId::from_i64(i64::MAX);
+
+/// Copies for a store that breaks its promises.
+fn owned(rows: &[Option<Arc<Row>>]) -> Vec<Option<Row>> {
+    rows.iter().map(|row| row.as_deref().cloned()).collect()
+}
+
+fn shared(rows: Vec<Option<Row>>) -> Vec<Option<Arc<Row>>> {
+    rows.into_iter().map(|row| row.map(Arc::new)).collect()
+}
 
 fn few<'a>(rows: impl Iterator<Item = &'a Row>, limit: usize) -> Vec<Row> {
     rows.take(limit.min(SCAN_MAX)).cloned().collect()

@@ -55,7 +55,7 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
     let mut image = Image::default();
     let mut present = Present::new();
     for (key, known) in remembered {
-        image.recall(key.clone(), known.row);
+        image.bring(key.clone(), Some(known.row));
         present.insert(key, Some(known.by));
     }
     let mut is_begun = false;

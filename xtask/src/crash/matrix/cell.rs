@@ -4,8 +4,9 @@
 use super::super::aftermath::{note_answers, replay_all};
 use super::super::board::Board;
 use super::super::client::{self, Shared, lock};
-use super::super::judge::{Evidence, Verdict, Wrong, judge, judge_books};
+use super::super::judge::{Evidence, Judged, Verdict, Wrong, judge, judge_books};
 use super::super::mix::Mix;
+use super::super::order::Order;
 use super::super::provider::{history, set_faults};
 use super::super::report::asked;
 use super::super::scene::{Kind, Plot, Scene};
@@ -13,6 +14,7 @@ use super::super::served::{self, Parked};
 use super::super::{books, provider};
 use super::contract::Contract;
 use super::fault::Fault;
+use super::operator;
 use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use std::collections::HashMap;
@@ -96,31 +98,33 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dic
     let parked = settle(&mut clients, &board, scene).await?;
     clients.shutdown().await;
     set_faults(scene.provider, &format!("{{{}}}", contract.usual())).await?;
-    let effects = arrived(scene).await?;
-
     let (orders, differing, strange) = {
         let mut board = lock(&board);
         (std::mem::take(&mut board.orders), board.differing.clone(), board.strange.clone())
     };
     let orders = Arc::new(orders);
     let replays = replay_all(&scene.address, &orders).await;
-    let evidence = Evidence {
-        orders: &orders,
-        effects: &effects,
-        shown: &served::charges(&scene.address).await?,
-        parked: &parked,
-        by_itself: fault.by_itself,
-    };
-    let mut judged = judge(&evidence);
-    let of_books = judge_books(&orders, &judged, &books::balances(&scene.address, "posted").await?);
-    judged.verdict.join(of_books);
+    let mut judged = stock(scene, &orders, &parked, fault).await?;
     note_answers(&mut judged.verdict, &orders, &differing, &strange, &replays);
-    if orders.len() < CHARGES {
+    if orders.iter().filter(|order| order.is_charge()).count() < CHARGES {
         judged.verdict.note(Wrong::Strange, format!("only {} orders were made", orders.len()));
     }
+
+    // A human takes the provider's word where it gives one, and everything is judged once more.
+    let adopted = operator::adopt(&scene.address).await?;
+    let mut orders = Arc::unwrap_or_clone(orders);
+    operator::ask_again(&scene.address, &mut orders).await;
+    let left = served::parked(&scene.address, &orders).await?;
+    judged.verdict.join(stock(scene, &orders, &left, fault).await?.verdict);
+
     let (drained, verified) = scene.close().await?;
     let mut figures = asked(&orders);
-    figures.extend([("effects", effects.len() as u64), ("replays", replays.len() as u64)]);
+    let effects = provider::effects(scene.provider).await?.len() as u64;
+    figures.extend([
+        ("effects", effects),
+        ("replays", replays.len() as u64),
+        ("adopted by a human", adopted),
+    ]);
     Ok(Found {
         profile: contract.profile,
         fault: fault.name,
@@ -130,6 +134,18 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dic
         repeated: judged.repeated,
         sound: drained && verified,
     })
+}
+
+/// Judges everything as it stands.
+async fn stock(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -> Result<Judged> {
+    let effects = arrived(scene).await?;
+    let shown = served::charges(&scene.address).await?;
+    let by_itself = fault.by_itself;
+    let mut judged = judge(&Evidence { orders, effects: &effects, shown: &shown, parked, by_itself });
+    let balances = books::balances(&scene.address, "posted").await?;
+    let of_books = judge_books(orders, &judged, &balances);
+    judged.verdict.join(of_books);
+    Ok(judged)
 }
 
 /// Waits until everything that was asked for has ended or is parked, with the faults still in force: a provider does not

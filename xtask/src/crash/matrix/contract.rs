@@ -1,5 +1,5 @@
 //! The twelve providers as their documents describe them, in a hurry: hours are seconds here, so that a cell takes
-//! seconds. Written from the documents and not from the product's own profiles: what judges must not share mistakes.
+//! seconds. A table of its own and not the product's profiles: what judges does not follow a mistake there.
 
 /// What a provider promises.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 mod cell;
 mod contract;
 mod fault;
+mod operator;
 mod table;
 
 use crate::dice::Dice;

@@ -1,0 +1,296 @@
+//! States that can only go on alike are made equal, so that the whole space is finite and small: time passes and workers
+//! crash without end.
+//!
+//! - Times are kept as distances from now, no further than any rule looks.
+//! - A worker whose claim was taken over can commit nothing any more, and send nothing once its lease is over: then it is
+//!   as good as idle. (Not where the planted defect is that such commits succeed.)
+//! - Revisions and fences tell only who is late; who is left after that is not.
+//! - What is settled, or parked, has no use for its history; the provider's memory matters while a request that carries
+//!   the key may still come.
+//! - Workers and keys are all alike, and requests under way have no order.
+
+use crate::provider::Message;
+use crate::state::{LEASE, NOW, State, Stored, TICK};
+use crate::worker::{Held, Lesson, Worker};
+use crate::{Bug, Protocol};
+use counterfoil_core::idempotency::claim::{Claim, Hold, Lease, State as ClaimState};
+use counterfoil_core::outbox::{History, Outbox};
+use counterfoil_core::payments::provider::Rules;
+use counterfoil_core::types::time::{Span, Time};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// No rule looks further back: the longest window that ends is two ticks.
+const PAST: Span = Span::from_ms(3 * TICK);
+/// A window that is longer than this does not end.
+const ENDLESS: Span = Span::from_ms(100 * TICK);
+const INSTANT: Span = Span::from_ms(1);
+
+impl State {
+    /// A lease's time passes.
+    pub(crate) fn pass(&mut self, rules: &Rules) {
+        let older = |at: &mut Time| {
+            if *at != Time::MAX {
+                *at = at.minus(LEASE).max(NOW.minus(PAST));
+            }
+        };
+        for stored in &mut self.stored {
+            stored.claim.iter_mut().for_each(|claim| claim_times(claim, older));
+            stored.outbox.iter_mut().for_each(|outbox| outbox_times(outbox, older));
+        }
+        for worker in &mut self.workers {
+            if let Some(held) = worker.held_mut() {
+                claim_times(&mut held.claim, older);
+                outbox_times(&mut held.outbox, older);
+            }
+            if let Worker::Knowing(
+                _,
+                Lesson::FoundApproved(at)
+                | Lesson::FoundDeclined(at)
+                | Lesson::FoundNothing(at)
+                | Lesson::FoundSeveral(at),
+            ) = worker
+            {
+                older(at);
+            }
+        }
+        self.provider.memory.values_mut().for_each(|(_, since)| older(since));
+        self.wire.iter_mut().for_each(|message| older(&mut message.sent_at));
+        self.wire.retain(|message| NOW <= message.sent_at.plus(rules.late_delivery));
+    }
+
+    /// Makes states equal that can only go on alike.
+    pub(crate) fn reduce(&mut self, model: &Protocol) {
+        let forgets = model.profile.rules.dedup_window.is_some_and(|window| window < ENDLESS);
+        if model.bug != Some(Bug::NoCompareAndSwap) {
+            self.drop_the_late();
+        }
+        for message in &mut self.wire {
+            let waits = |worker: usize| {
+                matches!(self.workers.get(worker), Some(Worker::Waiting(held))
+                    if held.key == message.key && held.outbox.history.generation == message.generation)
+            };
+            message.worker = message.worker.filter(|worker| waits(*worker));
+        }
+        for stored in &mut self.stored {
+            stored.forget();
+            stored.outbox.iter_mut().for_each(|outbox| history(&mut outbox.history, forgets));
+        }
+        for worker in &mut self.workers {
+            if let Some(held) = worker.held_mut() {
+                (held.claim.created_at, held.outbox.created_at) = (Time::EPOCH, Time::EPOCH);
+                history(&mut held.outbox.history, forgets);
+            }
+        }
+        if !forgets {
+            self.provider.memory.values_mut().for_each(|(_, since)| *since = NOW);
+        }
+        self.forget_at_provider();
+        self.arrange();
+    }
+
+    /// Workers that have lost their claim and can send nothing more are idle; who is left has the stored revision.
+    fn drop_the_late(&mut self) {
+        for worker in &mut self.workers {
+            let Some(held) = worker.held_mut() else { continue };
+            let Some(stored) = self.stored.get(held.key) else { continue };
+            let same = stored.claim.as_ref().is_some_and(|claim| claim.revision == held.claim.revision)
+                && stored.outbox.as_ref().is_some_and(|outbox| outbox.revision == held.outbox.revision);
+            let revision = u64::from(same).saturating_add(1);
+            (held.claim.revision, held.claim.fence, held.outbox.revision) = (revision, 1, revision);
+            let in_time = held.claim.state.lease().is_some_and(|lease| !lease.is_over(NOW));
+            if !same && !(in_time && matches!(worker, Worker::Holding(_))) {
+                *worker = Worker::Idle;
+            }
+        }
+        for stored in &mut self.stored {
+            if let Some(claim) = &mut stored.claim {
+                (claim.revision, claim.fence) = (2, 1);
+            }
+            if let Some(outbox) = &mut stored.outbox {
+                outbox.revision = 2;
+            }
+        }
+    }
+
+    /// The provider's memory of keys under which nothing can come any more.
+    fn forget_at_provider(&mut self) {
+        let (stored, wire, workers) = (&self.stored, &self.wire, &self.workers);
+        self.provider.memory.retain(|(key, generation), _| {
+            let coming = |message: &Message| message.key == *key && message.generation == *generation;
+            let held = |worker: &Worker| {
+                worker
+                    .held()
+                    .is_some_and(|held| held.key == *key && held.outbox.history.generation == *generation)
+            };
+            let current = stored.get(*key).and_then(|stored| stored.outbox.as_ref());
+            let current = current
+                .is_some_and(|outbox| outbox.parked.is_none() && outbox.history.generation == *generation);
+            current || wire.iter().any(coming) || workers.iter().any(held)
+        });
+        for (key, declined) in self.provider.declined.iter_mut().enumerate() {
+            let open = stored.get(key).and_then(|stored| stored.outbox.as_ref());
+            let held = |worker: &Worker| worker.held().is_some_and(|held| held.key == key);
+            *declined &= open.is_some_and(|outbox| outbox.parked.is_none()) || workers.iter().any(held);
+        }
+    }
+
+    /// Puts keys, workers and requests in an order that depends on how they stand only.
+    fn arrange(&mut self) {
+        let mut keys: Vec<(u64, usize)> = (0..self.stored.len()).map(|key| (self.print(key), key)).collect();
+        keys.sort_unstable();
+        let place = |key: usize| keys.iter().position(|(_, old)| *old == key).unwrap_or(key);
+        let order = |old: usize| keys.get(old).map_or(old, |(_, old)| *old);
+        if keys.iter().enumerate().any(|(new, (_, old))| new != *old) {
+            let (stored, provider) = (self.stored.clone(), self.provider.clone());
+            for new in 0..stored.len() {
+                if let (Some(to), Some(from)) = (self.stored.get_mut(new), stored.get(order(new))) {
+                    to.clone_from(from);
+                }
+                if let (Some(to), Some(from)) =
+                    (self.provider.effects.get_mut(new), provider.effects.get(order(new)))
+                {
+                    *to = *from;
+                }
+                if let (Some(to), Some(from)) =
+                    (self.provider.declined.get_mut(new), provider.declined.get(order(new)))
+                {
+                    *to = *from;
+                }
+            }
+            let memory = provider.memory.into_iter();
+            self.provider.memory =
+                memory.map(|((key, generation), kept)| ((place(key), generation), kept)).collect();
+            for held in self.workers.iter_mut().filter_map(Worker::held_mut) {
+                held.key = place(held.key);
+            }
+            for message in &mut self.wire {
+                message.key = place(message.key);
+            }
+        }
+        let mut workers: Vec<(u64, usize)> = (0..self.workers.len())
+            .map(|worker| (sum(&(self.workers.get(worker), self.awaited(worker))), worker))
+            .collect();
+        workers.sort_unstable();
+        let old = self.workers.clone();
+        for (to, (_, from)) in self.workers.iter_mut().zip(&workers) {
+            if let Some(from) = old.get(*from) {
+                to.clone_from(from);
+            }
+        }
+        for message in &mut self.wire {
+            message.worker =
+                message.worker.and_then(|worker| workers.iter().position(|(_, old)| *old == worker));
+        }
+        self.wire.sort_unstable();
+    }
+
+    /// The requests a worker waits for.
+    fn awaited(&self, worker: usize) -> Vec<(usize, u16, Time)> {
+        let own = self.wire.iter().filter(|message| message.worker == Some(worker));
+        let mut own: Vec<_> = own.map(|message| (message.key, message.generation, message.sent_at)).collect();
+        own.sort_unstable();
+        own
+    }
+
+    /// How a key stands, whatever its number.
+    fn print(&self, key: usize) -> u64 {
+        let memory = self.provider.memory.iter().filter(|((of, _), _)| *of == key);
+        let memory: Vec<_> = memory.map(|((_, generation), kept)| (*generation, *kept)).collect();
+        let wire = self.wire.iter().filter(|message| message.key == key);
+        let mut wire: Vec<_> =
+            wire.map(|message| (message.generation, message.sent_at, message.worker.is_some())).collect();
+        wire.sort_unstable();
+        let workers = self.workers.iter().filter_map(|worker| match worker {
+            Worker::Idle => None,
+            Worker::Holding(held) => Some((0, held, None)),
+            Worker::Waiting(held) => Some((1, held, None)),
+            Worker::Knowing(held, lesson) => Some((2, held, Some(*lesson))),
+        });
+        let workers = workers.filter(|(_, held, _)| held.key == key);
+        let mut workers: Vec<u64> =
+            workers.map(|(doing, held, lesson)| sum(&(doing, &held.claim, &held.outbox, lesson))).collect();
+        workers.sort_unstable();
+        let (effects, declined) = (self.provider.effects(key), self.provider.has_declined(key));
+        sum(&(self.stored.get(key), effects, declined, memory, wire, workers))
+    }
+}
+
+impl Stored {
+    /// Drops what is of no use to a claim that is settled, or parked.
+    fn forget(&mut self) {
+        let Some(claim) = &mut self.claim else { return };
+        claim.created_at = Time::EPOCH;
+        let Some(outbox) = &mut self.outbox else {
+            claim.attempts = 0;
+            return;
+        };
+        outbox.created_at = Time::EPOCH;
+        if outbox.parked.is_some() {
+            claim.attempts = 0;
+            outbox.history = History::begun(NOW);
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn held(&self) -> Option<&Held> {
+        match self {
+            Worker::Idle => None,
+            Worker::Holding(held) | Worker::Waiting(held) | Worker::Knowing(held, _) => Some(held),
+        }
+    }
+
+    fn held_mut(&mut self) -> Option<&mut Held> {
+        match self {
+            Worker::Idle => None,
+            Worker::Holding(held) | Worker::Waiting(held) | Worker::Knowing(held, _) => Some(held),
+        }
+    }
+}
+
+fn claim_times(claim: &mut Claim, older: impl Fn(&mut Time)) {
+    match &mut claim.state {
+        ClaimState::InFlight(lease) | ClaimState::Uncertain(Hold::Held(lease)) => {
+            older(&mut lease.until);
+            older(&mut lease.ceiling);
+            end(lease);
+        }
+        ClaimState::FailedRetry { not_before } | ClaimState::Uncertain(Hold::Waiting { not_before }) => {
+            older(not_before);
+            *not_before = (*not_before).max(NOW);
+        }
+        ClaimState::Completed(_) | ClaimState::FailedTerminal(_) | ClaimState::Expired { .. } => {}
+    }
+}
+
+/// Of a lease that is over it matters only whether it could still be renewed.
+fn end(lease: &mut Lease) {
+    if lease.is_over(NOW) {
+        let renewable = lease.until < lease.ceiling;
+        lease.ceiling = lease.ceiling.max(NOW);
+        lease.until = if renewable { NOW.minus(INSTANT) } else { NOW };
+    }
+}
+
+fn outbox_times(outbox: &mut Outbox, older: impl Fn(&mut Time)) {
+    older(&mut outbox.due_at);
+    outbox.due_at = outbox.due_at.max(NOW);
+    older(&mut outbox.history.first_sent_at);
+    older(&mut outbox.history.last_sent_at);
+}
+
+/// When something was sent matters where the provider forgets, or where something may still arrive.
+fn history(history: &mut History, forgets: bool) {
+    if !forgets {
+        history.first_sent_at = NOW;
+    }
+    if !history.unknown {
+        history.last_sent_at = NOW;
+    }
+}
+
+fn sum(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,90 @@
+//! Operators: they settle dead letters at any moment while faults strike, and afterwards, one by one, what they can.
+//!
+//! An operator never lies: `fail` says that nothing happened, and is said only by one who sees that at the provider
+//! itself. Where the engine cannot ask, the human's word counts, so a lie would be believed.
+
+use super::cluster::Cluster;
+use super::{answered, settle};
+use crate::check::Violation;
+use crate::executor::{Executor, lock};
+use crate::provider::{Provider, TIMEOUT};
+use crate::script::Ask;
+use crate::store::START;
+use counterfoil_core::payments::flow;
+use counterfoil_core::saga::progress::Way;
+use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::time::Span;
+use counterfoil_engine::service::{DeadLetter, Resolution};
+use std::sync::{Arc, Mutex};
+
+/// Dead letters that are settled after the faults, in one run and for one tenant.
+const LETTERS_MAX: u64 = 6;
+
+/// An operator.
+pub(super) struct Operator {
+    pub(super) provider: Arc<Mutex<Provider>>,
+    pub(super) executor: Executor,
+    /// Nothing strikes any more, and nobody else decides.
+    pub(super) is_quiet: bool,
+}
+
+impl Operator {
+    /// What is decided of a letter.
+    pub(super) fn decides(&self, letter: &DeadLetter, how: u64) -> Resolution {
+        match how {
+            0 => Resolution::Adopt,
+            1 => Resolution::Void,
+            2 if self.is_quiet && self.has_not_happened(letter) => {
+                Resolution::Fail { reason: "it is not at the provider".to_owned() }
+            }
+            _ => Resolution::Retry,
+        }
+    }
+
+    /// Whether the step was certainly not done, and no request for it can still arrive.
+    fn has_not_happened(&self, letter: &DeadLetter) -> bool {
+        let work = &letter.outbox;
+        let Some(step) = flow::step(work.saga) else { return false };
+        let payment =
+            super::references().seal(Kind::Charge, letter.outbox.payment.subject().to_i64()).to_string();
+        let provider = lock(&self.provider);
+        let late = provider.profile().rules.late_delivery.ms().saturating_add(TIMEOUT.saturating_mul(2));
+        let now = START.plus(Span::from_ms(self.executor.now()));
+        let done = provider.effects.iter().any(|it| it.payment == payment && it.step == step);
+        work.saga.progress.way == Way::Forward
+            && !done
+            && now > work.history.last_sent_at.plus(Span::from_ms(late))
+    }
+}
+
+/// After the faults: tries on each dead letter whatever may settle it.
+pub(super) fn settle_letters(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
+    for tenant in 1..=2 {
+        let mut letter = 0;
+        for _ in 0..LETTERS_MAX {
+            let before = parked(cluster);
+            if before == 0 {
+                return;
+            }
+            for how in 0..super::door::HOWS {
+                let process = how % cluster.setup.processes.clamp(1, 3);
+                let place = cluster.ask(process, Ask::Resolve { tenant, letter, how }, None);
+                if !answered(cluster, place) && cluster.executor.paused_until().is_none() {
+                    let what = "an operator got no answer without faults".to_owned();
+                    violations.push(Violation::new("liveness", "I9", what));
+                    return;
+                }
+                settle::work_off(cluster, violations);
+                if parked(cluster) < before || !violations.is_empty() {
+                    break;
+                }
+            }
+            // What nobody can settle stays, and the next one is looked at.
+            letter += u64::from(parked(cluster) >= before);
+        }
+    }
+}
+
+fn parked(cluster: &Cluster) -> u64 {
+    lock(&cluster.machine).shelf.tally(START).parked
+}
