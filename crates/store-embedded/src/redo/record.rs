@@ -113,9 +113,11 @@ mod tests {
 
     #[test]
     fn the_form_is_pinned() {
-        let told: String = record().encode().iter().map(|byte| format!("{byte:02x}")).collect();
-        let (plain, hashes) = told.split_at(64);
-        assert_eq!(plain, "4366723108000000f9ffffffffffffff0c000000000000000300000000000000");
-        assert_eq!(hashes, "aaef5847d6824448d1fe3cb8cc3d9738");
+        let head = record().encode();
+        let (plain, hashes) = head.split_at(32);
+        let seven_below_zero = [0xf9, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+        let numbers = [12, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(plain, [&b"Cfr1"[..], &[8, 0, 0, 0], &seven_below_zero, &numbers].concat());
+        assert_eq!(hashes, 0xaaef_5847_d682_4448_d1fe_3cb8_cc3d_9738_u128.to_be_bytes());
     }
 }
