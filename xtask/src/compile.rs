@@ -38,6 +38,20 @@ pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
+/// What cargo tells a program it runs about the program's own package. Build scripts of dependencies read the same names,
+/// so that a cargo started with them builds everything anew that another one has just built without.
+const OF_THE_PACKAGE: [&str; 5] =
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"];
+
+/// Takes away what the cargo that runs us has told us.
+pub(crate) fn plain(command: &mut std::process::Command) {
+    for (name, _) in std::env::vars_os() {
+        if OF_THE_PACKAGE.iter().any(|known| name.to_string_lossy().starts_with(known)) {
+            command.env_remove(name);
+        }
+    }
+}
+
 /// Builds `packages`; compiler messages go to stderr.
 pub(crate) async fn build(profile: Profile, packages: &[&str]) -> Result<Executables> {
     let mut command = Command::new(cargo());
@@ -51,6 +65,7 @@ pub(crate) async fn build(profile: Profile, packages: &[&str]) -> Result<Executa
     for package in packages {
         command.args(["--package", package]);
     }
+    plain(command.as_std_mut());
     let output = captured(&mut command).await.map_err(Failure::while_("starting cargo"))?;
     if !output.status.success() {
         return Err(Failure::new(format!("{} cannot be built; see above", packages.join(", "))));

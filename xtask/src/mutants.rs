@@ -1,7 +1,7 @@
 //! `mutants`: changes the money modules one place at a time and counts the changes that no test notices. What is changed,
 //! and how it is built, is in `.cargo/mutants.toml`; survivors that change nothing are listed in `docs/mutants.md`.
 
-use crate::compile::{cargo, root};
+use crate::compile::{cargo, plain, root};
 use crate::failure::{Failure, Result};
 use clap::Args;
 use std::path::Path;
@@ -43,6 +43,7 @@ fn words(arguments: &[String]) -> Vec<&str> {
 
 fn run(arguments: &[&str], more: &[&str]) -> Result<bool> {
     let mut command = Command::new(cargo());
+    plain(&mut command);
     command.args(arguments).args(more).current_dir(root());
     Ok(command.status().map_err(Failure::while_("starting cargo"))?.success())
 }

@@ -1,6 +1,6 @@
 //! `test`: everything that must hold before a commit. All steps run, so that one mistake does not hide another.
 
-use crate::compile::{cargo, root};
+use crate::compile::{cargo, plain, root};
 use crate::failure::{Failure, Result};
 use crate::servers::Servers;
 use clap::Args;
@@ -42,12 +42,10 @@ impl Step {
         // What the tests talk to lives as long as the step.
         let servers = if self.needs_servers { Some(Servers::start()?) } else { None };
         eprintln!("\n$ cargo {}", self.arguments.join(" "));
-        let status = Command::new(cargo())
-            .args(&self.arguments)
-            .envs(servers.iter().flat_map(Servers::variables))
-            .current_dir(root())
-            .status()
-            .map_err(Failure::while_("starting cargo"))?;
+        let mut command = Command::new(cargo());
+        plain(&mut command);
+        command.args(&self.arguments).envs(servers.iter().flat_map(Servers::variables)).current_dir(root());
+        let status = command.status().map_err(Failure::while_("starting cargo"))?;
         Ok(status.success())
     }
 }

@@ -3,7 +3,7 @@
 
 mod schemathesis;
 
-use crate::compile::{self, Profile, cargo, root};
+use crate::compile::{self, Profile, cargo, plain, root};
 use crate::failure::{Failure, Result};
 use clap::Args;
 use std::process::ExitCode;
@@ -37,6 +37,7 @@ async fn corpus() -> Result<bool> {
     // Each test starts a server of its own, and one of them measures its memory: one after the other.
     let arguments = "test --package counterfoil --test hostile -- --nocapture --test-threads=1";
     let mut command = Command::new(cargo());
+    plain(command.as_std_mut());
     command.args(arguments.split(' ')).current_dir(root()).kill_on_drop(true);
     let status = command.status().await.map_err(Failure::while_("starting cargo"))?;
     Ok(status.success())
