@@ -93,9 +93,8 @@ pub fn pairs(model: &Protocol) -> Pairs {
                 *reached = true;
             }
         }
-        walked.completes |= [one, other]
-            .into_iter()
-            .all(|key| graph.states.get(key).is_some_and(State::all_completed));
+        walked.completes |=
+            [one, other].into_iter().all(|key| graph.states.get(key).is_some_and(State::all_completed));
         let left = graph.moves(one).iter().map(|next| (*next, other));
         let right = graph.moves(other).iter().map(|next| (one, *next));
         let time = (graph.tick(one), graph.tick(other));

@@ -98,7 +98,8 @@ impl State {
             let revision = u64::from(same).saturating_add(1);
             (held.claim.revision, held.claim.fence, held.outbox.revision) = (revision, 1, revision);
             let in_time = held.claim.state.lease().is_some_and(|lease| !lease.is_over(NOW));
-            if !same && !(in_time && matches!(worker, Worker::Holding(_))) {
+            let may_send = in_time && matches!(worker, Worker::Holding(_));
+            if !same && !may_send {
                 *worker = Worker::Idle;
             }
         }
@@ -136,8 +137,7 @@ impl State {
 
     /// Puts keys, workers and requests in an order that depends on how they stand only.
     fn arrange(&mut self) {
-        let mut keys: Vec<(u64, usize)> =
-            (0..self.stored.len()).map(|key| (self.print(key), key)).collect();
+        let mut keys: Vec<(u64, usize)> = (0..self.stored.len()).map(|key| (self.print(key), key)).collect();
         keys.sort_unstable();
         let place = |key: usize| keys.iter().position(|(_, old)| *old == key).unwrap_or(key);
         let order = |old: usize| keys.get(old).map_or(old, |(_, old)| *old);
@@ -179,9 +179,8 @@ impl State {
             }
         }
         for message in &mut self.wire {
-            message.worker = message
-                .worker
-                .and_then(|worker| workers.iter().position(|(_, old)| *old == worker));
+            message.worker =
+                message.worker.and_then(|worker| workers.iter().position(|(_, old)| *old == worker));
         }
         self.wire.sort_unstable();
     }
@@ -189,8 +188,7 @@ impl State {
     /// The requests a worker waits for.
     fn awaited(&self, worker: usize) -> Vec<(usize, u16, Time)> {
         let own = self.wire.iter().filter(|message| message.worker == Some(worker));
-        let mut own: Vec<_> =
-            own.map(|message| (message.key, message.generation, message.sent_at)).collect();
+        let mut own: Vec<_> = own.map(|message| (message.key, message.generation, message.sent_at)).collect();
         own.sort_unstable();
         own
     }
@@ -200,9 +198,8 @@ impl State {
         let memory = self.provider.memory.iter().filter(|((of, _), _)| *of == key);
         let memory: Vec<_> = memory.map(|((_, generation), kept)| (*generation, *kept)).collect();
         let wire = self.wire.iter().filter(|message| message.key == key);
-        let mut wire: Vec<_> = wire
-            .map(|message| (message.generation, message.sent_at, message.worker.is_some()))
-            .collect();
+        let mut wire: Vec<_> =
+            wire.map(|message| (message.generation, message.sent_at, message.worker.is_some())).collect();
         wire.sort_unstable();
         let workers = self.workers.iter().filter_map(|worker| match worker {
             Worker::Idle => None,
@@ -211,9 +208,8 @@ impl State {
             Worker::Knowing(held, lesson) => Some((2, held, Some(*lesson))),
         });
         let workers = workers.filter(|(_, held, _)| held.key == key);
-        let mut workers: Vec<u64> = workers
-            .map(|(doing, held, lesson)| sum(&(doing, &held.claim, &held.outbox, lesson)))
-            .collect();
+        let mut workers: Vec<u64> =
+            workers.map(|(doing, held, lesson)| sum(&(doing, &held.claim, &held.outbox, lesson))).collect();
         workers.sort_unstable();
         let (effects, declined) = (self.provider.effects(key), self.provider.has_declined(key));
         sum(&(self.stored.get(key), effects, declined, memory, wire, workers))

@@ -77,8 +77,7 @@ impl Scene {
             body: 0,
         };
         // What the numbers stand for is said in `client`.
-        let (hold, captured, split) =
-            (LIVES, LIVES.saturating_add(1), charge(LIVES.saturating_add(6)));
+        let (hold, captured, split) = (LIVES, LIVES.saturating_add(1), charge(LIVES.saturating_add(6)));
         match self {
             Scene::Charge => (None, charge(2)),
             Scene::Capture => (Some(charge(hold)), on(hold, 1)),

@@ -15,6 +15,7 @@ const RARE: [Bug; 6] = [
 #[test]
 fn common_bugs_are_found_within_two_hundred_seeds() {
     let common = BUGS.iter().filter(|bug| !RARE.contains(bug));
-    let missed: Vec<&str> = common.filter(|bug| hunt(**bug, 500, 200).is_none()).map(|bug| bug.name()).collect();
+    let missed: Vec<&str> =
+        common.filter(|bug| hunt(**bug, 500, 200).is_none()).map(|bug| bug.name()).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }

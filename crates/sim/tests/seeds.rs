@@ -17,8 +17,11 @@ const EIGHTH: u64 = 960;
 fn an_eighth_of_a_million_charges_holds(from: u64) {
     let campaign = campaign(Plan::seeds(from, EIGHTH));
     let again = "cargo run -p counterfoil-sim -- --shrink --seed";
-    let broken: Vec<String> =
-        campaign.broken.iter().map(|(seed, what)| format!("seed {seed}: {what}; run `{again} {seed}`")).collect();
+    let broken: Vec<String> = campaign
+        .broken
+        .iter()
+        .map(|(seed, what)| format!("seed {seed}: {what}; run `{again} {seed}`"))
+        .collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     assert_eq!(campaign.report.runs, EIGHTH);
     let charges = campaign.report.sum("charges");

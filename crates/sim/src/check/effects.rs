@@ -131,9 +131,7 @@ impl<'a> Life<'a> {
                     say("I7", "was charged and is told as failed".to_owned());
                 }
                 if self.own(REFUND).next().is_some()
-                    || (order.wallet.is_none()
-                        && on_it(Step::Void).is_some()
-                        && !self.was("resolution=void"))
+                    || (order.wallet.is_none() && on_it(Step::Void).is_some() && !self.was("resolution=void"))
                 {
                     say("I7", "has effects that nobody asked for".to_owned());
                 }
@@ -148,8 +146,9 @@ impl<'a> Life<'a> {
 
     /// What is told as declined was declined.
     fn check_declines(&self, declined: impl Fn(Step) -> bool, found: &mut Vec<Violation>) {
-        let is_decline =
-            |failure: &Option<Failure>| failure.as_ref().is_some_and(|it| it.code == FailureCode::CardDeclined);
+        let is_decline = |failure: &Option<Failure>| {
+            failure.as_ref().is_some_and(|it| it.code == FailureCode::CardDeclined)
+        };
         let mut say = |what: &str| {
             let what = format!("charge {}: {what} is told as declined and was not", self.charge.id.to_i64());
             found.push(Violation::new("effects", "I7", what));

@@ -86,8 +86,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// What is parked is a dead letter: its work is there and says why.
 fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static str, String)) {
-    let there =
-        matches!(evidence.row(&RowKey::Outbox(id)), Some(Row::Outbox(work)) if work.parked.is_some());
+    let there = matches!(evidence.row(&RowKey::Outbox(id)), Some(Row::Outbox(work)) if work.parked.is_some());
     if !there {
         say("I9", format!("{} is parked and no dead letter shows it", id.to_i64()));
     }

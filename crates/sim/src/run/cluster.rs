@@ -305,8 +305,10 @@ impl Cluster {
                 (None, Some(look)) => Some(door::look(&engine, look, bug).await),
                 (None, None) => match ask {
                     Ask::Resolve { tenant, letter, how } => {
-                        door::resolve(&engine, (tenant, letter), place, |letter| operator.decides(letter, how))
-                            .await
+                        door::resolve(&engine, (tenant, letter), place, |letter| {
+                            operator.decides(letter, how)
+                        })
+                        .await
                     }
                     _ => None,
                 },
@@ -332,7 +334,7 @@ impl Cluster {
         Operator {
             provider: Arc::clone(&self.provider),
             executor: self.executor.clone(),
-            is_quiet: !lock(&self.faults).is_striking(),
+            is_quiet: lock(&self.faults).are_over(),
         }
     }
 
@@ -350,9 +352,9 @@ impl Cluster {
             .range(
                 RowKey::Charge(ChargeId::from_i64(i64::MIN))..=RowKey::Charge(ChargeId::from_i64(i64::MAX)),
             )
-            .filter_map(
-                |(_, row)| if let Row::Charge(it) = row.as_ref() { Some((it.id, it.tenant.to_i64())) } else { None },
-            )
+            .filter_map(|(_, row)| {
+                if let Row::Charge(it) = row.as_ref() { Some((it.id, it.tenant.to_i64())) } else { None }
+            })
             .collect();
         let place = usize::try_from(number / 3).ok()? % charges.len().max(1);
         let (id, owner) = charges.get(place).copied()?;

@@ -214,7 +214,8 @@ impl Shelf {
 
     /// Drops the first settled claim, whatever its window.
     pub(super) fn forget_answers(&mut self) {
-        let settled = |row: &&Arc<Row>| matches!(&***row, Row::Claim(claim) if claim.state.settled().is_some());
+        let settled =
+            |row: &&Arc<Row>| matches!(&***row, Row::Claim(claim) if claim.state.settled().is_some());
         let key = self.rows.values().find(settled).map(|row| row.key());
         if let Some(key) = key {
             self.put(&key, None);
@@ -413,12 +414,20 @@ impl Shelf {
                 let (low, high) = (HoldId::from_i64(i64::MIN), HoldId::from_i64(i64::MAX));
                 few(self.after(after.map(RowKey::Hold), RowKey::Hold(low), RowKey::Hold(high)), limit)
             }
-            Scan::Tenants => {
-                self.rows.values().map(Arc::as_ref).filter(|row| matches!(row, Row::Tenant(_))).cloned().collect()
-            }
-            Scan::ApiKeys => {
-                self.rows.values().map(Arc::as_ref).filter(|row| matches!(row, Row::ApiKey(_))).cloned().collect()
-            }
+            Scan::Tenants => self
+                .rows
+                .values()
+                .map(Arc::as_ref)
+                .filter(|row| matches!(row, Row::Tenant(_)))
+                .cloned()
+                .collect(),
+            Scan::ApiKeys => self
+                .rows
+                .values()
+                .map(Arc::as_ref)
+                .filter(|row| matches!(row, Row::ApiKey(_)))
+                .cloned()
+                .collect(),
             Scan::Slots => self.between(RowKey::Slot(0), RowKey::Slot(u16::MAX)).cloned().collect(),
         }
     }
