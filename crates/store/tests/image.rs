@@ -18,7 +18,7 @@ fn absence_is_known_once_it_was_brought() {
     image.bring(key(1), None::<Row>);
     assert!(image.knows(&key(1)));
     assert_eq!(image.get(&key(1)), None);
-    image.bring(key(2), Some(charge(2).into()));
+    image.bring(key(2), Some(Row::from(charge(2))));
     assert_eq!(image.get(&key(2)), Some(&Row::from(charge(2))));
     assert!(!image.knows(&key(3)));
 }
@@ -27,7 +27,7 @@ fn absence_is_known_once_it_was_brought() {
 fn an_image_forgets_what_it_is_not_told_to_keep() {
     let mut image = Image::default();
     for number in 1..=3 {
-        image.bring(key(number), Some(charge(number).into()));
+        image.bring(key(number), Some(Row::from(charge(number))));
     }
     assert_eq!(image.keep(|kept| *kept != key(2)), 2);
     assert!(image.knows(&key(1)) && !image.knows(&key(2)) && image.knows(&key(3)));
