@@ -303,7 +303,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             amount: work.matter.amount(),
             instrument: work.matter.instrument().cloned(),
         };
-        match self.gateway.call(call).await {
+        let sending = self.gateway.call(call);
+        // The last look before the request leaves, as for every other call.
+        if work.claim.state.lease().is_none_or(|lease| lease.is_over(self.store.now())) {
+            return Err(Unresolved::Busy);
+        }
+        match sending.await {
             Outcome::Approved(approval) if approval.stands == Stands::Canceled => Ok(given_up(work)),
             Outcome::Approved(_)
             | Outcome::Declined(_)

@@ -98,7 +98,8 @@ impl State {
             let revision = u64::from(same).saturating_add(1);
             (held.claim.revision, held.claim.fence, held.outbox.revision) = (revision, 1, revision);
             let in_time = held.claim.state.lease().is_some_and(|lease| !lease.is_over(NOW));
-            if !same && !(in_time && matches!(worker, Worker::Holding(_))) {
+            let may_send = in_time && matches!(worker, Worker::Holding(_));
+            if !same && !may_send {
                 *worker = Worker::Idle;
             }
         }

@@ -233,7 +233,11 @@ impl Executor {
     fn choose(&self) -> Option<(TaskId, Group, Boxed, Waker)> {
         let mut core = lock(&self.core);
         let core = &mut *core;
-        core.ready.append(&mut lock(&self.woken));
+        // In the order of their numbers: who wakes many may do so in any order.
+        let mut woken = lock(&self.woken);
+        woken.sort_unstable();
+        core.ready.append(&mut woken);
+        drop(woken);
         loop {
             let place = core.place()?;
             let id = core.ready.swap_remove(place);

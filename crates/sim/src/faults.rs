@@ -189,6 +189,7 @@ pub struct Faults {
     counters: [u64; 5],
     struck: BTreeMap<Point, Fault>,
     quiet: bool,
+    over: bool,
 }
 
 impl Faults {
@@ -202,7 +203,16 @@ impl Faults {
     /// Faults as listed.
     pub fn listed(seed: u64, listed: BTreeMap<Point, Fault>) -> Faults {
         let kinds = SITES.map(|_| Vec::new());
-        Faults { seed, odds: None, kinds, listed, counters: [0; 5], struck: BTreeMap::new(), quiet: true }
+        Faults {
+            seed,
+            odds: None,
+            kinds,
+            listed,
+            counters: [0; 5],
+            struck: BTreeMap::new(),
+            quiet: true,
+            over: false,
+        }
     }
 
     /// Faults may strike from now on; places are counted from here.
@@ -214,6 +224,7 @@ impl Faults {
     /// No more faults are drawn from now on. Listed ones are finite and may still strike.
     pub fn stop(&mut self) {
         self.quiet = self.odds.is_some();
+        self.over = true;
     }
 
     /// What strikes at the next place of a kind, and the chance that belongs to it.
@@ -246,9 +257,9 @@ impl Faults {
         (fault, chance)
     }
 
-    /// Whether faults may strike.
-    pub fn is_striking(&self) -> bool {
-        !self.quiet
+    /// Whether the phase of faults is over.
+    pub fn are_over(&self) -> bool {
+        self.over
     }
 
     /// Places reached so far, by site.

@@ -49,10 +49,10 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         }
         let changes = applied.committed.touched.iter().zip(applied.changes());
         for (key, (before, after)) in changes {
-            if rows.all.get(key).copied() != before.as_deref() {
+            if rows.all.get(key).copied() != before {
                 say("order", "I19", format!("{key:?} changed without a commit"));
             }
-            if let Some(broken) = forward(before.as_deref(), after.as_deref()) {
+            if let Some(broken) = forward(before, after) {
                 say("order", "I10", format!("{key:?} {broken}"));
             }
             if before.is_none() && after.is_some() {
@@ -62,7 +62,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
                 Some(row) => rows.put(key, row),
                 None => drop(rows.all.remove(key)),
             }
-            track(&mut open, key, after.as_deref());
+            track(&mut open, key, after);
         }
         if let Some(missing) = unaudited(applied) {
             say("order", "I11", missing);

@@ -335,7 +335,7 @@ impl Cluster {
         Operator {
             provider: Arc::clone(&self.provider),
             executor: self.executor.clone(),
-            is_quiet: !lock(&self.faults).is_striking(),
+            is_quiet: lock(&self.faults).are_over(),
         }
     }
 
