@@ -4,10 +4,11 @@
 
 use crate::bank::Bug;
 use crate::check::Violation;
-use crate::draw::draw;
+use crate::draw::{draw, with_operators};
 use crate::executor::lock;
 use crate::report::Report;
 use crate::run::{Outcome, run};
+use crate::script::Script;
 use counterfoil_gateway::Profile;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -21,6 +22,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(15);
 
 /// What is to be run.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are what a command line asks for")]
 pub struct Plan {
     /// The first seed.
     pub first: u64,
@@ -38,6 +40,8 @@ pub struct Plan {
     pub bug: Option<Bug>,
     /// Run every seed twice and compare.
     pub twice: bool,
+    /// With operators who settle dead letters.
+    pub operators: bool,
     /// Stop at the first broken seed.
     pub stop: bool,
     /// Tell of progress and of what breaks.
@@ -56,9 +60,18 @@ impl Plan {
             profile: None,
             bug: None,
             twice: false,
+            operators: false,
             stop: false,
             aloud: false,
         }
+    }
+}
+
+impl Plan {
+    /// The run of a seed.
+    pub fn script(&self, seed: u64) -> Script {
+        let script = draw(seed, self.profile);
+        if self.operators { with_operators(script) } else { script }
     }
 }
 
@@ -116,7 +129,7 @@ impl Shared {
         if over {
             return false;
         }
-        let script = draw(seed, plan.profile);
+        let script = plan.script(seed);
         let outcome = caught(|| run(&script, plan.bug)).unwrap_or_else(Outcome::panicked);
         let again = plan.twice.then(|| caught(|| run(&script, plan.bug)).map(|again| again.trace));
         let differs = again.is_some_and(|again| again != Ok(outcome.trace));

@@ -22,6 +22,20 @@ pub fn draw(seed: u64, wanted: Option<&'static Profile>) -> Script {
     Script { setup, events, faults }
 }
 
+/// The same run with operators, who settle dead letters while faults strike and afterwards.
+pub fn with_operators(mut script: Script) -> Script {
+    let mut chance = Chance::at(&[script.setup.seed, 1_002]);
+    script.setup.operators = 1;
+    for _ in 0..chance.pick(&[0, 3, 10], 3) {
+        let ask =
+            Ask::Resolve { tenant: chance.between(1, 2), letter: chance.below(8), how: chance.below(4) };
+        let at = chance.below(script.setup.end);
+        ask_once(&script.setup, &mut chance, &mut script.events, at, ask);
+    }
+    script.events.sort_by_key(|event| event.at);
+    script
+}
+
 fn setup(seed: u64, profile: &'static Profile, chance: &mut Chance) -> Setup {
     let plain = Setup::plain(seed, profile);
     let processes = chance.between(1, 3);
@@ -144,12 +158,6 @@ fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
             ask_once(setup, chance, events, at, ask);
             at = at.saturating_add(chance.below(4_000));
         }
-    }
-    for _ in 0..chance.pick(&[0, 0, 3, 10], 0) {
-        let ask =
-            Ask::Resolve { tenant: chance.between(1, 2), letter: chance.below(8), how: chance.below(4) };
-        let at = chance.below(setup.end);
-        ask_once(setup, chance, events, at, ask);
     }
     for number in 0..size / 12 {
         let (tenant, key) = (chance.between(1, 2), LIVES.saturating_add(8).saturating_add(number));

@@ -5,7 +5,6 @@ use counterfoil_gateway::Profile;
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_sim::bank::{BUGS, Bug, hunt};
 use counterfoil_sim::campaign::{Plan, campaign, side_by_side};
-use counterfoil_sim::draw::draw;
 use counterfoil_sim::executor::lock;
 use counterfoil_sim::exhaust::{Depth, SCENES, Scene, exhaust};
 use counterfoil_sim::run::run;
@@ -35,6 +34,9 @@ struct Arguments {
     /// How many seeds run side by side; each is on one thread.
     #[arg(long)]
     threads: Option<usize>,
+    /// With operators who settle dead letters.
+    #[arg(long)]
+    operators: bool,
     /// Stop at the first seed that breaks something.
     #[arg(long)]
     stop: bool,
@@ -102,11 +104,8 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         let script = Script::parse(&text)?;
         return Ok(one(&script, bug, arguments));
     }
-    if arguments.verbose {
-        return Ok(one(&draw(arguments.seed, profile), bug, arguments));
-    }
     let open_ended = arguments.minutes.is_some() || arguments.charges.is_some();
-    let campaign = campaign(Plan {
+    let plan = Plan {
         first: arguments.seed,
         seeds: (!open_ended).then_some(arguments.seeds),
         time: arguments.minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60))),
@@ -115,12 +114,17 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         profile,
         bug,
         twice: arguments.twice,
+        operators: arguments.operators,
         stop: arguments.stop,
         aloud: true,
-    });
+    };
+    if arguments.verbose {
+        return Ok(one(&plan.script(arguments.seed), bug, arguments));
+    }
+    let campaign = campaign(plan);
     println!("{}", campaign.report);
     for (seed, _) in campaign.broken.iter().take(arguments.shrink) {
-        smallest(&draw(*seed, profile), bug);
+        smallest(&plan.script(*seed), bug);
     }
     println!("{}", campaign.report.line(campaign.took));
     Ok(campaign.broken.is_empty())

@@ -63,6 +63,8 @@ pub struct Setup {
     pub paces: [u64; 3],
     /// So many events happen before the faults begin, one after another, each with its answer.
     pub quiet: u64,
+    /// Whether operators settle dead letters when the faults are over: 1, or 0.
+    pub operators: u64,
     /// When faults stop.
     pub end: u64,
 }
@@ -180,11 +182,12 @@ impl Setup {
             in_order: true,
             paces: [1_000; 3],
             quiet: 0,
+            operators: 0,
             end: 30_000,
         }
     }
 
-    fn numbers(&mut self) -> [(&'static str, &mut u64); 17] {
+    fn numbers(&mut self) -> [(&'static str, &mut u64); 18] {
         let [first, second, third] = &mut self.paces;
         [
             ("seed", &mut self.seed),
@@ -203,6 +206,7 @@ impl Setup {
             ("pace1", second),
             ("pace2", third),
             ("quiet", &mut self.quiet),
+            ("operators", &mut self.operators),
             ("end", &mut self.end),
         ]
     }
