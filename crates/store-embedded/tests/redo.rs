@@ -103,17 +103,22 @@ fn held_at_show(arrive: Sender<()>, wait: Receiver<Option<Fault>>) -> FaultHook 
 }
 
 #[tokio::test]
-async fn a_database_that_is_ill_loses_nothing_that_was_answered() {
+async fn a_database_that_is_ill_loses_nothing_that_was_answered_and_goes_on_when_it_is_well() {
     let dir = tempfile::tempdir().unwrap();
-    let ill: FaultHook = Arc::new(|point| (point == FaultPoint::Show).then_some(Fault::Sync));
+    let is_ill = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&is_ill);
+    let ill: FaultHook = Arc::new(move |point| {
+        (point == FaultPoint::Show && asked.load(Ordering::Relaxed)).then_some(Fault::Sync)
+    });
     let store = open_with_fault(dir.path(), ill);
     store.commit(one_charge(&store, 1)).await.unwrap();
     let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };
     assert!(why.contains("disk I/O error"), "{why}");
     assert!(matches!(store.commit(one_charge(&store, 2)).await, Err(CommitError::Unavailable(_))));
-    drop(store);
-    let store = open(dir.path());
+    is_ill.store(false, Ordering::Relaxed);
     assert!(charge_is_there(&store, 1).await && !charge_is_there(&store, 2).await);
+    store.commit(one_charge(&store, 2)).await.unwrap();
+    assert!(charge_is_there(&store, 2).await);
 }
 
 #[tokio::test]

@@ -24,6 +24,11 @@ const IMAGE_BALANCES_MAX: usize = 32_768;
 const HIDDEN_STATEMENTS_MAX: usize = 8_192;
 /// Bytes of scripts after which it does, for sets with long answers.
 const HIDDEN_BYTES_MAX: usize = 4 << 20;
+/// How long the writer has nothing to do before it lets the database show what is durable. Under load there is always a
+/// next group, and showing them together is what makes them cheap.
+const IDLE: Duration = Duration::from_micros(500);
+/// How long it waits instead when the database could not take it.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// How long the database may be behind under load. Who reads asks for more.
 const HIDDEN_FOR_MAX: Duration = Duration::from_millis(25);
 
@@ -164,6 +169,11 @@ impl Writer {
         !self.hidden.scripts.is_empty()
     }
 
+    /// How long to wait for the next order before the database is asked to show what it does not.
+    pub(super) fn patience(&self) -> Duration {
+        if self.stalled.is_some() { TRY_AGAIN } else { IDLE }
+    }
+
     /// Lets the database show everything that is durable.
     pub(super) fn show(&mut self) {
         self.shared.progress.take_wish();
@@ -183,13 +193,11 @@ impl Writer {
         }
     }
 
-    /// What is durable cannot be shown now. It is tried again before the next group; unless there is no hope.
+    /// What is durable cannot be shown now, whatever the reason: the redo log keeps it, and it is tried again.
     fn stall(&mut self, error: &Error) {
         let why = reason(error);
-        let may_pass =
-            matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy));
-        if self.has_hidden() && !may_pass {
-            self.shared.health.fail(format!("the database does not take what is durable ({why})"));
+        if self.stalled.is_none() {
+            tracing::warn!(%why, "the database does not take what is durable; it is tried again");
         }
         self.stalled = Some(why.clone());
         self.shared.progress.stall(why);

@@ -8,16 +8,11 @@ use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
 use rusqlite::Connection;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Changes after which a group takes no further set: some 50 ms of writing, which those behind it wait for. Only bulk
 /// sets get there.
 const CHANGES_PER_GROUP_MAX: usize = 4_096;
-
-/// How long the writer has nothing to do before it lets the database show what is durable. Under load there is always a
-/// next group, and showing them together is what makes them cheap.
-const IDLE: Duration = Duration::from_micros(500);
 
 /// A set that waits, with what can be prepared on its caller's thread.
 #[derive(Debug)]
@@ -89,7 +84,7 @@ fn serve(mut writer: Writer, waiting: &Receiver<Order>) -> Connection {
     let mut group = Vec::with_capacity(SETS_PER_GROUP_MAX);
     loop {
         let order = if writer.has_hidden() {
-            waiting.recv_timeout(IDLE)
+            waiting.recv_timeout(writer.patience())
         } else {
             waiting.recv().map_err(|_| RecvTimeoutError::Disconnected)
         };
