@@ -55,9 +55,9 @@ impl Redo {
         Ok(Redo { segments, current: 0, at: 0, lineage, bounds, safe })
     }
 
-    /// Goes on with the next segment once this one is full, and tells whether it is still full: then the next one holds
-    /// what the database is not sure of, and this one grows beyond its bound until it is.
-    pub(crate) fn is_full(&mut self) -> bool {
+    /// Goes on with the next segment once this one is full, and tells whether it was: then the database should be made
+    /// sure of more. While the next one holds what it is not sure of, this one grows beyond its bound.
+    pub(crate) fn turn_if_full(&mut self) -> bool {
         if self.at < self.bounds.segment {
             return false;
         }

@@ -297,7 +297,7 @@ impl Writer {
         self.fault(FaultPoint::Commit).map_err(|error| self.doubt(&error))?;
         let sets = u64::try_from(admitted).unwrap_or(0);
         let script = self.script.encode();
-        if self.redo.is_full() {
+        if self.redo.turn_if_full() {
             self.shared.wal.urge();
         }
         match self.redo.append(self.position.saturating_add(1), sets, &script) {
