@@ -39,3 +39,40 @@ impl Posted {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use counterfoil_store::conformance::fixtures::ledger::{account_id, transfer};
+    use counterfoil_store::conformance::fixtures::{charge, set};
+
+    #[test]
+    fn what_posts_nothing_is_not_noted() {
+        let posted = Posted::default();
+        assert!(posted.note(&set(1).insert(charge(1))).is_empty());
+        assert_eq!(posted.take(transfer(1, 2, 3, 4).id), None);
+    }
+
+    #[test]
+    fn a_transaction_is_told_once_with_an_account_for_each_leg() {
+        let posted = Posted::default();
+        let written = transfer(1, 2, 3, 4);
+        assert_eq!(posted.note(&set(1).insert(written.clone())), [written.id]);
+        let mut accounts = posted.take(written.id).unwrap_or_default().into_vec();
+        accounts.sort_unstable();
+        assert_eq!(accounts, [account_id(2), account_id(3)]);
+        assert_eq!(posted.take(written.id), None, "counted twice it would be two");
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_was_allowed() {
+        let posted = Posted::default();
+        let many = i64::try_from(REMEMBERED_MAX).unwrap_or(i64::MAX);
+        for number in 1..=many {
+            posted.note(&set(number).insert(transfer(number, 2, 3, 4)));
+        }
+        let one_more = transfer(many + 1, 2, 3, 4);
+        assert!(posted.note(&set(many + 1).insert(one_more.clone())).is_empty());
+        assert_eq!(posted.take(one_more.id), None, "the store is asked for it");
+    }
+}
