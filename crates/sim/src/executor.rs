@@ -166,6 +166,17 @@ impl Executor {
         drop(dropped);
     }
 
+    /// Drops every task. They hold this executor, as it holds them: who is done with it must say so.
+    pub fn end(&self) {
+        loop {
+            let dropped = std::mem::take(&mut lock(&self.core).tasks);
+            if dropped.is_empty() {
+                break;
+            }
+        }
+        lock(&self.core).timers.clear();
+    }
+
     /// Drops one task.
     pub fn cancel(&self, task: TaskId) -> bool {
         let dropped = lock(&self.core).tasks.remove(&task);

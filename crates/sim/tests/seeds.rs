@@ -6,10 +6,11 @@ use counterfoil_sim::campaign::{Plan, campaign};
 use counterfoil_sim::draw::draw;
 use counterfoil_sim::exhaust::{Depth, Scene, exhaust};
 use counterfoil_sim::faults::{FAULTS, Fault};
-use counterfoil_sim::run::run;
+use counterfoil_sim::run::{Cluster, run};
 use counterfoil_sim::script::Script;
 use counterfoil_sim::shrink::listed;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// So many seeds make at least 125,000 charges.
 const EIGHTH: u64 = 960;
@@ -132,4 +133,14 @@ fn every_single_fault_holds_where_nobody_else_can_write_the_store() {
     for name in ["stripe", "checkout", "braintree-classic"] {
         every_single_fault_holds(Scene::Charge, Profile::named(name).unwrap(), true);
     }
+}
+
+#[test]
+fn a_cluster_that_is_gone_leaves_nothing_in_memory() {
+    let mut cluster = Cluster::new(&draw(7, None), None);
+    cluster.boot_all();
+    cluster.run(60_000, |_| false);
+    let machine = Arc::downgrade(&cluster.machine);
+    drop(cluster);
+    assert!(machine.upgrade().is_none(), "a task still holds the store's machine");
 }

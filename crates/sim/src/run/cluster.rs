@@ -64,6 +64,12 @@ pub struct Cluster {
     pub crashes: u64,
 }
 
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.executor.end();
+    }
+}
+
 impl Cluster {
     /// A cluster that is not started yet.
     pub fn new(script: &Script, bug: Option<Bug>) -> Cluster {
