@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use counterfoil_testkit::postgres::{self, Server};
-use counterfoil_testkit::redis;
+use counterfoil_testkit::{faketime, redis};
 use std::process::Command;
 
 /// What is started.
@@ -11,8 +11,11 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts everything. A test that needs Redis starts one of its own; here it is only installed.
+    /// Starts everything. A test that needs Redis starts one of its own; here it is only installed, as is what moves clocks.
     pub(crate) fn start() -> Result<Servers> {
+        if faketime::find().is_err() {
+            install(faketime::PACKAGE)?;
+        }
         if redis::find().is_err() {
             install("redis-server")?;
         }

@@ -3,6 +3,7 @@
 mod support;
 
 use counterfoil_simulator::Faults;
+use counterfoil_testkit::faketime;
 use std::time::{Duration, Instant};
 use support::*;
 
@@ -42,6 +43,28 @@ fn acknowledged_answers_survive_kill_nine() {
         assert_eq!((again.declared(), again.is_replay()), (answer.declared(), true), "{key}");
     }
     assert_eq!(bench.provider.effects().len(), 60);
+    bench.verified();
+}
+
+#[test]
+fn a_server_whose_clock_is_days_off_answers_as_before() {
+    let mut bench = Bench::new(&[]);
+    let server = bench.serve();
+    let first = bench.charge("before");
+    server.kill();
+    // Loaded before everything else, it also finds out whether the program bears guests that are there before its allocator.
+    let library = faketime::find().unwrap().to_str().unwrap().to_owned();
+    for moved in ["+3d", "-3d"] {
+        bench.settings = vec![("LD_PRELOAD", library.clone()), ("FAKETIME", moved.to_owned())];
+        let server = bench.serve();
+        assert_eq!(bench.charge(moved).status, 201);
+        for key in ["before", moved] {
+            assert!(bench.charge(key).is_replay(), "{key} with {moved}");
+        }
+        assert_eq!(bench.charge("before").declared(), first.declared(), "{moved}");
+        server.kill();
+    }
+    assert_eq!(bench.provider.effects().len(), 3);
     bench.verified();
 }
 

@@ -7,6 +7,7 @@
 )]
 
 pub mod failure;
+pub mod faketime;
 mod keeper;
 pub mod postgres;
 pub mod redis;

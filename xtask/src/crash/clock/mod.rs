@@ -1,8 +1,8 @@
 //! A wall clock that is moved: by up to thirty hours, back and forth, under a running server and between two lives of it.
 //! Windows, leases and order must not notice.
 //!
-//! It is moved by a few lines of C loaded before the server's own libraries, built by the compiler that also builds SQLite.
-//! `libfaketime` does not go with the server's allocator: it makes the loader free memory before there is an allocator.
+//! It is moved by a few lines of C loaded before the server's own libraries, built by the compiler that also builds SQLite:
+//! nothing has to be installed, and unlike with `libfaketime` the monotonic clock is left alone, as it is by who sets a clock.
 
 use super::kill::{Plan, Toll};
 use super::scene::Scene;
