@@ -223,8 +223,7 @@ pub(crate) fn statements() -> Vec<(String, String)> {
         ("tally", outbox::TALLY),
     ];
     all.extend(others.map(|(name, sql)| (name.to_owned(), sql.to_owned())));
-    all.extend(tables::several().iter().map(|(_, sql)| ("several".to_owned(), sql.clone())));
-    all.extend(commits::Sealing::ALL.map(|sealing| ("seal".to_owned(), sealing.sql().to_owned())));
+    all.extend(commits::Sealing::all().map(|sealing| ("seal".to_owned(), sealing.sql().to_owned())));
     all.extend(ranges::all().into_iter().map(|sql| ("range".to_owned(), sql.to_owned())));
     all
 }

@@ -148,7 +148,7 @@ async fn live_rows_read_as_what_they_are() {
     let migrated = migrate(&database.url()).await.unwrap();
     assert_eq!(
         migrated,
-        Migrated { from: 3, to: VERSION, steps: vec!["operations", "captured", "payouts", "balanced"] }
+        Migrated { from: 3, to: VERSION, steps: vec!["operations", "captured", "payouts", "balanced", "lighter"] }
     );
 
     let store = open(&database.url()).await;
@@ -285,7 +285,7 @@ async fn an_older_server_at_work_does_not_notice_the_migration() {
         }
     };
     let (migrated, (), ()) = tokio::join!(migrate(&url), busy(&older, 1..300), busy(&other, 1_000..1_300));
-    assert_eq!(migrated.unwrap().steps, ["operations", "captured", "payouts", "balanced"]);
+    assert_eq!(migrated.unwrap().steps, ["operations", "captured", "payouts", "balanced", "lighter"]);
     let db = raw(&url).await;
     let odd = "SELECT (SELECT count(*) FROM charges WHERE (status = 'succeeded') <> (captured = amount_minor)), \
         (SELECT count(*) FROM outbox JOIN charges ON charges.id = outbox.charge \

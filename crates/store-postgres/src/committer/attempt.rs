@@ -20,6 +20,8 @@ use tokio_postgres::Row as Line;
 /// How long the server may keep silent within one round trip; its own timeouts end sooner.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
+const BEGIN: &str = "BEGIN";
+
 /// What became of a group.
 pub(super) enum Fate {
     /// Every admitted set is durable, or none was admitted.
@@ -49,7 +51,7 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
     let begun = monotonic();
     let (looked, remembered) = Lookups::of(group, care, &shared.memory);
     let begin = match care {
-        Care::Hopeful | Care::Trusting | Care::Thorough => "BEGIN",
+        Care::Hopeful | Care::Trusting | Care::Thorough => BEGIN,
         Care::Alone => "BEGIN; SET LOCAL lock_timeout = '250ms'",
     };
     let mut image = Image::default();
@@ -267,22 +269,27 @@ impl From<Failed> for Unsealed {
     }
 }
 
-/// Writes everything and commits, in one round trip: if a statement fails, the commit behind it rolls back.
+/// Writes everything and commits, in one round trip: if a statement fails, the commit behind it rolls back. One statement
+/// that needs nothing before it is its own transaction: its answer is that of its commit.
 async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Result<Sealed, Unsealed> {
     session.prepare(&writes.statements()).await.map_err(Failed::from)?;
     session.take_warning();
-    let mut steps: Vec<Step<'_>> = begin.map(|begin| session.command(begin)).into_iter().collect();
-    let head = steps.len().saturating_add(writes.rows_before_head());
-    steps.extend(writes.steps(session));
-    steps.push(session.command("COMMIT"));
+    let mut steps = writes.steps(session);
+    let alone = begin == Some(BEGIN) && steps.len() == 1;
+    if !alone {
+        if let Some(begin) = begin {
+            steps.insert(0, session.command(begin));
+        }
+        steps.push(session.command("COMMIT"));
+    }
     let silent = || Unsealed::Doubtful("the server does not answer".to_owned(), false);
     let mut answers = tokio::time::timeout(ANSWER_WITHIN, all(steps)).await.map_err(|_| silent())?;
-    let commit = answers.pop();
+    let commit = if alone { Some(Ok(Vec::new())) } else { answers.pop() };
     let mut lost = None;
-    let mut rows = Vec::with_capacity(answers.len());
+    let mut last = Vec::new();
     for answer in answers {
         match answer {
-            Ok(answered) => rows.push(answered),
+            Ok(answered) => last = answered,
             // The server said that this statement failed: whatever followed, nothing was committed.
             Err(error) if blame(&error) != Blame::Connection => return Err(Failed::from(error).into()),
             Err(error) => lost = lost.or(Some(reason(&error))),
@@ -305,8 +312,7 @@ async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Re
         let why = "the server warned while it committed: perhaps it did not wait for its standby".to_owned();
         return Err(Unsealed::Doubtful(why, false));
     }
-    let sealed = rows.get(head).and_then(|rows| rows.first());
-    let sealed = sealed.and_then(|row| {
+    let sealed = last.first().and_then(|row| {
         Some(Sealed {
             base: u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()?,
             at: row.try_get(1).ok()?,

@@ -37,29 +37,7 @@ fn is_claim(change: &Change) -> bool {
 
 /// New ids bring new rows: looking for one would find nothing.
 fn is_new_by_construction(change: &Change) -> bool {
-    match change {
-        Change::Insert(row) => match &**row {
-            Row::Charge(_)
-            | Row::Operation(_)
-            | Row::Payout(_)
-            | Row::Outbox(_)
-            | Row::Audit(_)
-            | Row::Account(_)
-            | Row::Transaction(_)
-            | Row::Hold(_) => true,
-            Row::Claim(_)
-            | Row::Tenant(_)
-            | Row::ApiKey(_)
-            | Row::Slot(_)
-            | Row::Name(_)
-            | Row::Asset(_)
-            | Row::Balance(_)
-            | Row::Reversal(_)
-            | Row::Snapshot(_)
-            | Row::Cursor(_) => false,
-        },
-        Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => false,
-    }
+    matches!(change, Change::Insert(_)) && Place::of(&change.key()).is_minted()
 }
 
 /// Keys to look at, by table and whether they must stay as they are found. The order of the map is the one in which

@@ -19,6 +19,8 @@ pub(super) type Present = HashMap<RowKey, Option<Arc<str>>>;
 /// Everything between the judge and the commit. Borrowed from the sets and the image they left.
 pub(super) struct Writes<'a> {
     statements: Vec<Statement<'a>>,
+    /// What the statement that seals the group writes besides.
+    sealed: Sealed<'a>,
     ids: Vec<i64>,
     touched: Vec<&'a str>,
     sets: i64,
@@ -31,7 +33,14 @@ pub(super) struct Writes<'a> {
 
 /// One statement, and how many rows it is meant to write.
 struct Statement<'a> {
-    sql: &'static str,
+    write: Write<'a>,
+    rows: i64,
+}
+
+/// Parts that go with the seal, and how many rows they are meant to write.
+#[derive(Default)]
+struct Sealed<'a> {
+    parts: &'static [Part],
     writes: Vec<Write<'a>>,
     rows: i64,
 }
@@ -69,8 +78,10 @@ impl<'a> Writes<'a> {
                 }
             }
         }
+        let (statements, sealed) = arranged(changes, inserts);
         Writes {
-            statements: arranged(changes, inserts),
+            statements,
+            sealed,
             ids: admitted.iter().map(|job| job.set.id().to_i64()).collect(),
             touched: admitted.iter().map(|job| job.touched.as_str()).collect(),
             sets: i64::try_from(admitted.len()).unwrap_or(i64::MAX),
@@ -83,38 +94,37 @@ impl<'a> Writes<'a> {
 
     /// Whether something is in it that the database cannot hold.
     pub(super) fn are_unfit(&self) -> bool {
-        let mut writes = self.statements.iter().flat_map(|statement| &statement.writes);
+        let mut writes = self.statements.iter().map(|statement| &statement.write).chain(&self.sealed.writes);
         self.transactions.is_unfit() || self.entries.is_unfit() || writes.any(|write| write.batch.is_unfit())
     }
 
     pub(super) fn statements(&self) -> Vec<&'static str> {
-        let mut all: Vec<&'static str> = self.statements.iter().map(|statement| statement.sql).collect();
+        let mut all: Vec<&'static str> = self.statements.iter().map(Statement::sql).collect();
         all.push(self.sealing().sql());
         all
     }
 
-    /// How many steps come before the one that takes positions.
-    pub(super) fn rows_before_head(&self) -> usize {
-        self.statements.len()
-    }
-
     /// Rows that were there first, table after table: this may be what locks them, and locks come before insertions in
-    /// every process. Then new rows, table after table; then the head, which everybody waits for, and what needs its positions.
+    /// every process. Then new rows, table after table; then the head, which everybody waits for, and what needs its
+    /// positions.
     pub(super) fn steps<'b>(&'b self, session: &'b Session) -> Vec<Step<'b>> {
-        let mut steps: Vec<Step<'b>> = Vec::with_capacity(self.statements.len().saturating_add(1));
+        let mut steps: Vec<Step<'b>> = Vec::with_capacity(self.statements.len().saturating_add(3));
         for statement in &self.statements {
             let mut parameters = Vec::new();
-            for write in &statement.writes {
-                parameters.extend(write.batch.parameters());
-                if let Some(written_by) = &write.written_by {
-                    parameters.push(written_by);
-                }
-            }
+            statement.write.give(&mut parameters);
             parameters.push(&statement.rows);
-            steps.push(session.query(statement.sql, parameters));
+            steps.push(session.query(statement.sql(), parameters));
         }
         let sealing = self.sealing();
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.ids, &self.touched, &self.sets, &self.now];
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = Vec::new();
+        if !sealing.parts.is_empty() {
+            for write in &self.sealed.writes {
+                write.give(&mut parameters);
+            }
+            parameters.push(&self.sealed.rows);
+        }
+        let always: [&(dyn ToSql + Sync); 4] = [&self.ids, &self.touched, &self.sets, &self.now];
+        parameters.extend(always);
         if sealing.posts {
             parameters.extend(self.transactions.parameters());
             parameters.extend(self.entries.parameters());
@@ -127,36 +137,39 @@ impl<'a> Writes<'a> {
     }
 
     fn sealing(&self) -> Sealing {
-        Sealing { posts: self.transactions.len() > 0, tells: !self.settled.is_empty() }
+        let (posts, tells) = (self.transactions.len() > 0, !self.settled.is_empty());
+        Sealing { parts: self.sealed.parts, posts, tells }
     }
 }
 
-/// Few statements, in an order in which nobody waits in a circle: changes that no statement takes together with others are
-/// of rows that are locked already, and only claims among the new rows can be there already.
-fn arranged<'a>(changes: Vec<Write<'a>>, inserts: Vec<Write<'a>>) -> Vec<Statement<'a>> {
-    let parts: Vec<Part> = changes.iter().chain(&inserts).map(|write| write.part).collect();
-    let Some((together, sql)) = most_of(&parts) else {
-        return changes.into_iter().chain(inserts).map(by_itself).collect();
-    };
-    let mut whole = Statement { sql, writes: Vec::with_capacity(together.len()), rows: 0 };
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for write in changes.into_iter().chain(inserts) {
-        if together.contains(&write.part) {
-            whole.rows = whole.rows.saturating_add(write.batch.len());
-            whole.writes.push(write);
-        } else if write.part.0 == Verb::Insert {
-            after.push(by_itself(write));
-        } else {
-            before.push(by_itself(write));
+impl<'a> Write<'a> {
+    fn give<'b>(&'b self, parameters: &mut Vec<&'b (dyn ToSql + Sync)>) {
+        parameters.extend(self.batch.parameters());
+        if let Some(written_by) = &self.written_by {
+            parameters.push(written_by);
         }
     }
-    before.push(whole);
-    before.extend(after);
-    before
+
+    fn by_itself(self) -> Statement<'a> {
+        Statement { rows: self.batch.len(), write: self }
+    }
 }
 
-fn by_itself(write: Write<'_>) -> Statement<'_> {
-    Statement { sql: alone(write.part), rows: write.batch.len(), writes: vec![write] }
+impl Statement<'_> {
+    fn sql(&self) -> &'static str {
+        alone(self.write.part)
+    }
+}
+
+/// Few statements, in an order in which nobody waits in a circle: what does not go with the seal is of rows that are locked
+/// already, or that nobody else can know of.
+fn arranged<'a>(changes: Vec<Write<'a>>, inserts: Vec<Write<'a>>) -> (Vec<Statement<'a>>, Sealed<'a>) {
+    let parts: Vec<Part> = changes.iter().chain(&inserts).map(|write| write.part).collect();
+    let together = most_of(&parts).unwrap_or_default();
+    let (writes, others): (Vec<Write<'a>>, Vec<Write<'a>>) =
+        changes.into_iter().chain(inserts).partition(|write| together.contains(&write.part));
+    let rows = writes.iter().map(|write| write.batch.len()).fold(0, i64::saturating_add);
+    (others.into_iter().map(Write::by_itself).collect(), Sealed { parts: together, writes, rows })
 }
 
 fn table<'a>(

@@ -2,7 +2,7 @@
 //!
 //! What a commit touched is kept as words that a human can read, one per row: the kind, then the key.
 
-use super::{Damage, Line, Place, journal, sql};
+use super::{Damage, Line, Part, Place, journal, sql};
 use crate::wake;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::Code;
@@ -19,9 +19,11 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 use tokio_postgres::Row;
 
-/// What else the statement that seals a group does.
+/// What the statement that seals a group does besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sealing {
+    /// It writes these parts first.
+    pub(crate) parts: &'static [Part],
     /// It writes transactions and their entries.
     pub(crate) posts: bool,
     /// It sends words to who waits.
@@ -29,48 +31,59 @@ pub(crate) struct Sealing {
 }
 
 impl Sealing {
-    pub(crate) const ALL: [Sealing; 4] = [
-        Sealing { posts: false, tells: false },
-        Sealing { posts: true, tells: false },
-        Sealing { posts: false, tells: true },
-        Sealing { posts: true, tells: true },
-    ];
+    pub(crate) fn all() -> impl Iterator<Item = Sealing> {
+        let parts = sql::TOGETHER.into_iter().chain([&[] as &[Part]]);
+        parts.flat_map(|parts| {
+            [(false, false), (true, false), (false, true), (true, true)].map(|(posts, tells)| Sealing {
+                parts,
+                posts,
+                tells,
+            })
+        })
+    }
 
     /// Takes positions for a group and writes its commits under them. The head's row is locked from here to the end of the
     /// transaction: position order is commit order. Entries need positions; their transactions come with them, so that the
     /// rule of their balance finds them whole. Words come last, so that one group at a time holds the locks they take: the
     /// server has room for only so many.
     pub(crate) fn sql(self) -> &'static str {
-        let index = Sealing::ALL.iter().position(|other| *other == self).unwrap_or(0);
-        &SEALS[index]
+        // One of all.
+        SEALS.iter().find(|(sealing, _)| *sealing == self).map_or("", |(_, sql)| sql.as_str())
     }
 }
 
-static SEALS: LazyLock<[String; 4]> = LazyLock::new(|| Sealing::ALL.map(seal));
+static SEALS: LazyLock<Vec<(Sealing, String)>> =
+    LazyLock::new(|| Sealing::all().map(|sealing| (sealing, seal(sealing))).collect());
 
+/// The head is taken only once all parts are written: the condition on it counts them.
 fn seal(sealing: Sealing) -> String {
-    let (headers, entries) = (Place::Transaction.table().columns.len(), journal::ENTRY.len());
-    let mut next = 5_usize;
+    let (before, only_if, ids) = if sealing.parts.is_empty() {
+        (String::new(), String::new(), 1)
+    } else {
+        let (done, meant, next) = sql::parts(sealing.parts);
+        (format!("{done}, "), format!(" AND {meant}"), next)
+    };
+    let [touched, sets, now, mut next] = [1, 2, 3, 4].map(|further| ids.saturating_add(further));
     let mut posting = String::new();
     if sealing.posts {
-        let legs = next.saturating_add(headers);
+        let legs = next.saturating_add(Place::Transaction.table().columns.len());
         posting = format!(
             ", opened AS ({}), entered AS ({})",
             sql::insert(Place::Transaction, next),
             journal::insert_entries(legs)
         );
-        next = legs.saturating_add(entries);
+        next = legs.saturating_add(journal::ENTRY.len());
     }
     let telling = if sealing.tells { format!(", ({})", wake::tell(next)) } else { String::new() };
     format!(
-        "WITH moved AS ( \
-            UPDATE head SET position = position + $3::bigint, at = greatest(at, now_ms(), $4::bigint) WHERE one \
-            RETURNING position - $3::bigint AS base, at \
+        "WITH {before}moved AS ( \
+            UPDATE head SET position = position + ${sets}::bigint, at = greatest(at, now_ms(), ${now}::bigint) \
+            WHERE one{only_if} RETURNING position - ${sets}::bigint AS base, at \
         ), written AS ( \
             INSERT INTO commits (position, set_id, at, touched) \
             SELECT moved.base + u.turn, u.set_id, moved.at, u.touched \
-            FROM moved, (SELECT unnest($1::bigint[]) AS set_id, unnest($2::text[]) AS touched, \
-                                generate_series(1, $3::bigint) AS turn) AS u \
+            FROM moved, (SELECT unnest(${ids}::bigint[]) AS set_id, unnest(${touched}::text[]) AS touched, \
+                                generate_series(1, ${sets}::bigint) AS turn) AS u \
         ){posting} SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
         pg_current_xact_id()::xid::text{telling} FROM moved"
     )

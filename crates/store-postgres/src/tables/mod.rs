@@ -23,7 +23,7 @@ mod sql;
 
 pub(crate) use batch::Batch;
 pub(crate) use line::{Damage, Line};
-pub(crate) use sql::{Part, Verb, alone, most_of, several, statements};
+pub(crate) use sql::{Part, Verb, alone, most_of, statements};
 
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::Claim;
@@ -196,6 +196,31 @@ impl Place {
             | Place::Account
             | Place::Balance
             | Place::Hold
+            | Place::Snapshot
+            | Place::Cursor => false,
+        }
+    }
+
+    /// Whether its rows come with ids that were minted for them: looking for a new one would find nothing, and nobody else
+    /// can be about to write it.
+    pub(crate) const fn is_minted(self) -> bool {
+        match self {
+            Place::Charge
+            | Place::Operation
+            | Place::Payout
+            | Place::Outbox
+            | Place::Audit
+            | Place::Account
+            | Place::Transaction
+            | Place::Hold => true,
+            Place::Claim
+            | Place::Tenant
+            | Place::ApiKey
+            | Place::Slot
+            | Place::Name
+            | Place::Asset
+            | Place::Balance
+            | Place::Reversal
             | Place::Snapshot
             | Place::Cursor => false,
         }

@@ -32,7 +32,7 @@ pub(crate) type Part = (Verb, Place);
 /// Parts that one statement does, because they mostly come together: to open charges, to settle them, both, and to keep
 /// what is decided at once. A statement costs the server as much as several rows. In the order in which all processes
 /// lock; those with most parts first.
-const TOGETHER: [&[Part]; 4] = [
+pub(crate) const TOGETHER: [&[Part]; 4] = [
     &[
         (Verb::Update, Place::Claim),
         (Verb::Update, Place::Charge),
@@ -58,19 +58,12 @@ const TOGETHER: [&[Part]; 4] = [
 ];
 
 static ALL: LazyLock<Vec<Statements>> = LazyLock::new(|| Place::ALL.map(make).into());
-static WHOLE: LazyLock<Vec<(&[Part], String)>> =
-    LazyLock::new(|| TOGETHER.map(|parts| (parts, write(parts))).into());
 
 /// The statements of a table.
 pub(crate) fn statements(place: Place) -> &'static Statements {
     // One entry per place, in their order.
     let index = Place::ALL.iter().position(|other| *other == place).unwrap_or(0);
     &ALL[index]
-}
-
-/// The statements that write several tables, with their parts.
-pub(crate) fn several() -> &'static [(&'static [Part], String)] {
-    &WHOLE
 }
 
 /// The statement that does one part.
@@ -83,16 +76,18 @@ pub(crate) fn alone((verb, place): Part) -> &'static str {
     }
 }
 
-/// The statement that does most of these parts at once, if there is one. Rows that may not be locked yet are those of
-/// claims, charges, operations and work: where another change of one of them is left over, there is none, because it
-/// would be made out of order.
-pub(crate) fn most_of(parts: &[Part]) -> Option<&'static (&'static [Part], String)> {
+/// The most of these parts that one statement does, if there is one; the others come before it. They must be of rows that are
+/// locked already, or new and known to nobody else: else they would be out of order.
+pub(crate) fn most_of(parts: &[Part]) -> Option<&'static [Part]> {
     let fits = |whole: &[Part]| {
-        let left_over = parts.iter().filter(|part| !whole.contains(part));
-        let out_of_order = |(verb, place): &Part| *verb != Verb::Insert && *place <= Place::Outbox;
-        whole.iter().all(|part| parts.contains(part)) && !left_over.into_iter().any(out_of_order)
+        let mut left_over = parts.iter().filter(|part| !whole.contains(part));
+        let in_order = |(verb, place): &Part| match verb {
+            Verb::Insert => place.is_minted(),
+            Verb::Update | Verb::Delete => *place > Place::Outbox,
+        };
+        whole.iter().all(|part| parts.contains(part)) && left_over.all(in_order)
     };
-    several().iter().find(|(whole, _)| fits(whole))
+    TOGETHER.into_iter().find(|whole| fits(whole))
 }
 
 fn make(place: Place) -> Statements {
@@ -109,14 +104,21 @@ fn make(place: Place) -> Statements {
     Statements {
         lock: format!("{by_key} FOR UPDATE OF t"),
         find: by_key,
-        insert: write(&[(Verb::Insert, place)]),
-        update: write(&[(Verb::Update, place)]),
-        delete: write(&[(Verb::Delete, place)]),
+        insert: write((Verb::Insert, place)),
+        update: write((Verb::Update, place)),
+        delete: write((Verb::Delete, place)),
     }
 }
 
-/// Does all parts in their order: each is counted, and the counts are added up from left to right.
-fn write(parts: &[Part]) -> String {
+fn write(part: Part) -> String {
+    let (done, meant, _) = parts(&[part]);
+    format!("WITH {done} SELECT {meant}")
+}
+
+/// The parts in their order, as the beginning of a statement; the condition that all rows meant were hit; and the number of
+/// the first parameter behind theirs. Each part is counted, and the counts are added up from left to right, so whatever
+/// depends on the condition comes after all of them.
+pub(super) fn parts(parts: &[Part]) -> (String, String, usize) {
     let (mut done, mut counts, mut first) = (Vec::new(), Vec::new(), 1_usize);
     for (number, (verb, place)) in parts.iter().enumerate() {
         let table = place.table();
@@ -125,7 +127,8 @@ fn write(parts: &[Part]) -> String {
         counts.push(format!("(SELECT count(*) FROM p{number})"));
         first = first.saturating_add(columns.len());
     }
-    format!("WITH {} SELECT all_of({}, ${first}::bigint)", done.join(", "), counts.join(" + "))
+    let meant = format!("all_of({}, ${first}::bigint)", counts.join(" + "));
+    (done.join(", "), meant, first.saturating_add(1))
 }
 
 /// The columns a part is written from.
@@ -242,14 +245,17 @@ mod tests {
     #[test]
     fn a_change_that_would_be_made_out_of_order_keeps_parts_apart() {
         let settling = TOGETHER[1];
-        assert_eq!(most_of(settling).unwrap().0, settling);
-        let with = |part: Part| most_of(&[settling, &[part]].concat()).map(|(parts, _)| *parts);
-        for apart in [(Verb::Update, Place::Operation), (Verb::Update, Place::Outbox)] {
+        assert_eq!(most_of(settling), Some(settling));
+        let with = |part: Part| most_of(&[settling, &[part]].concat());
+        for apart in [
+            (Verb::Update, Place::Operation),
+            (Verb::Update, Place::Outbox),
+            (Verb::Insert, Place::Claim),
+            (Verb::Insert, Place::Name),
+        ] {
             assert_eq!(with(apart), None, "{apart:?}");
         }
-        for beside in
-            [(Verb::Update, Place::Balance), (Verb::Insert, Place::Hold), (Verb::Insert, Place::Claim)]
-        {
+        for beside in [(Verb::Update, Place::Balance), (Verb::Insert, Place::Hold)] {
             assert_eq!(with(beside), Some(settling), "{beside:?}");
         }
         assert_eq!(most_of(&[(Verb::Insert, Place::Audit)]), None);

@@ -1,6 +1,8 @@
-//! A proxy between the store and its server that understands just enough of the protocol to cut a connection at its
-//! COMMIT, before or after the server has heard it.
+//! A proxy between the store and its server that understands just enough of the protocol to cut a connection where it
+//! commits, before or after the server has heard it: at COMMIT, or at the end of a statement that is a transaction by
+//! itself.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -26,9 +28,9 @@ struct Orders {
 /// What happens to the next connection that does something.
 #[derive(Clone, Copy, Debug)]
 pub enum Cut {
-    /// It sends COMMIT: the server never hears it.
+    /// It commits: the server never hears it.
     BeforeCommit,
-    /// It sends COMMIT: the server hears it, the answer never arrives.
+    /// It commits: the server hears it, the answer never arrives.
     AfterCommit,
     /// It begins a transaction: the server never hears it.
     AtBegin,
@@ -107,6 +109,7 @@ async fn forward(
     back: &tokio::task::JoinHandle<()>,
 ) {
     let mut is_first = true;
+    let mut talk = Talk::default();
     loop {
         let kind = if is_first { None } else { from.read_u8().await.ok() };
         let Ok(length) = from.read_u32().await else { return };
@@ -119,8 +122,7 @@ async fn forward(
         message.extend(&body);
         // A request for encryption is refused with one byte; the real first message follows.
         is_first = is_first && body.get(..4) == Some(&80_877_103_u32.to_be_bytes()[..]);
-        let (is_commit, is_begin) =
-            (kind == Some(b'Q') && body == b"COMMIT\0", kind == Some(b'Q') && body == b"BEGIN\0");
+        let (is_begin, is_commit) = talk.hear(kind, &body);
         if (is_commit && orders.take(CUT_BEFORE)) || (is_begin && orders.take(CUT_LOOK)) {
             return;
         }
@@ -135,6 +137,42 @@ async fn forward(
             // Whatever the server answers is lost; closing at once could reach it before the message does.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             return;
+        }
+    }
+}
+
+/// What a connection is doing.
+#[derive(Default)]
+struct Talk {
+    /// The names of prepared statements that seal groups.
+    seals: HashSet<Vec<u8>>,
+    is_begun: bool,
+    /// A seal is under way that is a transaction by itself.
+    is_sealing: bool,
+}
+
+impl Talk {
+    /// Whether the message begins a transaction, and whether it commits one.
+    fn hear(&mut self, kind: Option<u8>, body: &[u8]) -> (bool, bool) {
+        let mut words = body.split(|byte| *byte == 0);
+        let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        match kind {
+            Some(b'Q') => {
+                let (is_begin, is_commit) = (first == b"BEGIN", first == b"COMMIT");
+                self.is_begun =
+                    (self.is_begun || first.starts_with(b"BEGIN")) && !is_commit && first != b"ROLLBACK";
+                (is_begin, is_commit)
+            }
+            Some(b'P') if second.windows(12).any(|part| part == b"UPDATE head ") => {
+                self.seals.insert(first.to_owned());
+                (false, false)
+            }
+            Some(b'B') => {
+                self.is_sealing = !self.is_begun && self.seals.contains(second);
+                (self.is_sealing, false)
+            }
+            Some(b'S') => (false, std::mem::take(&mut self.is_sealing)),
+            _ => (false, false),
         }
     }
 }
