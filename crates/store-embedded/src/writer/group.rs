@@ -20,9 +20,11 @@ use std::time::Duration;
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
 const IMAGE_BALANCES_MAX: usize = 32_768;
-/// Statements after which the database commits: their pages still fit into its cache.
-const HIDDEN_STATEMENTS_MAX: usize = 8_192;
-/// Bytes of scripts after which it does, for sets with long answers.
+/// Statements and groups after which the database commits. Fewer statements would write the same pages again and again; and
+/// what comes in long groups bears a longer wait now and then, for fewer of them.
+const HIDDEN_STATEMENTS_MIN: usize = 2_048;
+const HIDDEN_GROUPS_MIN: usize = 24;
+/// Bytes of scripts after which it does in any case: the redo log has room for many times as many.
 const HIDDEN_BYTES_MAX: usize = 4 << 20;
 /// How long the writer has nothing to do before it lets the database show what is durable. Under load there is always a
 /// next group, and showing them together is what makes them cheap.
@@ -30,7 +32,7 @@ const IDLE: Duration = Duration::from_micros(500);
 /// How long it waits instead when the database could not take it.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// How long the database may be behind under load. Who reads asks for more.
-const HIDDEN_FOR_MAX: Duration = Duration::from_millis(25);
+const HIDDEN_FOR_MAX: Duration = Duration::from_millis(250);
 
 /// The writer's own state.
 pub(crate) struct Writer {
@@ -91,7 +93,7 @@ impl Hidden {
 
     /// Whether the database should show them, although nobody asks.
     fn is_enough(&self) -> bool {
-        self.statements > HIDDEN_STATEMENTS_MAX
+        (self.statements >= HIDDEN_STATEMENTS_MIN && self.scripts.len() >= HIDDEN_GROUPS_MIN)
             || self.bytes > HIDDEN_BYTES_MAX
             || !self.scripts.is_empty() && monotonic().saturating_sub(self.since) > HIDDEN_FOR_MAX
     }
