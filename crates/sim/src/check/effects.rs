@@ -3,7 +3,6 @@
 use super::{Evidence, Violation};
 use crate::provider::Effect;
 use crate::run::references;
-use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::audit::Kind as Told;
 use counterfoil_core::idempotency::claim::{Claim, Resource};
@@ -46,13 +45,12 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             _ => {}
         }
     }
-    let voiding = evidence.heard.iter().any(|heard| matches!(heard.ask, Ask::Resolve { how: 1, .. }));
     for row in evidence.each() {
         if let Row::Charge(charge) = row {
             let effects = by_charge.get(&charge.id).map_or(&[][..], Vec::as_slice);
             let operations = operations.get(&charge.id).map_or(&[][..], Vec::as_slice);
             let resolved = resolved.get(&charge.id).map_or(&[][..], Vec::as_slice);
-            let life = Life { charge, effects, operations, resolved, voiding };
+            let life = Life { charge, effects, operations, resolved };
             life.check(found);
             let payment = references.seal(Kind::Charge, charge.id.to_i64()).to_string();
             let declined = |step: Step| evidence.declines.contains(&(payment.clone(), step.name()));
@@ -70,8 +68,6 @@ struct Life<'a> {
     operations: &'a [&'a Operation],
     /// What operators decided of it.
     resolved: &'a [&'a str],
-    /// An operator tried to give something up: that may have been done and told as not known.
-    voiding: bool,
 }
 
 impl<'a> Life<'a> {
@@ -135,7 +131,7 @@ impl<'a> Life<'a> {
                     say("I7", "was charged and is told as failed".to_owned());
                 }
                 if self.own(REFUND).next().is_some()
-                    || (order.wallet.is_none() && on_it(Step::Void).is_some() && !self.voiding)
+                    || (order.wallet.is_none() && on_it(Step::Void).is_some() && !self.was("resolution=void"))
                 {
                     say("I7", "has effects that nobody asked for".to_owned());
                 }
@@ -251,7 +247,7 @@ impl<'a> Life<'a> {
                 .iter()
                 .any(|one| one.kind == kind && one.status == OperationStatus::Succeeded);
             let done = self.own(steps).next().is_some();
-            let by_hand = kind == Operated::Void && self.voiding;
+            let by_hand = kind == Operated::Void && self.was("resolution=void");
             if done && !split && !asked && !by_hand && self.with_a_human(kind).next().is_none() {
                 say("I7", format!("had a {} that is told as not done", kind.name()));
             }
