@@ -5,7 +5,7 @@ mod present;
 
 pub use asked::{
     ACCOUNTS, Asked, BULK_LARGE, LIVES, OPERATIONS, charge_amount, charge_asset, fingerprint, opening,
-    operation, request, wallet_part,
+    operation, payout_amount, request, wallet_part,
 };
 pub use present::Plain;
 

@@ -40,6 +40,7 @@ pub(super) async fn submit(engine: &SimEngine, asked: Asked, ask: Ask, bug: Opti
     let submitted = match asked {
         Asked::Charge(command) => engine.submit(*command).await,
         Asked::Operate(command) => engine.operate(*command).await,
+        Asked::Payout(command) => engine.pay_out(*command).await,
         Asked::Keep(request, act) => engine.keep(request, *act).await,
         Asked::Bulk(request, items) => engine.bulk(request, items).await,
     };
@@ -105,6 +106,7 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
             let (Ask::Charge { key, .. }
             | Ask::Keep { key, .. }
             | Ask::Operate { key, .. }
+            | Ask::Payout { key, .. }
             | Ask::Look { number: key }
             | Ask::Resolve { letter: key, .. }) = ask;
             let claim = ClaimId::from_digest(Digest::of("shared", &[&key.to_be_bytes()]));
@@ -120,6 +122,10 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
         Asked::Operate(mut command) => {
             command.request = turn(command.request);
             Asked::Operate(command)
+        }
+        Asked::Payout(mut command) => {
+            command.request = turn(command.request);
+            Asked::Payout(command)
         }
         Asked::Keep(request, act) => Asked::Keep(turn(request), act),
         Asked::Bulk(request, items) => Asked::Bulk(turn(request), items),

@@ -42,6 +42,7 @@ fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
         (Bug::ClaimOverwritten, RowKey::Claim(_))
         | (Bug::CodeTwice, RowKey::Name(..))
         | (Bug::ReversedTwice, RowKey::Reversal(_)) => refusal.reason == Reason::Present,
+        (Bug::PayoutOverdraws, RowKey::Account(_)) => stale,
         (Bug::RefundNotReserved, RowKey::Charge(_)) => refusal.reason == Reason::IllegalMove,
         (Bug::FloorIgnored, RowKey::Balance(..)) => refusal.reason == Reason::Insufficient,
         (Bug::CapIgnored, RowKey::Balance(..)) => refusal.reason == Reason::CapExceeded,
@@ -82,12 +83,16 @@ pub(super) fn tear(
 ) -> Vec<Option<Row>> {
     let strikes = number.is_multiple_of(3);
     // The end of what a payment reserved stands in one set with the payment's.
-    let mut keys = set.changes().iter().map(Change::key);
-    let (refunds, charges) = (
-        keys.clone().any(|key| matches!(key, RowKey::Operation(_))),
-        keys.any(|key| matches!(key, RowKey::Charge(_))),
-    );
-    if strikes && (bug == Bug::RefundUnposted && refunds || bug == Bug::WalletKept && charges && !refunds) {
+    let has = |wanted: fn(&RowKey) -> bool| set.changes().iter().any(|change| wanted(&change.key()));
+    let refunds = has(|key| matches!(key, RowKey::Operation(_)));
+    let pays_out = has(|key| matches!(key, RowKey::Payout(_)));
+    let affected = match bug {
+        Bug::RefundUnposted => refunds,
+        Bug::WalletKept => !refunds && has(|key| matches!(key, RowKey::Charge(_))),
+        Bug::PayoutUnposted | Bug::PayoutKept => pays_out,
+        _ => false,
+    };
+    if affected && (strikes || pays_out) {
         let rows = set.changes().iter().zip(before).zip(after);
         return rows.map(|((_, before), after)| unreleased(bug, before.as_ref(), after)).collect();
     }
@@ -101,12 +106,24 @@ pub(super) fn tear(
 /// A set without the end of what a payment reserved.
 fn unreleased(bug: Bug, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
     match (bug, after) {
-        (Bug::RefundUnposted, Some(Row::Transaction(it))) if matches!(it.kind, Kind::HoldPosted(_)) => None,
-        (Bug::WalletKept, Some(Row::Transaction(it))) if matches!(it.kind, Kind::HoldVoided(_)) => None,
-        (Bug::RefundUnposted, Some(Row::Hold(it))) if matches!(it.state, HoldState::Posted { .. }) => {
+        (Bug::RefundUnposted | Bug::PayoutUnposted, Some(Row::Transaction(it)))
+            if matches!(it.kind, Kind::HoldPosted(_)) =>
+        {
+            None
+        }
+        (Bug::WalletKept | Bug::PayoutKept, Some(Row::Transaction(it)))
+            if matches!(it.kind, Kind::HoldVoided(_)) =>
+        {
+            None
+        }
+        (Bug::RefundUnposted | Bug::PayoutUnposted, Some(Row::Hold(it)))
+            if matches!(it.state, HoldState::Posted { .. }) =>
+        {
             before.cloned()
         }
-        (Bug::WalletKept, Some(Row::Hold(it))) if matches!(it.state, HoldState::Voided { .. }) => {
+        (Bug::WalletKept | Bug::PayoutKept, Some(Row::Hold(it)))
+            if matches!(it.state, HoldState::Voided { .. }) =>
+        {
             before.cloned()
         }
         (_, after) => after,
@@ -122,6 +139,7 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
         | (Bug::TornHold, _, Some(Row::Hold(_)))
         | (Bug::TornCharge, Change::Replace { .. }, Some(Row::Charge(_)))
         | (Bug::TornOperation, Change::Replace { .. }, Some(Row::Operation(_)))
+        | (Bug::TornPayout, Change::Replace { .. }, Some(Row::Payout(_)))
         | (Bug::TornMoves, Change::Move(_), _)
         | (Bug::TornWorkRemoval, Change::Remove { key: RowKey::Outbox(_), .. }, None) => before.cloned(),
         (Bug::ParkedForgotten, Change::Replace { .. }, Some(Row::Outbox(it))) if it.parked.is_some() => None,
