@@ -88,7 +88,7 @@ impl Scene {
             Scene::Void => (Some(charge(hold)), on(hold, 2)),
             Scene::Refund => (Some(charge(captured)), on(captured, 4)),
             Scene::Split => (None, split),
-            Scene::Payout => (Some(charge(captured)), Ask::Payout { tenant: 1, key: 0, body: 0 }),
+            Scene::Payout => (Some(charge(4)), Ask::Payout { tenant: 1, key: 4, body: 0 }),
         }
     }
 

@@ -82,6 +82,16 @@ fn every_kind_of_fault_strikes_within_a_few_hundred_seeds() {
 }
 
 #[test]
+fn some_runs_have_operators_and_payouts_and_some_have_not() {
+    let scripts: Vec<Script> = (1..100).map(|seed| draw(seed, None)).collect();
+    let pays_out = |script: &&Script| script.to_string().contains(" payout ");
+    let with_operators = scripts.iter().filter(|script| script.setup.operators > 0).count();
+    let with_payouts = scripts.iter().filter(pays_out).count();
+    assert!((30..70).contains(&with_operators), "{with_operators}");
+    assert!((50..95).contains(&with_payouts), "{with_payouts}");
+}
+
+#[test]
 fn the_same_seed_is_the_same_run() {
     let twice = campaign(Plan { twice: true, ..Plan::seeds(80_000, 100) });
     assert_eq!((twice.report.runs, twice.report.differing), (100, 0));
@@ -120,7 +130,7 @@ fn every_single_fault_at_every_place_of_a_charge_holds_on_every_profile() {
 
 #[test]
 fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
-    for scene in [Scene::Capture, Scene::Void, Scene::Refund, Scene::Split] {
+    for scene in [Scene::Capture, Scene::Void, Scene::Refund, Scene::Split, Scene::Payout] {
         for name in ["stripe", "checkout", "braintree-classic"] {
             every_single_fault_holds(scene, Profile::named(name).unwrap(), false);
         }

@@ -130,11 +130,11 @@ fn time(ms: u64) -> Time {
 }
 
 fn look(heard: &Heard, found: &mut Vec<Violation>) {
-    if let Some(Response::Charge { own, shown }) = heard.response
+    if let Some(Response::Payment { own, shown }) = heard.response
         && own != shown
     {
         let what =
-            if own { "a tenant does not see its own charge" } else { "a tenant sees another's charge" };
+            if own { "a tenant does not see its own payment" } else { "a tenant sees another's payment" };
         found.push(Violation::new("answers", "I17", what.to_owned()));
     }
 }

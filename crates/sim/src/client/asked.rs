@@ -253,6 +253,7 @@ impl Ask {
                     Some(code) => Some(*learnt.accounts.get(code)?),
                     None => None,
                 };
+                let asset = if account.is_some() { Asset::currency("USD").ok()? } else { charge_asset(key)? };
                 let bank = match key % 8 {
                     _ if body > 0 => VISA,
                     5 => DECLINED,
@@ -260,8 +261,7 @@ impl Ask {
                     _ => VISA,
                 };
                 let wanted = payout::create::Wanted {
-                    amount: Money::new(payout_amount(tenant, key, body), Asset::currency("USD").ok()?)
-                        .ok()?,
+                    amount: Money::new(payout_amount(tenant, key, body), asset).ok()?,
                     account,
                     destination: Some(Masked::new(bank.to_owned())),
                     description: None,

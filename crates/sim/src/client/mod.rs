@@ -45,8 +45,8 @@ pub enum Response {
     Submitted(Submitted),
     /// A balance.
     Balance(AccountId, BalanceView),
-    /// What a tenant sees of a charge, and whether it is its own.
-    Charge {
+    /// What a tenant sees of a charge or a payout, and whether it is its own.
+    Payment {
         /// Whether the asking tenant owns it.
         own: bool,
         /// Whether it was shown.

@@ -3,6 +3,7 @@
 use super::shelf::Shelf;
 use crate::bank::Bug;
 use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::{Balance, Delta};
 use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::ledger::transaction::Kind;
@@ -26,6 +27,8 @@ pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option
         return None;
     }
     let after = set.changes().iter().zip(before).map(|(change, before)| match change {
+        // Nobody sees from the row itself that somebody else wrote it.
+        Change::Replace { row, .. } if bug == Bug::PayoutOverdraws => Some(seen_anew(row, before.as_ref())),
         Change::Insert(row) | Change::Replace { row, .. } => Some(Row::clone(row)),
         Change::Remove { .. } => None,
         Change::Move(motion) => Some(Row::Balance(forced(motion, before.as_ref()))),
@@ -53,6 +56,15 @@ fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
             refusal.reason == Reason::Insufficient && free
         }
         _ => false,
+    }
+}
+
+fn seen_anew(row: &Row, before: Option<&Row>) -> Row {
+    match (row, before) {
+        (Row::Account(account), Some(Row::Account(found))) => {
+            Row::Account(Account { revision: found.revision.saturating_add(1), ..account.clone() })
+        }
+        (row, _) => row.clone(),
     }
 }
 
