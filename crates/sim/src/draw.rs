@@ -2,7 +2,7 @@
 //! rare combinations are not drowned by common ones.
 
 use crate::chance::Chance;
-use crate::client::{LIVES, OPERATIONS};
+use crate::client::{LIVES, OPERATIONS, PAYOUTS_ALIKE};
 use crate::faults::{FAULTS, Fault, Odds};
 use crate::script::{Ask, Event, Script, Setup, Source, What};
 use counterfoil_gateway::Profile;
@@ -39,20 +39,22 @@ fn operators(setup: &mut Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     }
 }
 
-/// Payouts, one by one and side by side from one account, each asked for again and again.
+/// Payouts, each asked for again and again: here and there, or many at once from one account.
 fn payouts(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
-    let kinds = chance.pick(&[3, 8, 24], 8);
+    let (tenant, first) = (chance.between(1, 2), chance.below(PAYOUTS_ALIKE));
+    let at = (setup.end / 2).saturating_add(chance.below(setup.end / 2));
     let burst = chance.percent(40);
-    let mut at = chance.below(setup.end);
     for _ in 0..chance.pick(&[0, 2, 6, 16], 2) {
-        let (tenant, key) = (chance.between(1, 2), chance.below(kinds));
+        let (tenant, key, at) = if burst {
+            let other = chance.below(6).saturating_mul(PAYOUTS_ALIKE);
+            (tenant, first.saturating_add(other), at.saturating_add(chance.below(4)))
+        } else {
+            (chance.between(1, 2), chance.below(PAYOUTS_ALIKE), chance.below(setup.end))
+        };
         for _ in 0..chance.between(1, 3) {
             let body = u64::from(chance.percent(5));
             let later = at.saturating_add(if burst { chance.below(4) } else { chance.below(2_000) });
             ask_once(setup, chance, events, later, Ask::Payout { tenant, key, body });
-        }
-        if !burst {
-            at = chance.below(setup.end);
         }
     }
 }

@@ -105,6 +105,9 @@ fn payout_account(tenant: u64, key: u64) -> Option<&'static str> {
 /// Keys from here on are of charges that are captured, voided, refunded or paid in part by a wallet.
 pub const LIVES: u64 = 100;
 
+/// Keys so far apart are of payouts from one account to one bank.
+pub const PAYOUTS_ALIKE: u64 = 24;
+
 /// Operations that are tried on one charge.
 pub const OPERATIONS: u64 = 16;
 

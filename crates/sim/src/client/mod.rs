@@ -4,8 +4,8 @@ mod asked;
 mod present;
 
 pub use asked::{
-    ACCOUNTS, Asked, BULK_LARGE, LIVES, OPERATIONS, charge_amount, charge_asset, fingerprint, opening,
-    operation, payout_amount, request, wallet_part,
+    ACCOUNTS, Asked, BULK_LARGE, LIVES, OPERATIONS, PAYOUTS_ALIKE, charge_amount, charge_asset, fingerprint,
+    opening, operation, payout_amount, request, wallet_part,
 };
 pub use present::Plain;
 
