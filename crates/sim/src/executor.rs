@@ -166,6 +166,18 @@ impl Executor {
         drop(dropped);
     }
 
+    /// Drops every task. What is left when a run ends would keep the executor, and the executor it, for good.
+    pub fn end(&self) {
+        loop {
+            let left = std::mem::take(&mut lock(&self.core).tasks);
+            if left.is_empty() {
+                return;
+            }
+            // Outside the lock: what is dropped may wake others.
+            drop(left);
+        }
+    }
+
     /// Drops one task.
     pub fn cancel(&self, task: TaskId) -> bool {
         let dropped = lock(&self.core).tasks.remove(&task);
@@ -335,6 +347,21 @@ mod tests {
         assert_eq!((executor.now(), seen.load(Ordering::SeqCst)), (50, 0));
         run(&executor, 100);
         assert_eq!((executor.now(), seen.load(Ordering::SeqCst)), (100, 77));
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_run_that_has_ended() {
+        let executor = Executor::new(1, false);
+        let (kept, clock) = (Arc::new(()), executor.clone());
+        let held = Arc::clone(&kept);
+        executor.spawn(OUTSIDE, async move {
+            clock.sleep(1_000).await;
+            drop(held);
+        });
+        run(&executor, 5);
+        assert_eq!(Arc::strong_count(&kept), 2);
+        executor.end();
+        assert_eq!((Arc::strong_count(&kept), Arc::strong_count(&executor.core)), (1, 1));
     }
 
     #[test]

@@ -367,6 +367,12 @@ impl Cluster {
     }
 }
 
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.executor.end();
+    }
+}
+
 /// What a client remembers of an answer.
 fn learn(learnt: &mut Learnt, ask: Ask, response: &Response) {
     let (Ask::Keep { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response)
