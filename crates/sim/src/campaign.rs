@@ -22,7 +22,6 @@ const TOLD_EVERY: Duration = Duration::from_secs(15);
 
 /// What is to be run.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "they are what a command line asks for")]
 pub struct Plan {
     /// The first seed.
     pub first: u64,

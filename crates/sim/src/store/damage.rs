@@ -40,12 +40,13 @@ fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
     let Some(change) = set.changes().get(refusal.change) else { return false };
     let stale = matches!(refusal.reason, Reason::Stale | Reason::IllegalMove);
     match (bug, change.key()) {
-        (Bug::NoFence, RowKey::Claim(_)) | (Bug::HoldEndsTwice, RowKey::Hold(_)) => stale,
+        (Bug::NoFence, RowKey::Claim(_))
+        | (Bug::HoldEndsTwice, RowKey::Hold(_))
+        | (Bug::PayoutOverdraws, RowKey::Account(_)) => stale,
         (Bug::SlotShared, RowKey::Slot(_)) => stale || refusal.reason == Reason::Present,
         (Bug::ClaimOverwritten, RowKey::Claim(_))
         | (Bug::CodeTwice, RowKey::Name(..))
         | (Bug::ReversedTwice, RowKey::Reversal(_)) => refusal.reason == Reason::Present,
-        (Bug::PayoutOverdraws, RowKey::Account(_)) => stale,
         (Bug::RefundNotReserved, RowKey::Charge(_)) => refusal.reason == Reason::IllegalMove,
         (Bug::FloorIgnored, RowKey::Balance(..)) => refusal.reason == Reason::Insufficient,
         (Bug::CapIgnored, RowKey::Balance(..)) => refusal.reason == Reason::CapExceeded,
