@@ -1,14 +1,17 @@
 //! Runs drawn from seeds: nothing goes wrong, everything ends, and the same seed is the same run.
 
+use counterfoil_core::audit::{Kind, Record};
 use counterfoil_gateway::Profile;
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_sim::campaign::{Plan, campaign};
+use counterfoil_sim::check::Evidence;
 use counterfoil_sim::draw::draw;
 use counterfoil_sim::exhaust::{Depth, Scene, exhaust};
 use counterfoil_sim::faults::{FAULTS, Fault};
-use counterfoil_sim::run::run;
+use counterfoil_sim::run::{run, witnessed};
 use counterfoil_sim::script::Script;
 use counterfoil_sim::shrink::listed;
+use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeSet;
 
 /// So many seeds make at least 125,000 charges.
@@ -89,6 +92,38 @@ fn some_runs_have_operators_and_payouts_and_some_have_not() {
     let with_payouts = scripts.iter().filter(pays_out).count();
     assert!((30..70).contains(&with_operators), "{with_operators}");
     assert!((50..95).contains(&with_payouts), "{with_payouts}");
+}
+
+/// The words of what operators decided, with what it was about.
+fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
+    evidence.each().filter_map(|row| {
+        let Row::Audit(Record { kind: Kind::Resolved, detail, subject, .. }) = row else { return None };
+        let payout = evidence.rows.contains_key(&RowKey::Payout((*subject).into()));
+        let word = detail.split_whitespace().find_map(|word| word.strip_prefix("resolution="))?;
+        Some(format!("{word} of a {}", if payout { "payout" } else { "charge" }))
+    })
+}
+
+#[test]
+fn operators_end_charges_and_payouts_in_every_way_there_is() {
+    let mut wanted: BTreeSet<String> = ["adopt", "void", "fail", "retry"]
+        .into_iter()
+        .flat_map(|word| ["charge", "payout"].map(|what| format!("{word} of a {what}")))
+        .collect();
+    // What was paid out is on its way.
+    wanted.remove("void of a payout");
+    for seed in 62_000..62_600 {
+        let script = draw(seed, None);
+        if script.setup.operators > 0 {
+            for word in decided(&witnessed(&script, None).1) {
+                wanted.remove(&word);
+            }
+        }
+        if wanted.is_empty() {
+            return;
+        }
+    }
+    panic!("never decided: {wanted:?}");
 }
 
 #[test]
