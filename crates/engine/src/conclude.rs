@@ -90,7 +90,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let defect = |what: &str| NotCommitted::Unavailable(format!("{what} is a defect to report"));
         let follow = follow(work, &lesson.verdict, now).ok_or_else(|| defect("a saga without definition"))?;
         let conclusion = self
-            .conclusion(work, lesson, follow, now)
+            .conclusion(work, (lesson.kind, &lesson.detail), follow, now)
             .await?
             .map_err(|illegal| defect(&format!("{illegal:?}")))?;
         self.settle_books(conclusion, now).await
@@ -131,7 +131,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn conclusion(
         &self,
         work: &Work,
-        lesson: &Lesson,
+        (kind, detail): (Kind, &str),
         follow: Follow,
         now: Time,
     ) -> Result<Result<Conclusion, IllegalMove>, NotCommitted> {
@@ -145,8 +145,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             subject: work.outbox.payment.subject(),
             at: now,
             fence: claim.fence,
-            kind: lesson.kind,
-            detail: lesson.detail.clone(),
+            kind,
+            detail: detail.to_owned(),
         };
         let Follow { matter, books, fate } = follow;
         let after = Work { matter, ..work.clone() };
@@ -229,7 +229,7 @@ fn moved_by_a_sibling(work: &Work, refusal: Box<Refusal>) -> Result<Matter, Box<
 }
 
 /// The set with those rows that changed.
-pub(crate) fn with_moved(set: ChangeSet, before: &Matter, after: &Matter) -> ChangeSet {
+fn with_moved(set: ChangeSet, before: &Matter, after: &Matter) -> ChangeSet {
     match (before, after) {
         (Matter::Charge(was, had), Matter::Charge(charge, operation)) => {
             let set = if was == charge { set } else { set.replace(charge.clone(), was.revision) };

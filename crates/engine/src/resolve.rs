@@ -2,41 +2,31 @@
 //! the same decision that settles everything else, under a higher fence, and audited.
 
 use crate::commit::NotCommitted;
-use crate::conclude::{Concluded, Conclusion, with_moved};
-use crate::drive::Lesson;
+use crate::conclude::{Concluded, Conclusion};
 use crate::engine::Inner;
 use crate::refuse::{Kept, Refused};
 use crate::service::{DeadLetter, Resolution, Submitted, Unresolved};
 use crate::submit::Met;
 use crate::waiters::News;
 use crate::world::World;
-use counterfoil_core::audit::{Kind, Record, record_id};
+use counterfoil_core::audit::Kind;
 use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled};
 use counterfoil_core::idempotency::request::{Outcome as Ended, Request};
-use counterfoil_core::outbox::{Flow, History, Outbox, Saga};
-use counterfoil_core::payments::attempt::judge::Verdict;
+use counterfoil_core::outbox::Outbox;
+use counterfoil_core::payments::attempt::judge::{Verdict, decline_is_one_of_several};
+use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::attempt::resume::take_over;
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
-use counterfoil_core::payments::follow::follow;
-use counterfoil_core::payments::operation::{self, Operation};
-use counterfoil_core::payments::payout::{self, Payout};
-use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step, downstream_key};
-use counterfoil_core::payments::{Matter, Work, flow, turn_after};
+use counterfoil_core::payments::charge::{Failure, FailureCode};
+use counterfoil_core::payments::follow::{Follow, follow, give_up, unpark};
+use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step};
+use counterfoil_core::payments::{Work, flow, turn_after};
 use counterfoil_core::saga::progress::Way;
 use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
 use counterfoil_core::types::time::Time;
-use counterfoil_gateway::{Call, Gateway};
+use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, ReadError, Row, RowKey, Scan, Store};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-
-/// What is to become of the work.
-enum Decided {
-    /// It is settled so.
-    Settle(Verdict),
-    /// It goes on as before.
-    Retry,
-}
 
 /// What came of one try.
 enum Tried {
@@ -162,8 +152,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Ok(None) => return Tried::Unresolved(Unresolved::Busy),
             Err(why) => return Tried::Failed(why),
         };
-        let decided = match self.decide_letter(&mut work, resolution).await {
-            Ok(decided) => decided,
+        let follow = match self.decide_letter(&mut work, resolution).await {
+            Ok(follow) => follow,
             Err(why) => {
                 self.put_back(&work).await;
                 return Tried::Unresolved(why);
@@ -180,17 +170,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 format!("request=req_{} resolution={}", request.id, resolution.name())
             }
         };
-        let verdict = match decided {
-            Decided::Settle(verdict) => verdict,
-            Decided::Retry => {
-                return self.retry_letter(request, &work, detail, expired, now).await;
-            }
-        };
-        let lesson = Lesson { kind: Kind::Resolved, detail, verdict };
-        let Some(follow) = follow(&work, &lesson.verdict, now) else {
-            return Tried::Failed("this build does not know the saga's definition".into());
-        };
-        let mut conclusion = match self.conclusion(&work, &lesson, follow, now).await {
+        let mut conclusion = match self.conclusion(&work, (Kind::Resolved, &detail), follow, now).await {
             Ok(Ok(conclusion)) => conclusion,
             Ok(Err(illegal)) => return Tried::Failed(format!("{illegal:?} is a defect to report")),
             Err(error) => return Tried::Failed(format!("{error:?}")),
@@ -253,113 +233,59 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    async fn decide_letter(&self, work: &mut Work, resolution: &Resolution) -> Result<Decided, Unresolved> {
+    async fn decide_letter(&self, work: &mut Work, resolution: &Resolution) -> Result<Follow, Unresolved> {
         let step = flow::step(work.outbox.saga).ok_or(Unresolved::NoEvidence)?;
-        match resolution {
-            Resolution::Retry => Ok(Decided::Retry),
-            Resolution::Adopt => {
-                let found = self.found(work, step).await?;
-                adopted(work, step, found).map(Decided::Settle)
+        let undoing = work.outbox.saga.progress.way == Way::Back;
+        let verdict = match resolution {
+            Resolution::Retry => return Ok(unpark(work, self.store.now())),
+            // It is being undone already, and that goes on.
+            Resolution::Void if undoing => return Ok(unpark(work, self.store.now())),
+            Resolution::Void => {
+                let held = self.held(work).await?;
+                return give_up(work, &held, self.store.now()).ok_or(Unresolved::NothingToUndo);
             }
-            Resolution::Fail { .. } => match self.found(work, step).await {
-                Ok(Found::Payment(Outcome::Approved(_))) => Err(Unresolved::Executed),
-                Ok(Found::Several) => Err(Unresolved::Several),
-                // The provider knows of nothing, or cannot say: then the human's word counts.
-                Ok(Found::Payment(_) | Found::Nothing | Found::Unclear(_)) => {
-                    Ok(Decided::Settle(given_up(work)))
+            Resolution::Adopt => {
+                let (found, asked_at) = self.found(work, step).await?;
+                let rules = self.gateway.rules(&work.outbox.provider).of(step);
+                let declined = matches!(found, Found::Payment(Outcome::Declined(_)));
+                if declined && decline_is_one_of_several(&work.outbox.history, &rules, asked_at) {
+                    return Err(Unresolved::NoEvidence);
                 }
-                Err(lost) => Err(lost),
+                adopted(work, step, found)?
+            }
+            Resolution::Fail { .. } => match self.found(work, step).await?.0 {
+                Found::Payment(Outcome::Approved(_)) => return Err(Unresolved::Executed),
+                Found::Several => return Err(Unresolved::Several),
+                // The provider knows of nothing, or cannot say: then the human's word counts.
+                Found::Payment(_) | Found::Nothing | Found::Unclear(_) => given_up(work),
             },
-            Resolution::Void => self.undo(work).await.map(Decided::Settle),
-        }
+        };
+        follow(work, &verdict, self.store.now()).ok_or(Unresolved::NoEvidence)
     }
 
-    /// Asks the provider whether the step was done.
-    async fn found(&self, work: &mut Work, step: Step) -> Result<Found, Unresolved> {
+    /// Asks the provider whether the step was done, and when that was asked.
+    async fn found(&self, work: &mut Work, step: Step) -> Result<(Found, Time), Unresolved> {
         let reference = work.outbox.payment.reference(&self.references).to_string();
-        let (found, _) = self.ask(work, step, &reference).await.ok_or(Unresolved::Busy)?;
-        Ok(found)
+        self.ask(work, step, &reference).await.ok_or(Unresolved::Busy)
     }
 
-    /// Gives up what is held at the provider. To do so twice does no harm, so it needs no step of its own; money that
-    /// was taken is adopted and refunded, which has one.
-    async fn undo(&self, work: &mut Work) -> Result<Verdict, Unresolved> {
-        if matches!(work.matter, Matter::Payout(_)) {
-            return Err(Unresolved::NothingToUndo);
-        }
-        let held = match self.found(work, Step::Authorize).await? {
-            Found::Payment(Outcome::Approved(approval)) if approval.stands == Stands::Held => approval,
-            Found::Payment(_) | Found::Nothing => return Err(Unresolved::NothingToUndo),
-            Found::Several => return Err(Unresolved::Several),
-            Found::Unclear(_) => return Err(Unresolved::NoEvidence),
-        };
-        let rules = self.gateway.rules(&work.outbox.provider);
-        let call = Call {
-            pinned: work.outbox.provider.clone(),
-            step: Step::Void,
-            key: downstream_key(&self.mac, work.outbox.id, Step::Void, 1, &rules),
-            payment: work.outbox.payment.reference(&self.references).to_string(),
-            reference: Some(held.reference),
-            amount: work.matter.amount(),
-            instrument: work.matter.instrument().cloned(),
-        };
-        let sending = self.gateway.call(call);
-        // The last look before the request leaves, as for every other call.
-        if work.claim.state.lease().is_none_or(|lease| lease.is_over(self.store.now())) {
-            return Err(Unresolved::Busy);
-        }
-        match sending.await {
-            Outcome::Approved(approval) if approval.stands == Stands::Canceled => Ok(given_up(work)),
-            Outcome::Approved(_)
-            | Outcome::Declined(_)
-            | Outcome::Rejected(_)
-            | Outcome::Busy { .. }
-            | Outcome::NotSent
-            | Outcome::Unknown(_) => Err(Unresolved::NoEvidence),
-        }
-    }
-
-    /// The work goes on and is due at once. It was parked because of something the provider did or said, so from here on
-    /// every call must be one it recognises, and a refusal proves nothing.
-    async fn retry_letter(
-        &self,
-        request: &Request,
-        work: &Work,
-        detail: String,
-        expired: Option<&Claim>,
-        now: Time,
-    ) -> Tried {
-        let Ok(claim) = work.claim.on(Event::Doubted { not_before: now }) else {
-            return Tried::Unresolved(Unresolved::Busy);
-        };
-        let outbox = Outbox {
-            parked: None,
-            due_at: now,
-            revision: work.outbox.revision.saturating_add(1),
-            history: History { unknown: true, last_sent_at: now, ..work.outbox.history },
-            ..work.outbox.clone()
-        };
-        let matter = unparked(&work.matter, work.outbox.saga);
-        let after = Work { claim: claim.clone(), matter, outbox };
-        let own = self.resolution_claim(request, &after, &Resolution::Retry, expired, now).await;
-        let (Some(own), Some(id)) = (own, self.next_id(now).await) else {
-            return Tried::Failed("no id can be minted".into());
-        };
-        let record = Record {
-            id: record_id(now, turn_after(work.matter.revision(), 15), self.world.chance()),
-            subject: work.outbox.payment.subject(),
-            ..self.record(&claim, now, Kind::Resolved, detail)
-        };
-        let set = ChangeSet::new(SetId::from_i64(id)).replace(claim, work.claim.revision);
-        let set = with_moved(set, &work.matter, &after.matter);
-        let set = set.replace(after.outbox.clone(), work.outbox.revision).insert(record);
-        match self.commit(with_claim(set, &own, expired)).await {
-            Ok(_) => Tried::Done(own),
-            Err(NotCommitted::Refused(refusal)) => match refusal.found {
-                Some(Row::Claim(found)) if found.id == request.claim => Tried::Found(Box::new(found)),
-                _ => Tried::Unresolved(Unresolved::Busy),
-            },
-            Err(error) => Tried::Failed(format!("{error:?}")),
+    /// What the provider holds for the work. It is given up by the saga's own undoing; money that was taken is adopted and
+    /// refunded.
+    async fn held(&self, work: &mut Work) -> Result<Approval, Unresolved> {
+        let saga = work.outbox.saga;
+        let back = flow::give_up(saga).ok_or(Unresolved::NothingToUndo)?;
+        let (found, asked_at) = self.found(work, Step::Authorize).await?;
+        match found {
+            Found::Payment(Outcome::Approved(held)) if held.stands == Stands::Held => {
+                // A capture that was asked for since may be on its way, or done and not seen yet.
+                let rules = self.gateway.rules(&work.outbox.provider);
+                let is_quiet = asked_at >= quiescent_at(&rules, &work.outbox.history);
+                let alone = back.progress.step == saga.progress.step;
+                if alone || is_quiet { Ok(held) } else { Err(Unresolved::NoEvidence) }
+            }
+            Found::Payment(_) | Found::Nothing => Err(Unresolved::NothingToUndo),
+            Found::Several => Err(Unresolved::Several),
+            Found::Unclear(_) => Err(Unresolved::NoEvidence),
         }
     }
 
@@ -428,35 +354,6 @@ fn given_up(work: &Work) -> Verdict {
             amount_minor: work.matter.amount().minor(),
             asset: Some(work.matter.amount().asset()),
             payment: None,
-        }),
-    }
-}
-
-/// What the work is about, as it was before it was parked.
-fn unparked(matter: &Matter, saga: Saga) -> Matter {
-    let next = |revision: u64| revision.saturating_add(1);
-    match matter.clone() {
-        Matter::Charge(charge, operation) => {
-            let status = match saga.flow {
-                Flow::Charge | Flow::Authorize | Flow::Split => Some(Status::Processing),
-                Flow::Capture | Flow::Void => Some(Status::RequiresCapture),
-                Flow::Refund | Flow::Payout => None,
-            };
-            let charge = match status {
-                Some(status) => Charge { status, revision: next(charge.revision), ..charge },
-                None => charge,
-            };
-            let operation = operation.map(|operation| Operation {
-                status: operation::Status::Processing,
-                revision: next(operation.revision),
-                ..operation
-            });
-            Matter::Charge(charge, operation)
-        }
-        Matter::Payout(payout) => Matter::Payout(Payout {
-            status: payout::Status::Processing,
-            revision: next(payout.revision),
-            ..payout
         }),
     }
 }

@@ -222,7 +222,7 @@ pub struct DeadLetter {
 pub enum Resolution {
     /// Ask the provider and take its word for what happened, even if it differs from what we asked for.
     Adopt,
-    /// Undo it at the provider, then mark it failed.
+    /// Undo it at the provider, as a step of its own, then mark it failed.
     Void,
     /// Nothing happened: mark it failed, for this reason.
     Fail {
@@ -248,13 +248,13 @@ impl Resolution {
 /// Why a dead letter could not be resolved so. It stays as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unresolved {
-    /// The provider could not be asked, or did not say anything that can be believed.
+    /// The provider could not be asked, or did not say anything that can be believed, or what it says may still change.
     NoEvidence,
     /// The provider says that more than one payment carries our reference.
     Several,
     /// The provider took the money, so it cannot be marked as failed.
     Executed,
-    /// It cannot be undone at the provider: there is nothing there, or it is too late.
+    /// It cannot be undone at the provider: there is nothing there, it is too late, or it holds nothing of its own.
     NothingToUndo,
     /// Somebody works on it at this moment.
     Busy,

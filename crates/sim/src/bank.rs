@@ -122,6 +122,14 @@ bugs! {
     ParkedForgotten "parked-forgotten" "work is removed when it is parked",
     TornOperation "torn-operation" "an operation stays open though its claim is settled",
     WorkingStays "working-stays" "a charge stays in the hands of an operation that has ended",
+    PayoutKeyFresh "payout-key-fresh" "a payout is sent again under a new key",
+    PayoutUnknownIsFailure "payout-unknown-is-failure" "a payout without answer is taken for refused",
+    PayoutUnknownIsDone "payout-unknown-is-done" "a payout without answer is taken for paid",
+    PayoutLateIsDeclined "payout-late-is-declined" "a payout that takes long is taken for declined by the bank",
+    PayoutOverdraws "payout-overdraws" "two payouts look at one balance and both take it",
+    PayoutUnposted "payout-unposted" "a payout is paid without its posting",
+    PayoutKept "payout-kept" "a payout fails and its money stays reserved",
+    TornPayout "torn-payout" "a payout stays open though its claim is settled",
     OutageIsFailure "outage-is-failure" "a store that is away is answered as a failed charge",
 }
 

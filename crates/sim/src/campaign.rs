@@ -4,7 +4,7 @@
 
 use crate::bank::Bug;
 use crate::check::Violation;
-use crate::draw::{draw, with_operators};
+use crate::draw::draw;
 use crate::executor::lock;
 use crate::report::Report;
 use crate::run::{Outcome, run};
@@ -22,7 +22,6 @@ const TOLD_EVERY: Duration = Duration::from_secs(15);
 
 /// What is to be run.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "they are what a command line asks for")]
 pub struct Plan {
     /// The first seed.
     pub first: u64,
@@ -40,8 +39,6 @@ pub struct Plan {
     pub bug: Option<Bug>,
     /// Run every seed twice and compare.
     pub twice: bool,
-    /// With operators who settle dead letters.
-    pub operators: bool,
     /// Stop at the first broken seed.
     pub stop: bool,
     /// Tell of progress and of what breaks.
@@ -60,7 +57,6 @@ impl Plan {
             profile: None,
             bug: None,
             twice: false,
-            operators: false,
             stop: false,
             aloud: false,
         }
@@ -70,8 +66,7 @@ impl Plan {
 impl Plan {
     /// The run of a seed.
     pub fn script(&self, seed: u64) -> Script {
-        let script = draw(seed, self.profile);
-        if self.operators { with_operators(script) } else { script }
+        draw(seed, self.profile)
     }
 }
 

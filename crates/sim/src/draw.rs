@@ -2,7 +2,7 @@
 //! rare combinations are not drowned by common ones.
 
 use crate::chance::Chance;
-use crate::client::{LIVES, OPERATIONS};
+use crate::client::{LIVES, OPERATIONS, PAYOUTS_ALIKE};
 use crate::faults::{FAULTS, Fault, Odds};
 use crate::script::{Ask, Event, Script, Setup, Source, What};
 use counterfoil_gateway::Profile;
@@ -14,26 +14,49 @@ pub fn draw(seed: u64, wanted: Option<&'static Profile>) -> Script {
     let [first, ..] = &PROFILES;
     let profiles: Vec<&'static Profile> = PROFILES.iter().collect();
     let drawn = chance.pick(&profiles, first);
-    let setup = setup(seed, wanted.unwrap_or(drawn), &mut chance);
+    let mut setup = setup(seed, wanted.unwrap_or(drawn), &mut chance);
     let mut events = events(&setup, &mut chance);
     let faults = Source::Drawn(odds(&mut chance));
+    // Each with a chance of its own: what is added here leaves the rest of a seed's run as it was.
     crowd(&setup, &mut Chance::at(&[seed, 1_001]), &mut events);
+    operators(&mut setup, &mut Chance::at(&[seed, 1_002]), &mut events);
+    payouts(&setup, &mut Chance::at(&[seed, 1_003]), &mut events);
     events.sort_by_key(|event| event.at);
     Script { setup, events, faults }
 }
 
-/// The same run with operators, who settle dead letters while faults strike and afterwards.
-pub fn with_operators(mut script: Script) -> Script {
-    let mut chance = Chance::at(&[script.setup.seed, 1_002]);
-    script.setup.operators = 1;
+/// In every other run there are operators, who settle dead letters while faults strike and afterwards.
+fn operators(setup: &mut Setup, chance: &mut Chance, events: &mut Vec<Event>) {
+    if chance.percent(50) {
+        return;
+    }
+    setup.operators = 1;
     for _ in 0..chance.pick(&[0, 3, 10], 3) {
         let ask =
             Ask::Resolve { tenant: chance.between(1, 2), letter: chance.below(8), how: chance.below(4) };
-        let at = chance.below(script.setup.end);
-        ask_once(&script.setup, &mut chance, &mut script.events, at, ask);
+        let at = chance.below(setup.end);
+        ask_once(setup, chance, events, at, ask);
     }
-    script.events.sort_by_key(|event| event.at);
-    script
+}
+
+/// Payouts, each asked for again and again: here and there, or many at once from one account.
+fn payouts(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
+    let (tenant, first) = (chance.between(1, 2), chance.below(PAYOUTS_ALIKE));
+    let at = (setup.end / 2).saturating_add(chance.below(setup.end / 2));
+    let burst = chance.percent(40);
+    for _ in 0..chance.pick(&[0, 2, 6, 16], 2) {
+        let (tenant, key, at) = if burst {
+            let other = chance.below(6).saturating_mul(PAYOUTS_ALIKE);
+            (tenant, first.saturating_add(other), at.saturating_add(chance.below(4)))
+        } else {
+            (chance.between(1, 2), chance.below(PAYOUTS_ALIKE), chance.below(setup.end))
+        };
+        for _ in 0..chance.between(1, 3) {
+            let body = u64::from(chance.percent(5));
+            let later = at.saturating_add(if burst { chance.below(4) } else { chance.below(2_000) });
+            ask_once(setup, chance, events, later, Ask::Payout { tenant, key, body });
+        }
+    }
 }
 
 fn setup(seed: u64, profile: &'static Profile, chance: &mut Chance) -> Setup {

@@ -166,15 +166,16 @@ impl Executor {
         drop(dropped);
     }
 
-    /// Drops every task. They hold this executor, as it holds them: who is done with it must say so.
+    /// Drops every task. What is left when a run ends would keep the executor, and the executor it, for good.
     pub fn end(&self) {
         loop {
-            let dropped = std::mem::take(&mut lock(&self.core).tasks);
-            if dropped.is_empty() {
-                break;
+            let left = std::mem::take(&mut lock(&self.core).tasks);
+            if left.is_empty() {
+                return;
             }
+            // Outside the lock: what is dropped may wake others.
+            drop(left);
         }
-        lock(&self.core).timers.clear();
     }
 
     /// Drops one task.
@@ -346,6 +347,21 @@ mod tests {
         assert_eq!((executor.now(), seen.load(Ordering::SeqCst)), (50, 0));
         run(&executor, 100);
         assert_eq!((executor.now(), seen.load(Ordering::SeqCst)), (100, 77));
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_run_that_has_ended() {
+        let executor = Executor::new(1, false);
+        let (kept, clock) = (Arc::new(()), executor.clone());
+        let held = Arc::clone(&kept);
+        executor.spawn(OUTSIDE, async move {
+            clock.sleep(1_000).await;
+            drop(held);
+        });
+        run(&executor, 5);
+        assert_eq!(Arc::strong_count(&kept), 2);
+        executor.end();
+        assert_eq!((Arc::strong_count(&kept), Arc::strong_count(&executor.core)), (1, 1));
     }
 
     #[test]

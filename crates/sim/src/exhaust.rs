@@ -46,10 +46,13 @@ pub enum Scene {
     Refund,
     /// A charge that a wallet pays in part.
     Split,
+    /// A payout.
+    Payout,
 }
 
 /// Every scene.
-pub const SCENES: [Scene; 5] = [Scene::Charge, Scene::Capture, Scene::Void, Scene::Refund, Scene::Split];
+pub const SCENES: [Scene; 6] =
+    [Scene::Charge, Scene::Capture, Scene::Void, Scene::Refund, Scene::Split, Scene::Payout];
 
 impl Scene {
     /// Its name.
@@ -60,6 +63,7 @@ impl Scene {
             Scene::Void => "void",
             Scene::Refund => "refund",
             Scene::Split => "split",
+            Scene::Payout => "payout",
         }
     }
 
@@ -84,6 +88,7 @@ impl Scene {
             Scene::Void => (Some(charge(hold)), on(hold, 2)),
             Scene::Refund => (Some(charge(captured)), on(captured, 4)),
             Scene::Split => (None, split),
+            Scene::Payout => (Some(charge(4)), Ask::Payout { tenant: 1, key: 4, body: 0 }),
         }
     }
 

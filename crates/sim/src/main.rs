@@ -34,9 +34,6 @@ struct Arguments {
     /// How many seeds run side by side; each is on one thread.
     #[arg(long)]
     threads: Option<usize>,
-    /// With operators who settle dead letters.
-    #[arg(long)]
-    operators: bool,
     /// Stop at the first seed that breaks something.
     #[arg(long)]
     stop: bool,
@@ -58,7 +55,7 @@ struct Arguments {
     /// Every fault at every place of every scene, on every profile: `singles`, `call-pairs` or `all-pairs`.
     #[arg(long)]
     exhaust: Option<String>,
-    /// Only this scene: `charge`, `capture`, `void`, `refund` or `split`.
+    /// Only this scene: `charge`, `capture`, `void`, `refund`, `split` or `payout`.
     #[arg(long)]
     scene: Option<String>,
     /// How many seeds it takes to see each planted bug.
@@ -114,7 +111,6 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         profile,
         bug,
         twice: arguments.twice,
-        operators: arguments.operators,
         stop: arguments.stop,
         aloud: true,
     };

@@ -36,6 +36,7 @@ impl Report {
             ("answers", seen.answers),
             ("charges", seen.charges),
             ("operations", seen.operations),
+            ("payouts", seen.payouts),
             ("effects", seen.effects),
             ("parked", seen.parked),
             ("transactions", seen.transactions),
@@ -64,7 +65,7 @@ impl Report {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
         let rate = self.sum("charges").saturating_mul(1_000) / ms;
         let mut line = format!(r#"{{"seeds":{},"broken":{}"#, self.runs, self.broken);
-        for name in ["charges", "operations", "asks", "parked", "commits", "crashes", "steps"] {
+        for name in ["charges", "operations", "payouts", "asks", "parked", "commits", "crashes", "steps"] {
             let _ = write!(line, r#","{name}":{}"#, self.sum(name));
         }
         let struck: u64 = self.struck.values().sum();

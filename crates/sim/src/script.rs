@@ -145,6 +145,15 @@ pub enum Ask {
         /// Which of the bodies tried under it.
         body: u64,
     },
+    /// A payout.
+    Payout {
+        /// Whose.
+        tenant: u64,
+        /// Under which key.
+        key: u64,
+        /// Which of the bodies tried under it.
+        body: u64,
+    },
     /// A look at the books, a charge or a key.
     Look {
         /// At what.
@@ -249,6 +258,7 @@ impl fmt::Display for What {
                     Ask::Operate { tenant, key, body } => {
                         write!(f, "operate {process} {tenant} {key} {body}")?;
                     }
+                    Ask::Payout { tenant, key, body } => write!(f, "payout {process} {tenant} {key} {body}")?,
                     Ask::Look { number } => write!(f, "look {process} {number}")?,
                     Ask::Resolve { tenant, letter, how } => {
                         write!(f, "resolve {process} {tenant} {letter} {how}")?;
@@ -326,6 +336,11 @@ impl What {
                 ask: Ask::Operate { tenant: *tenant, key: *key, body: *body },
                 patience: patience.first().copied(),
             },
+            ("payout", [process, tenant, key, body, patience @ ..]) => What::Ask {
+                process: *process,
+                ask: Ask::Payout { tenant: *tenant, key: *key, body: *body },
+                patience: patience.first().copied(),
+            },
             ("look", [process, number, patience @ ..]) => What::Ask {
                 process: *process,
                 ask: Ask::Look { number: *number },
@@ -361,6 +376,7 @@ mod tests {
             ask(Ask::Look { number: 3 }, None),
             ask(Ask::Resolve { tenant: 1, letter: 2, how: 3 }, None),
             ask(Ask::Operate { tenant: 2, key: 1_603, body: 0 }, Some(9)),
+            ask(Ask::Payout { tenant: 2, key: 5, body: 1 }, None),
             What::Crash { process: 0, back: 500 },
             What::Pause { process: 2, ms: 90_000 },
             What::Drain { process: 1 },

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::payments::operation::Status as OperationStatus;
+use counterfoil_core::payments::payout::{Payout, Status as PayoutStatus};
 use counterfoil_core::payments::provider::Step;
+use counterfoil_core::types::money::Money;
 use counterfoil_engine::service::Submitted;
 use counterfoil_sim::check::{Evidence, check};
 use counterfoil_sim::client::{Heard, Response};
@@ -183,7 +185,7 @@ fn answers_that_do_not_fit_are_seen() {
     assert!(broken_by(other).contains(&"I13"), "another request got the answer");
     let shown = |evidence: &mut Evidence| {
         let seen = evidence.heard.iter_mut().find_map(|heard| match &mut heard.response {
-            Some(Response::Charge { own: false, shown }) => Some(shown),
+            Some(Response::Payment { own: false, shown }) => Some(shown),
             _ => None,
         });
         *seen.unwrap() = true;
@@ -268,4 +270,98 @@ fn histories_that_jump_are_seen() {
     };
     assert!(broken_by(idle).contains(&"I9"), "work that is lost");
     assert!(broken_by(|evidence| evidence.verified.push("said so".into())).contains(&"I10"));
+}
+
+/// Payouts that are paid, one that the bank refuses, and one for which there is not enough.
+const PAYOUTS: &str = "
+    set profile stripe
+    set seed 5
+    set end 20000
+    at 0 charge 0 1 4 0
+    at 3000 payout 0 1 4 0
+    at 5000 payout 1 1 28 0
+    at 8000 payout 0 1 1 0
+    at 9000 payout 1 1 13 0
+    at 10000 payout 1 1 52 0
+";
+
+fn payouts_broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
+    let (outcome, mut evidence) = witnessed(&Script::parse(PAYOUTS).unwrap(), None);
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    let status = |row: &Row| if let Row::Payout(payout) = row { Some(payout.status) } else { None };
+    let mut ended: Vec<&str> = evidence.each().filter_map(status).map(PayoutStatus::name).collect();
+    ended.sort_unstable();
+    assert_eq!(ended, ["failed", "paid", "paid", "paid"], "and the last is refused by the books");
+    lie(&mut evidence);
+    check(&evidence).into_iter().map(|violation| violation.invariant).collect()
+}
+
+fn payouts(evidence: &mut Evidence) -> impl Iterator<Item = &mut Payout> {
+    let rows = evidence.rows.values_mut().map(Arc::make_mut);
+    rows.filter_map(|row| if let Row::Payout(payout) = row { Some(payout) } else { None })
+}
+
+#[test]
+fn payouts_that_do_not_fit_are_seen() {
+    let lost = |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, Step::Payout)));
+    assert!(payouts_broken_by(lost).contains(&"I7"), "told as paid and was not");
+    let twice = |evidence: &mut Evidence| {
+        evidence.effects.push(evidence.effects[effect(evidence, Step::Payout)].clone());
+    };
+    assert!(payouts_broken_by(twice).contains(&"I1"), "paid twice");
+    let less = |evidence: &mut Evidence| {
+        let place = effect(evidence, Step::Payout);
+        evidence.effects[place].amount -= 1;
+    };
+    assert!(payouts_broken_by(less).contains(&"I7"), "another amount");
+    let failed = |evidence: &mut Evidence| payouts(evidence).for_each(|it| it.status = PayoutStatus::Failed);
+    assert!(payouts_broken_by(failed).contains(&"I7"), "told as failed and was paid");
+    let refused = |evidence: &mut Evidence| evidence.declines.clear();
+    assert!(payouts_broken_by(refused).contains(&"I7"), "told as refused and was not");
+    let open =
+        |evidence: &mut Evidence| payouts(evidence).for_each(|it| it.status = PayoutStatus::Processing);
+    assert!(payouts_broken_by(open).contains(&"I9"), "never ended");
+    let early = |evidence: &mut Evidence| {
+        let place = evidence.sent.iter().position(|sent| sent.step == Step::Payout).unwrap();
+        evidence.sent[place].commits = 3;
+    };
+    assert!(payouts_broken_by(early).contains(&"I5"), "sent before its claim was committed");
+    let kept = |evidence: &mut Evidence| {
+        for row in evidence.rows.values_mut().map(Arc::make_mut) {
+            if let Row::Hold(hold) = row {
+                hold.state = HoldState::Pending;
+            }
+        }
+    };
+    assert!(payouts_broken_by(kept).contains(&"I7"), "a reservation that did not end");
+}
+
+#[test]
+fn a_payout_of_more_than_was_there_is_seen() {
+    let more = |evidence: &mut Evidence| {
+        for row in written(evidence) {
+            if let Row::Payout(payout) = row {
+                let asset = payout.order.amount.asset();
+                payout.order.amount = Money::new(1_000_000, asset).unwrap();
+            }
+        }
+    };
+    assert!(payouts_broken_by(more).contains(&"I6"));
+}
+
+#[test]
+fn waits_that_are_all_the_same_are_seen() {
+    let asks: Vec<String> = (0..20).map(|key| format!("at {key} charge 0 1 {} 0", key * 4)).collect();
+    let cuts: Vec<String> = (0..20).map(|call| format!("fault call {call} cut-after")).collect();
+    let script = format!("set profile ideal\n{}\n{}", asks.join("\n"), cuts.join("\n"));
+    let (outcome, mut evidence) = witnessed(&Script::parse(&script).unwrap(), None);
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    for row in evidence.rows.values_mut().map(Arc::make_mut) {
+        if let Row::Audit(record) = row
+            && record.detail.starts_with("wait_ms=")
+        {
+            record.detail = "wait_ms=7".to_owned();
+        }
+    }
+    assert!(check(&evidence).iter().any(|violation| violation.invariant == "R26"));
 }

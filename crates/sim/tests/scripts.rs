@@ -2,14 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a script that cannot be read has to fail")]
 
+use counterfoil_core::payments::provider::Step;
 use counterfoil_sim::bank::Bug;
 use counterfoil_sim::run::{run, witnessed};
-use counterfoil_sim::script::Script;
+use counterfoil_sim::script::{Ask, Script};
 use counterfoil_store::Row;
 
 const STALE: &str = include_str!("scripts/a-stale-claim-meets-a-younger-record.txt");
 const ASLEEP: &str = include_str!("scripts/a-process-sleeps-while-it-connects.txt");
 const SWEPT: &str = include_str!("scripts/a-doubtful-claim-lands-when-an-old-record-is-swept.txt");
+const VOIDED: &str = include_str!("scripts/an-operator-voids-a-capture-that-is-not-seen-yet.txt");
 
 fn told(script: &str, bug: Option<Bug>) -> Vec<String> {
     let script = Script::parse(script).unwrap();
@@ -33,6 +35,16 @@ fn a_process_that_slept_while_it_connected_does_not_send() {
 #[test]
 fn a_doubtful_claim_over_an_old_record_is_not_told_as_a_store_that_was_away() {
     assert_eq!(told(SWEPT, None), Vec::<String>::new());
+}
+
+/// Found by eight of 6,000 seeds with operators: the capture was done, the question still showed the hold, and a void was sent
+/// under the capture's letter.
+#[test]
+fn an_operator_does_not_void_what_a_capture_may_have_taken() {
+    let (outcome, evidence) = witnessed(&Script::parse(VOIDED).unwrap(), None);
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    assert!(evidence.heard.iter().any(|heard| matches!(heard.ask, Ask::Resolve { how: 1, .. })));
+    assert_eq!(evidence.sent.iter().filter(|sent| sent.step == Step::Void).count(), 0);
 }
 
 /// Found by seed 512: after a long sleep every request claimed a worker slot of its own, one after another through all

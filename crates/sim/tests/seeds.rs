@@ -1,14 +1,17 @@
 //! Runs drawn from seeds: nothing goes wrong, everything ends, and the same seed is the same run.
 
+use counterfoil_core::audit::{Kind, Record};
 use counterfoil_gateway::Profile;
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_sim::campaign::{Plan, campaign};
+use counterfoil_sim::check::Evidence;
 use counterfoil_sim::draw::draw;
 use counterfoil_sim::exhaust::{Depth, Scene, exhaust};
 use counterfoil_sim::faults::{FAULTS, Fault};
-use counterfoil_sim::run::{Cluster, run};
+use counterfoil_sim::run::{Cluster, run, witnessed};
 use counterfoil_sim::script::Script;
 use counterfoil_sim::shrink::listed;
+use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -83,6 +86,48 @@ fn every_kind_of_fault_strikes_within_a_few_hundred_seeds() {
 }
 
 #[test]
+fn some_runs_have_operators_and_payouts_and_some_have_not() {
+    let scripts: Vec<Script> = (1..100).map(|seed| draw(seed, None)).collect();
+    let pays_out = |script: &&Script| script.to_string().contains(" payout ");
+    let with_operators = scripts.iter().filter(|script| script.setup.operators > 0).count();
+    let with_payouts = scripts.iter().filter(pays_out).count();
+    assert!((30..70).contains(&with_operators), "{with_operators}");
+    assert!((50..95).contains(&with_payouts), "{with_payouts}");
+}
+
+/// The words of what operators decided, with what it was about.
+fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
+    evidence.each().filter_map(|row| {
+        let Row::Audit(Record { kind: Kind::Resolved, detail, subject, .. }) = row else { return None };
+        let payout = evidence.rows.contains_key(&RowKey::Payout((*subject).into()));
+        let word = detail.split_whitespace().find_map(|word| word.strip_prefix("resolution="))?;
+        Some(format!("{word} of a {}", if payout { "payout" } else { "charge" }))
+    })
+}
+
+#[test]
+fn operators_end_charges_and_payouts_in_every_way_there_is() {
+    let mut wanted: BTreeSet<String> = ["adopt", "void", "fail", "retry"]
+        .into_iter()
+        .flat_map(|word| ["charge", "payout"].map(|what| format!("{word} of a {what}")))
+        .collect();
+    // What was paid out is on its way.
+    wanted.remove("void of a payout");
+    for seed in 62_000..62_600 {
+        let script = draw(seed, None);
+        if script.setup.operators > 0 {
+            for word in decided(&witnessed(&script, None).1) {
+                wanted.remove(&word);
+            }
+        }
+        if wanted.is_empty() {
+            return;
+        }
+    }
+    panic!("never decided: {wanted:?}");
+}
+
+#[test]
 fn the_same_seed_is_the_same_run() {
     let twice = campaign(Plan { twice: true, ..Plan::seeds(80_000, 100) });
     assert_eq!((twice.report.runs, twice.report.differing), (100, 0));
@@ -121,7 +166,7 @@ fn every_single_fault_at_every_place_of_a_charge_holds_on_every_profile() {
 
 #[test]
 fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
-    for scene in [Scene::Capture, Scene::Void, Scene::Refund, Scene::Split] {
+    for scene in [Scene::Capture, Scene::Void, Scene::Refund, Scene::Split, Scene::Payout] {
         for name in ["stripe", "checkout", "braintree-classic"] {
             every_single_fault_holds(scene, Profile::named(name).unwrap(), false);
         }

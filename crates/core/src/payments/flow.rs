@@ -6,7 +6,7 @@
 use super::provider::Step;
 use crate::outbox::{Flow, Saga};
 use crate::saga::definition::{Definition, Stage, find, latest};
-use crate::saga::progress::{self, Happened, Next, Progress};
+use crate::saga::progress::{self, Happened, Next, Progress, Way};
 
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +26,26 @@ const fn stage(deed: Deed, undo: Option<Deed>) -> Stage<Deed> {
 }
 
 /// Every definition there ever was.
-pub const DEFINITIONS: [Definition<Deed>; 7] = [
+pub const DEFINITIONS: [Definition<Deed>; 9] = [
     Definition {
         name: Flow::Charge.name(),
         version: 1,
         steps: &[stage(Deed::Call(Step::Charge), None), stage(Deed::Post, None)],
     },
     Definition {
+        name: Flow::Charge.name(),
+        version: 2,
+        steps: &[stage(Deed::Call(Step::Charge), Some(Deed::Call(Step::Void))), stage(Deed::Post, None)],
+    },
+    Definition {
         name: Flow::Authorize.name(),
         version: 1,
         steps: &[stage(Deed::Call(Step::Authorize), None)],
+    },
+    Definition {
+        name: Flow::Authorize.name(),
+        version: 2,
+        steps: &[stage(Deed::Call(Step::Authorize), Some(Deed::Call(Step::Void)))],
     },
     Definition {
         name: Flow::Split.name(),
@@ -114,6 +124,18 @@ pub fn step(saga: Saga) -> Option<Step> {
 pub fn turn(saga: Saga, happened: Happened) -> Option<Turn> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
     walk(saga.flow, &definition, progress::next(&definition, saga.progress, happened)?)
+}
+
+/// The saga turned round, so that what the provider holds for it is given up next; nothing where that is not in its
+/// definition, or it is on its way back already.
+pub fn give_up(saga: Saga) -> Option<Saga> {
+    let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
+    let void = Some(Deed::Call(Step::Void));
+    (0..=saga.progress.step)
+        .rev()
+        .map(|step| Progress { step, way: Way::Back })
+        .find(|back| saga.progress.way == Way::Forward && progress::deed(&definition, *back) == void)
+        .map(|progress| Saga { progress, ..saga })
 }
 
 /// Goes on over what the books do, up to the next call or the end.
@@ -202,7 +224,28 @@ mod tests {
     #[test]
     fn a_definition_this_build_does_not_know_is_left_alone() {
         let saga = Saga { flow: Flow::Charge, version: 9, progress: Progress::START };
-        assert_eq!((step(saga), turn(saga, Happened::Done)), (None, None));
+        assert_eq!((step(saga), turn(saga, Happened::Done), give_up(saga)), (None, None, None));
+    }
+
+    #[test]
+    fn what_is_held_is_given_up_by_the_sagas_own_undoing_and_nothing_else_is() {
+        for flow in FLOWS {
+            let back = give_up(called(&begin(flow).unwrap()));
+            if !matches!(flow, Flow::Charge | Flow::Authorize | Flow::Split) {
+                assert_eq!(back, None, "{flow:?} holds nothing of its own");
+                continue;
+            }
+            let back = back.unwrap();
+            assert_eq!(step(back), Some(Step::Void));
+            assert_eq!(turn(back, Happened::Done).unwrap().onward, Onward::Undone);
+            assert_eq!(turn(back, Happened::Failed).unwrap().onward, Onward::Stuck);
+            assert_eq!(give_up(back), None, "it is on its way back");
+        }
+        let authorize = called(&begin(Flow::Split).unwrap());
+        let capture = called(&turn(authorize, Happened::Done).unwrap());
+        assert_eq!(give_up(capture), give_up(authorize), "what was to be captured is held");
+        let first = Saga { flow: Flow::Charge, version: 1, progress: Progress::START };
+        assert_eq!(give_up(first), None, "what began under a definition ends under it");
     }
 
     fn told(definition: &Definition<Deed>) -> String {
@@ -224,7 +267,9 @@ mod tests {
     fn golden_definitions() {
         let released = [
             "charge 1: charge post",
+            "charge 2: charge/void post",
             "authorize 1: authorize",
+            "authorize 2: authorize/void",
             "split 1: reserve/release authorize/void capture post",
             "capture 1: capture post",
             "void 1: void",

@@ -60,7 +60,7 @@ pub fn follow(work: &Work, verdict: &Verdict, now: Time) -> Option<Follow> {
         Verdict::Doubt { not_before, history } => {
             stays(Fate::Doubt { not_before: *not_before, outbox: known(history) })
         }
-        Verdict::Park { reason, reference } => Some(park(work, *reason, reference.as_ref())),
+        Verdict::Park { reason, reference } => Some(park(work, *reason, reference.as_ref(), now)),
         Verdict::Done(approval) => turn(work, &Heard::Done(approval), now),
         Verdict::Failed { failure, reference } => {
             turn(work, &Heard::Refused(failure, reference.as_ref()), now)
@@ -77,7 +77,7 @@ enum Heard<'a> {
 fn turn(work: &Work, heard: &Heard<'_>, now: Time) -> Option<Follow> {
     let saga = work.outbox.saga;
     let step = flow::step(saga)?;
-    let mut matter = work.matter.clone();
+    let mut matter = unparked(work);
     let happened = match heard {
         Heard::Done(approval) => {
             done(&mut matter, step, approval);
@@ -90,9 +90,7 @@ fn turn(work: &Work, heard: &Heard<'_>, now: Time) -> Option<Follow> {
     };
     let flow::Turn { books, onward } = flow::turn(saga, happened)?;
     let fate = match onward {
-        Onward::Call(_, saga) => {
-            Fate::Onward(Outbox { saga, history: History::begun(now), ..next_of(&work.outbox) })
-        }
+        Onward::Call(_, saga) => Fate::Onward(next_call(&work.outbox, saga, now)),
         Onward::Completed => {
             match &mut matter {
                 Matter::Charge(charge, operation) => complete(charge, operation.as_mut(), saga.flow),
@@ -101,9 +99,56 @@ fn turn(work: &Work, heard: &Heard<'_>, now: Time) -> Option<Follow> {
             Fate::Completed
         }
         Onward::Undone => Fate::Failed(undone(&mut matter, saga.flow, heard)),
-        Onward::Stuck => return Some(park(work, Park::CannotUndo, None)),
+        Onward::Stuck => return Some(park(work, Park::CannotUndo, None, now)),
     };
     Some(Follow { matter: moved(&work.matter, matter), books, fate })
+}
+
+/// A human goes on with parked work: it is tried again, or evidence is sought.
+pub fn unpark(work: &Work, now: Time) -> Follow {
+    let matter = moved(&work.matter, unparked(work));
+    let outbox = Outbox { parked: None, ..next_of(&work.outbox) };
+    Follow { matter, books: Vec::new(), fate: Fate::Doubt { not_before: now, outbox } }
+}
+
+/// A human gives up what the provider holds for parked work: the saga undoes it as it undoes everything else. Nothing if
+/// it has no way to.
+pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Follow> {
+    let saga = flow::give_up(work.outbox.saga)?;
+    let mut matter = unparked(work);
+    let failure = Failure { code: FailureCode::MarkedFailed, decline_code: None };
+    refused(&mut matter, work.outbox.saga, &failure, None);
+    if let Matter::Charge(charge, _) = &mut matter {
+        charge.provider_reference = Some(held.reference.clone());
+    }
+    let fate = Fate::Onward(next_call(&work.outbox, saga, now));
+    Some(Follow { matter: moved(&work.matter, matter), books: Vec::new(), fate })
+}
+
+/// What the work is about, as it was before it was parked.
+fn unparked(work: &Work) -> Matter {
+    let mut matter = work.matter.clone();
+    if work.outbox.parked.is_none() {
+        return matter;
+    }
+    match &mut matter {
+        Matter::Charge(charge, operation) => {
+            charge.status = match work.outbox.saga.flow {
+                Flow::Charge | Flow::Authorize | Flow::Split => Status::Processing,
+                Flow::Capture | Flow::Void => Status::RequiresCapture,
+                Flow::Refund | Flow::Payout => charge.status,
+            };
+            if let Some(operation) = operation {
+                operation.status = operation::Status::Processing;
+            }
+        }
+        Matter::Payout(payout) => payout.status = payout::Status::Processing,
+    }
+    matter
+}
+
+fn next_call(outbox: &Outbox, saga: Saga, now: Time) -> Outbox {
+    Outbox { saga, history: History::begun(now), parked: None, ..next_of(outbox) }
 }
 
 /// What the provider's word changes at once, whatever comes after.
@@ -214,8 +259,9 @@ fn charge_undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: F
 }
 
 /// Parks the work. A refund leaves its charge as it is: what it reserved stays reserved, the rest can still be given
-/// back.
-fn park(work: &Work, reason: Park, reference: Option<&String>) -> Follow {
+/// back. It is parked because of something the provider did or said, so whoever goes on with it must take it for done
+/// until there is proof, and a refusal for none.
+fn park(work: &Work, reason: Park, reference: Option<&String>, now: Time) -> Follow {
     let mut matter = work.matter.clone();
     match &mut matter {
         Matter::Charge(charge, operation) => {
@@ -237,7 +283,8 @@ fn park(work: &Work, reason: Park, reference: Option<&String>) -> Follow {
             payout.provider_reference = reference.cloned().or(payout.provider_reference.take());
         }
     }
-    let outbox = Outbox { parked: Some(reason), due_at: Time::MAX, ..next_of(&work.outbox) };
+    let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
+    let outbox = Outbox { parked: Some(reason), due_at: Time::MAX, history, ..next_of(&work.outbox) };
     Follow { matter: moved(&work.matter, matter), books: Vec::new(), fate: Fate::Parked(outbox) }
 }
 

@@ -3,7 +3,7 @@
 use crate::support::books::*;
 use crate::support::*;
 use crate::words::*;
-use counterfoil_core::audit::Kind as Audited;
+use counterfoil_core::audit::{Kind as Audited, record_id};
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::payments::provider::{Fault, Found, Outcome, Rejection, Step};
@@ -129,6 +129,82 @@ async fn a_hold_is_voided_at_the_provider_and_then_marked_failed() {
     verified(&store).await;
 }
 
+/// Found by the simulator: the void was sent for a capture's letter, whose claim says nothing about voids.
+#[tokio::test(start_paused = true)]
+async fn what_is_done_to_a_charge_has_nothing_of_its_own_to_undo() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    assert_eq!(answer(&engine.submit(holding("k", 1_250)).await).0, 201);
+    let charge = made(&store, "k").await;
+    provider.play(&[Script::ApproveAmount(1_249)]);
+    let first = operate(&engine, "capture", charge, Kind::Capture, None).await;
+    assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
+    let letter = only(&engine).await;
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Void).await.0, 409);
+    assert_eq!(provider.steps(), [Step::Authorize, Step::Capture], "nothing was sent");
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_void_without_answer_is_a_step_like_any_other() {
+    let store = charted().await;
+    let provider = Provider::new(&[Script::ApproveAmount(1_251), Script::Executed(UNKNOWN)]);
+    let engine = engine(&store, &provider).await;
+    let _ = engine.submit(holding("k", 1_250)).await;
+    let letter = only(&engine).await;
+    let held = approval_of(Step::Authorize, 1_251, &name(&engine, charge_of(&letter)));
+    let _ = provider.clone().finds(&[Found::Payment(held)]);
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Void).await.0, 200);
+    let after = stored(&store, charge_of(&letter)).await;
+    assert_eq!(after.status, Status::Processing, "whether it was given up is not known");
+    assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap(), [], "and no human is needed for it");
+    seconds(120).await;
+    let after = stored(&store, charge_of(&letter)).await;
+    assert_eq!((after.status, after.failure.unwrap().code.name()), (Status::Failed, "marked_failed"));
+    let keys = provider.keys();
+    assert_eq!((keys.len(), &keys[1]), (3, &keys[2]), "asked again under the same key");
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_split_holds_is_given_up_only_when_no_capture_can_come_any_more() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    funded(&engine, &[(guarded("wallet", Some(0), None), 300)]).await;
+    let wallet = account(&engine, "wallet").await.id;
+    provider.play(&[Script::Approve, Script::ApproveAmount(699)]);
+    let first = engine.submit(splitting("k", 1_000, wallet, 300)).await;
+    assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
+    let letter = only(&engine).await;
+    let held = || Found::Payment(approval_of(Step::Authorize, 700, &name(&engine, charge_of(&letter))));
+    let _ = provider.clone().finds(&[held(), held()]);
+    assert_eq!(resolve(&engine, "early", letter.outbox.id, Resolution::Void).await.0, 409);
+    seconds(2 * 3_600).await;
+    assert_eq!(resolve(&engine, "late", letter.outbox.id, Resolution::Void).await.0, 200);
+    assert_eq!(provider.steps(), [Step::Authorize, Step::Capture, Step::Void]);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
+    assert_eq!(available(&engine, "wallet").await, 300, "released");
+    verified(&store).await;
+}
+
+/// An adopted hold stayed parked, and the capture that was due next was left to another human.
+#[tokio::test(start_paused = true)]
+async fn a_split_whose_hold_is_adopted_goes_on_with_its_capture() {
+    let (store, provider) = (charted().await, Provider::default());
+    let engine = engine(&store, &provider).await;
+    funded(&engine, &[(guarded("wallet", Some(0), None), 300)]).await;
+    let wallet = account(&engine, "wallet").await.id;
+    provider.play(&[Script::ApproveAmount(701)]);
+    let _ = engine.submit(splitting("k", 1_000, wallet, 300)).await;
+    let letter = only(&engine).await;
+    let held = approval_of(Step::Authorize, 701, &name(&engine, charge_of(&letter)));
+    let _ = provider.clone().finds(&[Found::Payment(held)]);
+    assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await.0, 200);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Succeeded);
+    assert_eq!(provider.steps(), [Step::Authorize, Step::Capture]);
+    verified(&store).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_refund_without_evidence_is_parked_and_keeps_what_it_reserved_until_a_human_decides() {
     let store = charted().await;
@@ -160,6 +236,10 @@ async fn a_refund_without_evidence_is_parked_and_keeps_what_it_reserved_until_a_
 async fn a_retry_goes_on_as_if_it_had_not_been_parked() {
     let (store, provider, engine, letter) = differing(1_300).await;
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Retry).await.0, 200);
+    let records = engine.timeline(TENANT, charge_of(&letter).into(), None, 100).await.unwrap().unwrap();
+    let resolved = records.iter().find(|record| record.kind == Audited::Resolved).unwrap();
+    let after = record_id(resolved.at, claim(&store, "k").await.revision + 1, 0);
+    assert!(resolved.id < after, "whoever takes it over in the same millisecond comes after it");
     seconds(120).await;
     assert_eq!(answer(&charge_again(&engine).await).0, 201);
     assert_eq!(provider.effects(), 1, "under the same key");

@@ -1,13 +1,14 @@
 //! What clients heard, held against each other and against what was stored.
 
 use super::{Evidence, Violation};
-use crate::client::{Heard, Response, charge_amount, fingerprint, operation, request, request_id};
+use crate::client::{
+    Heard, Response, charge_amount, fingerprint, operation, payout_amount, request, request_id,
+};
 use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
@@ -50,6 +51,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         let (key, body) = match heard.ask {
             Ask::Charge { tenant, key, body } => (("charge", tenant, key), body),
             Ask::Operate { tenant, key, body } => (("operate", tenant, key), body),
+            Ask::Payout { tenant, key, body } => (("payout", tenant, key), body),
             Ask::Keep { key, body } => (("keep", 1, key), body),
             Ask::Look { .. } | Ask::Resolve { .. } => continue,
         };
@@ -61,12 +63,15 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         }
     }
     closed(evidence, &versions, found);
-    let mut made: BTreeMap<ChargeId, Time> = BTreeMap::new();
+    let mut made: BTreeMap<Payment, Time> = BTreeMap::new();
     for applied in &evidence.history {
         for key in &applied.committed.touched {
-            if let RowKey::Charge(charge) = key {
-                made.entry(*charge).or_insert(applied.committed.receipt.at);
-            }
+            let payment = match key {
+                RowKey::Charge(charge) => Payment::Charge(*charge),
+                RowKey::Payout(payout) => Payment::Payout(*payout),
+                _ => continue,
+            };
+            made.entry(payment).or_insert(applied.committed.receipt.at);
         }
     }
     for ((kind, tenant, key), said) in &by_key {
@@ -86,12 +91,13 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         match *kind {
             "charge" => executed(evidence, (*tenant, *key), versions, &mut say),
             "operate" => operated(evidence, *key, versions, &mut say),
+            "payout" => paid_out(evidence, (*tenant, *key), versions, &mut say),
             _ => {}
         }
     }
 }
 
-/// A charge that was refused because the store was away was not claimed, so the provider was never called for it.
+/// A charge or a payout that was refused because the store was away was not claimed, so the provider was never called for it.
 fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, found: &mut Vec<Violation>) {
     let mut by_request: BTreeMap<Ulid, Vec<&Claim>> = BTreeMap::new();
     for version in versions.values().flatten() {
@@ -99,13 +105,17 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
     }
     for (place, heard) in evidence.heard.iter().enumerate() {
         let away = matches!(heard.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
-        if !away || !matches!(heard.ask, Ask::Charge { .. } | Ask::Operate { .. }) {
+        if !away || !matches!(heard.ask, Ask::Charge { .. } | Ask::Operate { .. } | Ask::Payout { .. }) {
             continue;
         }
         let id = request_id(place);
         // A refusal may have been stored all the same: nothing was executed for it.
         let executed = |claim: &&Claim| {
-            let made = [RowKey::Charge(claim.subject.into()), RowKey::Operation(claim.subject.into())];
+            let made = [
+                RowKey::Charge(claim.subject.into()),
+                RowKey::Operation(claim.subject.into()),
+                RowKey::Payout(claim.subject.into()),
+            ];
             made.iter().any(|key| evidence.rows.contains_key(key))
         };
         if by_request.get(&id).is_some_and(|claims| claims.iter().any(executed)) {
@@ -120,11 +130,11 @@ fn time(ms: u64) -> Time {
 }
 
 fn look(heard: &Heard, found: &mut Vec<Violation>) {
-    if let Some(Response::Charge { own, shown }) = heard.response
+    if let Some(Response::Payment { own, shown }) = heard.response
         && own != shown
     {
         let what =
-            if own { "a tenant does not see its own charge" } else { "a tenant sees another's charge" };
+            if own { "a tenant does not see its own payment" } else { "a tenant sees another's payment" };
         found.push(Violation::new("answers", "I17", what.to_owned()));
     }
 }
@@ -160,11 +170,11 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
     }
 }
 
-/// A claim whose commit is in doubt is told as pending, under the id its charge would have had. If it was not stored by
-/// then there is no such charge yet: the store could not be asked, which may happen at any time.
-fn is_doubtful(made: &BTreeMap<ChargeId, Time>, said: &Said<'_>) -> bool {
-    let Submitted::Pending { payment: Payment::Charge(charge), .. } = said.submitted else { return false };
-    made.get(charge).is_none_or(|at| *at > said.returned)
+/// A claim whose commit is in doubt is told as pending, under the id its payment would have had. If it was not stored by
+/// then there is no such payment yet: the store could not be asked, which may happen at any time.
+fn is_doubtful(made: &BTreeMap<Payment, Time>, said: &Said<'_>) -> bool {
+    let Submitted::Pending { payment, .. } = said.submitted else { return false };
+    made.get(payment).is_none_or(|at| *at > said.returned)
 }
 
 /// Once there is an answer, every retry gets it until its window is over; another request never does.
@@ -241,6 +251,29 @@ fn executed(
                 say("I13", format!("another amount was charged: {}", charge.order.amount.minor()));
             }
             _ => say("I19", "its charge is not there".to_owned()),
+        }
+    }
+}
+
+/// Every payout made under a key is the one its claim was made for.
+fn paid_out(
+    evidence: &Evidence,
+    (tenant, key): (u64, u64),
+    versions: &[Version<'_>],
+    say: &mut impl FnMut(&'static str, String),
+) {
+    for version in versions {
+        let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("payout", key, *body))
+        else {
+            say("I13", "the claim is of a request nobody made".to_owned());
+            continue;
+        };
+        match evidence.row(&RowKey::Payout(version.claim.subject.into())) {
+            Some(Row::Payout(made)) if made.order.amount.minor() == payout_amount(tenant, key, body) => {}
+            Some(_) => say("I13", "another amount was paid out".to_owned()),
+            // It was refused.
+            None if matches!(version.claim.state, State::FailedTerminal(_) | State::Expired { .. }) => {}
+            None => say("I19", "its payout is not there".to_owned()),
         }
     }
 }

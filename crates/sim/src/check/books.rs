@@ -9,6 +9,7 @@ use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::ledger::transaction::{Kind, Layer, Transaction};
 use counterfoil_core::outbox::{Outbox, Payment};
 use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::payout::{Payout, Status};
 use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId, TenantId, TransactionId};
@@ -76,6 +77,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let payments = Payments::of(evidence);
     captured(evidence, &payments, found);
     receivable(evidence, &payments, &fold, found);
+    available(evidence, &fold, found);
     joined(evidence, found);
     seen(evidence, &fold, found);
     snapshots(evidence, &fold, found);
@@ -276,11 +278,37 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
     }
 }
 
-/// What the provider owes is what it took less what it gave back, for all that is settled. Of what is parked, the books
-/// have what they say.
+/// A payout takes no more than was available at some moment since it was asked for, less what other payouts took from the
+/// same account since then. An account's floor does not lend to it.
+fn available(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
+    let begun = super::payouts::begun(evidence);
+    for (since, place, payout) in &begun {
+        let account = payout.order.account;
+        let free = |upto: usize| {
+            let sums = fold.at(account, u64::try_from(upto).unwrap_or(u64::MAX));
+            let others = begun
+                .iter()
+                .filter(|(_, at, other)| other.order.account == account && (upto..*place).contains(at));
+            let taken: i64 = others.map(|(_, _, other)| other.order.amount.minor()).sum();
+            sums.posted - sums.outgoing - i128::from(taken)
+        };
+        let most = (*since..=*place).map(free).max().unwrap_or(0);
+        if most < i128::from(payout.order.amount.minor()) {
+            let what = format!("payout {} took more than {most}, which was there", payout.id.to_i64());
+            found.push(Violation::new("books", "I6", what));
+        }
+    }
+}
+
+/// What the provider owes is what it took less what it gave back and paid out, for all that is settled. Of what is parked,
+/// the books have what they say.
 fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: &mut Vec<Violation>) {
     let mut owed: BTreeMap<(TenantId, Asset), i128> = BTreeMap::new();
     for row in evidence.each() {
+        if let Row::Payout(payout) = row {
+            let sum = owed.entry((payout.tenant, payout.order.amount.asset())).or_default();
+            *sum -= if payout.status == Status::Paid { payments.paid(payout) } else { 0 };
+        }
         let Row::Charge(charge) = row else { continue };
         let sum = owed.entry((charge.tenant, charge.order.amount.asset())).or_default();
         if payments.parked.contains(&charge.id) {
@@ -328,6 +356,13 @@ impl<'a> Payments<'a> {
     fn on(&self, charge: &Charge) -> impl Iterator<Item = &'a Effect> {
         let own = charge.provider_reference.as_ref().and_then(|on| self.effects.get(on.as_str()));
         own.into_iter().flatten().copied()
+    }
+
+    /// What the provider paid for a payout.
+    fn paid(&self, payout: &Payout) -> i128 {
+        let own = payout.provider_reference.as_ref().and_then(|on| self.effects.get(on.as_str()));
+        let own = own.into_iter().flatten().filter(|effect| !effect.own_duplicate);
+        own.map(|effect| i128::from(effect.amount)).sum()
     }
 
     /// What the provider took for a charge.

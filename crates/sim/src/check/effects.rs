@@ -3,14 +3,14 @@
 use super::{Evidence, Violation};
 use crate::provider::Effect;
 use crate::run::references;
-use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::audit::Kind as Told;
 use counterfoil_core::idempotency::claim::{Claim, Resource};
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
 use counterfoil_core::payments::operation::{Kind as Operated, Operation, Status as OperationStatus};
 use counterfoil_core::payments::provider::Step;
-use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::time::Span;
 use counterfoil_store::{Row, RowKey};
@@ -19,16 +19,19 @@ use std::collections::BTreeMap;
 /// Checks effects and calls.
 pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let references = references();
-    let charge_of = |payment: &str| references.open(Kind::Charge, payment).map(ChargeId::from_i64);
     let mut by_charge: BTreeMap<ChargeId, Vec<&Effect>> = BTreeMap::new();
+    let mut by_payout: BTreeMap<PayoutId, Vec<&Effect>> = BTreeMap::new();
     for effect in &evidence.effects {
-        match charge_of(&effect.payment) {
-            Some(charge) if evidence.rows.contains_key(&RowKey::Charge(charge)) => {
+        match payment_of(&effect.payment) {
+            Some(Payment::Charge(charge)) if evidence.rows.contains_key(&RowKey::Charge(charge)) => {
                 by_charge.entry(charge).or_default().push(effect);
+            }
+            Some(Payment::Payout(payout)) if evidence.rows.contains_key(&RowKey::Payout(payout)) => {
+                by_payout.entry(payout).or_default().push(effect);
             }
             Some(_) | None => {
                 let what =
-                    format!("an effect of {} belongs to no charge ({})", effect.amount, effect.payment);
+                    format!("an effect of {} belongs to no payment ({})", effect.amount, effect.payment);
                 found.push(Violation::new("effects", "I5", what));
             }
         }
@@ -46,21 +49,32 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             _ => {}
         }
     }
-    let voiding = evidence.heard.iter().any(|heard| matches!(heard.ask, Ask::Resolve { how: 1, .. }));
     for row in evidence.each() {
         if let Row::Charge(charge) = row {
             let effects = by_charge.get(&charge.id).map_or(&[][..], Vec::as_slice);
             let operations = operations.get(&charge.id).map_or(&[][..], Vec::as_slice);
             let resolved = resolved.get(&charge.id).map_or(&[][..], Vec::as_slice);
-            let life = Life { charge, effects, operations, resolved, voiding };
+            let life = Life { charge, effects, operations, resolved };
             life.check(found);
             let payment = references.seal(Kind::Charge, charge.id.to_i64()).to_string();
             let declined = |step: Step| evidence.declines.contains(&(payment.clone(), step.name()));
             life.check_declines(declined, found);
         }
+        if let Row::Payout(payout) = row {
+            let effects = by_payout.get(&payout.id).map_or(&[][..], Vec::as_slice);
+            super::payouts::paid(evidence, payout, effects, found);
+        }
     }
-    check_calls(evidence, charge_of, found);
+    check_calls(evidence, found);
     found.extend(evidence.misuses.iter().map(|what| Violation::new("effects", "I1", what.clone())));
+}
+
+/// The payment a reference stands for.
+fn payment_of(payment: &str) -> Option<Payment> {
+    let references = references();
+    let charge = references.open(Kind::Charge, payment).map(|id| Payment::Charge(ChargeId::from_i64(id)));
+    charge
+        .or_else(|| references.open(Kind::Payout, payment).map(|id| Payment::Payout(PayoutId::from_i64(id))))
 }
 
 /// A charge, what the provider did for it, and what was asked of it.
@@ -70,8 +84,6 @@ struct Life<'a> {
     operations: &'a [&'a Operation],
     /// What operators decided of it.
     resolved: &'a [&'a str],
-    /// An operator tried to give something up: that may have been done and told as not known.
-    voiding: bool,
 }
 
 impl<'a> Life<'a> {
@@ -135,7 +147,7 @@ impl<'a> Life<'a> {
                     say("I7", "was charged and is told as failed".to_owned());
                 }
                 if self.own(REFUND).next().is_some()
-                    || (order.wallet.is_none() && on_it(Step::Void).is_some() && !self.voiding)
+                    || (order.wallet.is_none() && on_it(Step::Void).is_some() && !self.was("resolution=void"))
                 {
                     say("I7", "has effects that nobody asked for".to_owned());
                 }
@@ -251,7 +263,7 @@ impl<'a> Life<'a> {
                 .iter()
                 .any(|one| one.kind == kind && one.status == OperationStatus::Succeeded);
             let done = self.own(steps).next().is_some();
-            let by_hand = kind == Operated::Void && self.voiding;
+            let by_hand = kind == Operated::Void && self.was("resolution=void");
             if done && !split && !asked && !by_hand && self.with_a_human(kind).next().is_none() {
                 say("I7", format!("had a {} that is told as not done", kind.name()));
             }
@@ -274,43 +286,41 @@ const CAPTURE: &[Step] = &[Step::Capture];
 const VOID: &[Step] = &[Step::Void];
 const REFUND: &[Step] = &[Step::Refund];
 
-/// Claims by the charge they make or move, each with the place of its commit.
-type Versions<'a> = BTreeMap<ChargeId, BTreeMap<i64, Vec<(usize, &'a Claim)>>>;
+/// Claims by the payment they make or move, each with the place of its commit.
+type Versions<'a> = BTreeMap<Payment, BTreeMap<i64, Vec<(usize, &'a Claim)>>>;
 
 /// No call without a committed claim that somebody holds at that moment.
-fn check_calls(
-    evidence: &Evidence,
-    charge_of: impl Fn(&str) -> Option<ChargeId>,
-    found: &mut Vec<Violation>,
-) {
+fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut versions: Versions<'_> = BTreeMap::new();
     for (place, applied) in evidence.history.iter().enumerate() {
         for row in applied.rows() {
             let Row::Claim(claim) = row else { continue };
-            let charge = match claim.makes {
-                Resource::Charge => Some(claim.subject.into()),
+            let payment = match claim.makes {
+                Resource::Charge => Some(Payment::Charge(claim.subject.into())),
+                Resource::Payout => Some(Payment::Payout(claim.subject.into())),
                 Resource::Capture | Resource::Void | Resource::Refund => {
                     match evidence.row(&RowKey::Operation(claim.subject.into())) {
-                        Some(Row::Operation(operation)) => Some(operation.charge),
+                        Some(Row::Operation(operation)) => Some(Payment::Charge(operation.charge)),
                         _ => None,
                     }
                 }
                 _ => None,
             };
-            if let Some(charge) = charge {
-                let own = versions.entry(charge).or_default().entry(claim.subject.to_i64()).or_default();
+            if let Some(payment) = payment {
+                let own = versions.entry(payment).or_default().entry(claim.subject.to_i64()).or_default();
                 own.push((place, claim));
             }
         }
     }
     for sent in &evidence.sent {
-        let own = charge_of(&sent.payment).and_then(|charge| versions.get(&charge));
-        // The claim of the charge itself, or of an operation that takes this step.
+        let own = payment_of(&sent.payment).and_then(|payment| versions.get(&payment));
+        // The claim of the payment itself, or of an operation that takes this step.
         let fits = |claim: &Claim| match claim.makes {
             Resource::Charge => true,
             Resource::Capture => sent.step == Step::Capture,
             Resource::Void => sent.step == Step::Void,
             Resource::Refund => sent.step == Step::Refund,
+            Resource::Payout => sent.step == Step::Payout,
             _ => false,
         };
         let then: Vec<&Claim> = own

@@ -6,7 +6,9 @@
 //! | [`effects`] | I1 one effect per payment and step; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none, every decline was one, nothing is both captured and voided, no more is given back than taken |
 //! | [`answers`] | I2 byte-identical replays; I13 another request under a key is never executed; I17 tenants apart; I19 what was acknowledged is there |
 //! | [`books`] | I3, I4 sums are zero at every prefix; I6 floors and caps at every prefix; I7, I21 postings equal captures; I8, I20 balances equal the fold |
-//! | [`reserved`] | I7 a wallet or a refund's reservation ends as its payment does; I9 what is parked is a dead letter |
+//! | `payouts` | I1 one effect per payout; I7 paid is paid, failed is not; with [`books`], I6 never more than was available |
+//! | [`reserved`] | I7 what a wallet, a refund or a payout reserves ends as its payment does; I9 what is parked is a dead letter |
+//! | [`waits`] | R26 waits are spread by chance |
 //! | [`order`] | I10 lawful transitions, growing fences and revisions; I11 audit with its effect; I14 unique ids; dense positions; no work lost at any prefix |
 //! | the run itself | I9 everything ends or is parked in sight; I22 same seed, same trace |
 //!
@@ -16,7 +18,9 @@ pub mod answers;
 pub mod books;
 pub mod effects;
 pub mod order;
+mod payouts;
 pub mod reserved;
+pub mod waits;
 
 use crate::client::Heard;
 use crate::executor::lock;
@@ -135,6 +139,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
     books::check(evidence, &mut found);
     reserved::check(evidence, &mut found);
     order::check(evidence, &mut found);
+    waits::check(evidence, &mut found);
     found.extend(evidence.verified.iter().map(|what| Violation::new("verify", "I10", what.clone())));
     found
 }

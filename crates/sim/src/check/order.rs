@@ -94,6 +94,7 @@ fn count(minted: &mut BTreeMap<i64, u64>, key: &RowKey) {
         RowKey::Hold(id) => (3, id.to_i64()),
         RowKey::Transaction(id) => (4, id.to_i64()),
         RowKey::Operation(id) => (5, id.to_i64()),
+        RowKey::Payout(id) => (6, id.to_i64()),
         _ => return,
     };
     let place = kind_and_id.1.wrapping_mul(8).wrapping_add(kind_and_id.0);
@@ -113,6 +114,11 @@ fn forward(before: Option<&Row>, after: Option<&Row>) -> Option<String> {
         (Row::Operation(old), Row::Operation(new)) => {
             let same = (old.kind, old.amount, old.charge) == (new.kind, new.amount, new.charge);
             (old.status.is_final() || !same)
+                .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
+        }
+        (Row::Payout(old), Row::Payout(new)) => {
+            let fixed = old.order == new.order && old.provider == new.provider && old.tenant == new.tenant;
+            (old.status.is_final() || !fixed)
                 .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
         }
         (Row::Outbox(old), Row::Outbox(new)) => {
@@ -232,10 +238,13 @@ fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
     })
 }
 
-/// Which charges and operations are open, as far as claims tell.
+/// Which payments and operations are open, as far as claims tell.
 fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>) {
     if let (RowKey::Claim(_), Some(Row::Claim(claim))) = (key, after)
-        && matches!(claim.makes, Resource::Charge | Resource::Capture | Resource::Void | Resource::Refund)
+        && matches!(
+            claim.makes,
+            Resource::Charge | Resource::Capture | Resource::Void | Resource::Refund | Resource::Payout
+        )
     {
         open.insert(
             claim.subject,
@@ -244,11 +253,12 @@ fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>
     }
 }
 
-/// Charges and operations whose claim and work do not go together after this commit.
+/// Payments and operations whose claim and work do not go together after this commit.
 fn pairs(applied: &Applied, open: &BTreeMap<SubjectId, bool>, rows: &Rows<'_>) -> Vec<(SubjectId, bool)> {
     let touched = applied.committed.touched.iter().filter_map(|key| match key {
         RowKey::Charge(id) => Some((*id).into()),
         RowKey::Operation(id) => Some((*id).into()),
+        RowKey::Payout(id) => Some((*id).into()),
         RowKey::Outbox(id) => Some(*id),
         _ => None,
     });

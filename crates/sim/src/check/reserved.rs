@@ -1,12 +1,13 @@
-//! What payments reserve in the books: a wallet's part of a split, and what a refund gives back. It ends as the payment
+//! What payments reserve in the books: a wallet's part of a split, what a refund gives back, what is paid out. It ends as the payment
 //! does, in the same commit, and a split's not before the card is free.
 
 use super::{Evidence, Violation};
 use crate::store::START;
 use counterfoil_core::ledger::hold::{Hold, State};
-use counterfoil_core::outbox::{Flow, Outbox};
+use counterfoil_core::outbox::{Flow, Outbox, Payment};
 use counterfoil_core::payments::charge::{Charge, Status};
 use counterfoil_core::payments::operation::{Operation, Status as OperationStatus};
+use counterfoil_core::payments::payout::{Payout, Status as PayoutStatus};
 use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::id::{HoldId, SubjectId};
 use counterfoil_core::types::time::{Span, Time};
@@ -39,7 +40,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut say = |invariant, what: String| found.push(Violation::new("reserved", invariant, what));
     let mut owned: BTreeSet<HoldId> = BTreeSet::new();
     for work in works.values() {
-        let reserves = matches!(work.saga.flow, Flow::Split | Flow::Refund);
+        let reserves = matches!(work.saga.flow, Flow::Split | Flow::Refund | Flow::Payout);
         let hold = work.hold.and_then(|id| match evidence.row(&RowKey::Hold(id)) {
             Some(Row::Hold(hold)) => Some(hold),
             _ => None,
@@ -76,6 +77,9 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             Row::Operation(operation) if operation.status == OperationStatus::Parked => {
                 in_sight(evidence, operation.id.into(), &mut say);
             }
+            Row::Payout(payout) if payout.status == PayoutStatus::Parked => {
+                in_sight(evidence, payout.id.into(), &mut say);
+            }
             Row::Outbox(outbox) if outbox.parked.is_some() && !stands_parked(evidence, outbox) => {
                 say("I9", format!("{} is parked, and what it is for does not say so", outbox.id.to_i64()));
             }
@@ -93,18 +97,29 @@ fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static st
 }
 
 fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
-    match evidence.row(&RowKey::Operation(outbox.id.into())) {
+    let payment = match outbox.payment {
+        Payment::Charge(charge) => RowKey::Charge(charge),
+        Payment::Payout(payout) => RowKey::Payout(payout),
+    };
+    match evidence.row(&RowKey::Operation(outbox.id.into())).or_else(|| evidence.row(&payment)) {
         Some(Row::Operation(operation)) => operation.status == OperationStatus::Parked,
-        _ => {
-            matches!(evidence.row(&RowKey::Charge(outbox.payment.subject().into())), Some(Row::Charge(charge)) if charge.status == Status::Parked)
-        }
+        Some(Row::Charge(charge)) => charge.status == Status::Parked,
+        Some(Row::Payout(payout)) => payout.status == PayoutStatus::Parked,
+        _ => false,
     }
 }
 
 /// A reservation against the payment that made it.
 fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
-    let Some(Row::Charge(charge)) = evidence.row(&RowKey::Charge(work.payment.subject().into())) else {
-        return vec![format!("the reservation {} has no charge", hold.id.to_i64())];
+    let own = match work.payment {
+        Payment::Charge(charge) => evidence.row(&RowKey::Charge(charge)),
+        Payment::Payout(payout) => evidence.row(&RowKey::Payout(payout)),
+    };
+    if let Some(Row::Payout(payout)) = own {
+        return of_payout(payout, hold);
+    }
+    let Some(Row::Charge(charge)) = own else {
+        return vec![format!("the reservation {} has no payment", hold.id.to_i64())];
     };
     let refund = match evidence.row(&RowKey::Operation(work.id.into())) {
         Some(Row::Operation(refund)) => Some(refund),
@@ -112,19 +127,7 @@ fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<Hol
     };
     let name = format!("{} of charge {}", work.saga.flow.name(), charge.id.to_i64());
     let mut broken = Vec::new();
-    let wanted = wanted(charge, refund);
-    let stands = match hold.state {
-        State::Pending => Wanted::Open,
-        State::Posted { amount, .. } if amount == hold.amount => Wanted::Posted,
-        State::Voided { .. } => Wanted::Freed,
-        State::Posted { .. } | State::Lapsed { .. } => {
-            broken.push(format!("{name}: the reservation ended as no payment ends it"));
-            return broken;
-        }
-    };
-    if stands != wanted {
-        broken.push(format!("{name}: the reservation is {stands:?} and should be {wanted:?}"));
-    }
+    broken.extend(stands(hold, wanted(charge, refund)).map(|what| format!("{name}: {what}")));
     let amount = refund.map(|it| it.amount.minor()).or(charge.order.wallet.map(|it| it.amount));
     let from = match (refund, charge.order.wallet) {
         (None, Some(wallet)) => wallet.account,
@@ -137,6 +140,33 @@ fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<Hol
         broken.extend(too_soon(evidence, charge, freed.get(&hold.id)).map(|what| format!("{name}: {what}")));
     }
     broken
+}
+
+/// How a reservation stands, if it should stand otherwise.
+fn stands(hold: &Hold, wanted: Wanted) -> Option<String> {
+    let stands = match hold.state {
+        State::Pending => Wanted::Open,
+        State::Posted { amount, .. } if amount == hold.amount => Wanted::Posted,
+        State::Voided { .. } => Wanted::Freed,
+        State::Posted { .. } | State::Lapsed { .. } => {
+            return Some("the reservation ended as no payment ends it".to_owned());
+        }
+    };
+    (stands != wanted).then(|| format!("the reservation is {stands:?} and should be {wanted:?}"))
+}
+
+/// A reservation against the payout that made it.
+fn of_payout(payout: &Payout, hold: &Hold) -> Vec<String> {
+    let name = format!("payout {}", payout.id.to_i64());
+    let wanted = match payout.status {
+        PayoutStatus::Paid => Wanted::Posted,
+        PayoutStatus::Failed => Wanted::Freed,
+        PayoutStatus::Processing | PayoutStatus::Parked => Wanted::Open,
+    };
+    let (amount, account) = (payout.order.amount, payout.order.account);
+    let same = (hold.amount, hold.asset, hold.from) == (amount.minor(), amount.asset(), account);
+    let other = (!same).then(|| "the reservation is of another amount or account".to_owned());
+    stands(hold, wanted).into_iter().chain(other).map(|what| format!("{name}: {what}")).collect()
 }
 
 fn wanted(charge: &Charge, refund: Option<&Operation>) -> Wanted {

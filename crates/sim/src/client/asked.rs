@@ -18,6 +18,8 @@ use counterfoil_core::payments::charge::Wallet;
 use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
 use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::payments::operation::launch::Operate;
+use counterfoil_core::payments::payout;
+use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::digest::Digest;
@@ -35,6 +37,8 @@ pub enum Asked {
     Charge(Box<CreateCharge>),
     /// A capture, a void or a refund.
     Operate(Box<Operate>),
+    /// A payout.
+    Payout(Box<CreatePayout>),
     /// An act.
     Keep(Request, Box<Act>),
     /// Many transactions.
@@ -80,8 +84,29 @@ pub fn charge_amount(tenant: u64, key: u64, body: u64) -> i64 {
     i64::try_from(tenant * 100_000 + key * 100 + body * 7 + 11).unwrap_or(1)
 }
 
+/// The amount of a payout: no two bodies share one. Some leave room for one of two in a small account, some for two of
+/// three in what a charge brought.
+pub fn payout_amount(tenant: u64, key: u64, body: u64) -> i64 {
+    let base = if payout_account(tenant, key).is_some() { 700 } else { 45_000 };
+    i64::try_from(base + tenant * 10 + key * 3 + body).unwrap_or(1)
+}
+
+/// The account a payout names; nothing means the tenant's main one.
+fn payout_account(tenant: u64, key: u64) -> Option<&'static str> {
+    match key % 6 {
+        _ if tenant != KEEPER => None,
+        1 => Some("alice"),
+        2 => Some("carol"),
+        3 => Some("grace"),
+        _ => None,
+    }
+}
+
 /// Keys from here on are of charges that are captured, voided, refunded or paid in part by a wallet.
 pub const LIVES: u64 = 100;
+
+/// Keys so far apart are of payouts from one account to one bank.
+pub const PAYOUTS_ALIKE: u64 = 24;
 
 /// Operations that are tried on one charge.
 pub const OPERATIONS: u64 = 16;
@@ -225,6 +250,28 @@ impl Ask {
                 let charge = *learnt.charges.get(&(tenant, key / OPERATIONS))?;
                 let (kind, amount) = operation(key, body);
                 Some(Asked::Operate(Box::new(Operate { request, charge, kind, amount })))
+            }
+            Ask::Payout { tenant, key, body } => {
+                let account = match payout_account(tenant, key) {
+                    Some(code) => Some(*learnt.accounts.get(code)?),
+                    None => None,
+                };
+                let asset = if account.is_some() { Asset::currency("USD").ok()? } else { charge_asset(key)? };
+                let bank = match key % 8 {
+                    _ if body > 0 => VISA,
+                    5 => DECLINED,
+                    3 | 6 => MOODY,
+                    _ => VISA,
+                };
+                let wanted = payout::create::Wanted {
+                    amount: Money::new(payout_amount(tenant, key, body), asset).ok()?,
+                    account,
+                    destination: Some(Masked::new(bank.to_owned())),
+                    description: None,
+                    metadata: BTreeMap::new(),
+                };
+                let request = request(tenant, "payout", key, body, id)?;
+                Some(Asked::Payout(Box::new(CreatePayout { request, wanted })))
             }
             Ask::Keep { key, body } => keep(key, body, learnt, id),
             Ask::Look { .. } | Ask::Resolve { .. } => None,

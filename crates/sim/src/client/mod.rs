@@ -4,8 +4,8 @@ mod asked;
 mod present;
 
 pub use asked::{
-    ACCOUNTS, Asked, BULK_LARGE, LIVES, OPERATIONS, charge_amount, charge_asset, fingerprint, opening,
-    operation, request, wallet_part,
+    ACCOUNTS, Asked, BULK_LARGE, LIVES, OPERATIONS, PAYOUTS_ALIKE, charge_amount, charge_asset, fingerprint,
+    opening, operation, payout_amount, request, wallet_part,
 };
 pub use present::Plain;
 
@@ -45,8 +45,8 @@ pub enum Response {
     Submitted(Submitted),
     /// A balance.
     Balance(AccountId, BalanceView),
-    /// What a tenant sees of a charge, and whether it is its own.
-    Charge {
+    /// What a tenant sees of a charge or a payout, and whether it is its own.
+    Payment {
         /// Whether the asking tenant owns it.
         own: bool,
         /// Whether it was shown.

@@ -47,16 +47,18 @@ impl Present for Plain {
 
     fn payout(&self, payout: &Payout) -> Reply {
         let id = self.0.seal(Kind::Payout, payout.id.to_i64());
-        reply(201, format!(r#"{{"id":"{id}","status":"{}"}}"#, payout.status.name()))
+        let (amount, status) = (payout.order.amount, payout.status.name());
+        let (minor, currency) = (amount.minor(), amount.asset());
+        reply(201, format!(r#"{{"id":"{id}","amount":{minor},"currency":"{currency}","status":"{status}"}}"#))
     }
 
     fn failure(&self, matter: &Matter, failure: &Failure, request: Ulid) -> Reply {
         let code = failure.code.name();
-        let id = match matter {
-            Matter::Charge(charge, _) => self.name(charge),
-            Matter::Payout(payout) => self.0.seal(Kind::Payout, payout.id.to_i64()).to_string(),
+        let (what, id) = match matter {
+            Matter::Charge(charge, _) => ("charge", self.name(charge)),
+            Matter::Payout(payout) => ("payout", self.0.seal(Kind::Payout, payout.id.to_i64()).to_string()),
         };
-        reply(402, format!(r#"{{"error":"{code}","charge":"{id}","request_id":"req_{request}"}}"#))
+        reply(402, format!(r#"{{"error":"{code}","{what}":"{id}","request_id":"req_{request}"}}"#))
     }
 
     fn impossible(&self, charge: &Charge, kind: Operated, _: Impossible, _: Ulid) -> Reply {

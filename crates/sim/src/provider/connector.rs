@@ -141,6 +141,9 @@ impl Connector {
             Some(Bug::RefundKeyFresh) if call.step == Step::Refund => {
                 call.key = format!("{}{}", call.key, chance.word());
             }
+            Some(Bug::PayoutKeyFresh) if call.step == Step::Payout => {
+                call.key = format!("{}{}", call.key, chance.word());
+            }
             Some(Bug::RefundKeyShared) if call.step == Step::Refund => {
                 call.key = format!("re{}", call.payment);
             }
@@ -193,6 +196,15 @@ impl Connector {
             }
             (Some(Bug::RefundUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Refund => {
                 super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
+            (Some(Bug::PayoutUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Payout => {
+                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
+            (Some(Bug::PayoutUnknownIsDone), Outcome::Unknown(_)) if call.step == Step::Payout => approval(),
+            (Some(Bug::PayoutLateIsDeclined), Outcome::Unknown(Cause::Timeout))
+                if call.step == Step::Payout =>
+            {
+                decline()
             }
             (Some(Bug::CaptureEchoed), Outcome::Approved(said)) => {
                 Outcome::Approved(Approval { stands: call.step.leads_to(), ..said })

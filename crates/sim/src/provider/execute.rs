@@ -42,8 +42,8 @@ impl Provider {
     fn decide(&mut self, call: &Call, fault: Option<Fault>, now: u64, chance: &mut Chance) -> Outcome {
         let method = call.instrument.as_ref().map_or("", |token| token.reveal().as_str());
         let approves = match (call.step, method) {
-            (Step::Charge | Step::Authorize, DECLINED) | (Step::Capture, LAPSING) => false,
-            (Step::Charge | Step::Authorize | Step::Capture, MOODY) => chance.percent(50),
+            (Step::Charge | Step::Authorize | Step::Payout, DECLINED) | (Step::Capture, LAPSING) => false,
+            (Step::Charge | Step::Authorize | Step::Capture | Step::Payout, MOODY) => chance.percent(50),
             _ => true,
         };
         if !approves {
@@ -62,7 +62,15 @@ impl Provider {
                 Outcome::Approved(approval)
             }
             Step::Capture if !approves => declined(Some("authorization_lapsed")),
-            Step::Capture | Step::Void | Step::Refund | Step::Payout => {
+            Step::Payout if !approves => declined(Some("account_closed")),
+            Step::Payout => {
+                let approval = self.pay_out(call, fault, now, false);
+                if fault == Some(Fault::Duplicate) {
+                    self.pay_out(call, fault, now, true);
+                }
+                Outcome::Approved(approval)
+            }
+            Step::Capture | Step::Void | Step::Refund => {
                 let done = self.operate(call, fault, now, false);
                 if done.is_some() && fault == Some(Fault::Duplicate) && call.step == Step::Refund {
                     self.operate(call, fault, now, true);
@@ -105,6 +113,36 @@ impl Provider {
         });
         let payment = Some(call.payment.clone());
         Approval { reference, stands, amount_minor: amount, asset: Some(asset), payment }
+    }
+
+    /// Pays to a bank account.
+    fn pay_out(&mut self, call: &Call, fault: Option<Fault>, now: u64, own_duplicate: bool) -> Approval {
+        let asked = call.amount.minor();
+        let amount = asked.saturating_add(i64::from(fault == Some(Fault::WrongAmount)));
+        let asset = told_asset(call, fault);
+        let reference = format!("po_{}", self.effects.len());
+        self.effects.push(Effect {
+            step: call.step,
+            payment: call.payment.clone(),
+            key: call.key.clone(),
+            captured: false,
+            amount,
+            asked,
+            asset,
+            at: now,
+            reference: reference.clone(),
+            on: reference.clone(),
+            own_duplicate,
+        });
+        let approval = Approval {
+            reference: reference.clone(),
+            stands: Stands::PaidOut,
+            amount_minor: amount,
+            asset: Some(asset),
+            payment: Some(call.payment.clone()),
+        };
+        self.payouts.insert(reference, (now, approval.clone()));
+        approval
     }
 
     /// Captures, gives up or gives back, if the payment allows it.

@@ -9,7 +9,7 @@ pub use connector::{Connector, TIMEOUT};
 use crate::chance::{Chance, mix};
 use crate::faults::Fault;
 use counterfoil_core::payments::provider::{
-    Cause, Decline, Fault as Blame, Found, Outcome, Rejection, Rules, Step,
+    Approval, Cause, Decline, Fault as Blame, Found, Outcome, Rejection, Rules, Step,
 };
 use counterfoil_core::types::asset::Asset;
 use counterfoil_gateway::{Call, Lookup, Profile};
@@ -94,6 +94,8 @@ pub struct Provider {
     /// What it executed.
     pub effects: Vec<Effect>,
     intents: BTreeMap<String, Intent>,
+    /// What was paid out, by its reference.
+    payouts: BTreeMap<String, (u64, Approval)>,
     /// References of what was made for a payment.
     made: BTreeMap<String, Vec<String>>,
     declined: BTreeMap<String, u64>,
@@ -118,6 +120,7 @@ impl Provider {
             keys: BTreeMap::new(),
             effects: Vec::new(),
             intents: BTreeMap::new(),
+            payouts: BTreeMap::new(),
             made: BTreeMap::new(),
             declined: BTreeMap::new(),
             declines: BTreeSet::new(),
@@ -232,6 +235,14 @@ impl Provider {
             let own = mix(&[self.seed, 5, at]).checked_rem(lag.saturating_add(1)).unwrap_or(0);
             now.saturating_sub(at) >= if stale { lag } else { own }
         };
+        if lookup.step == Step::Payout {
+            // It is looked up by its own reference, if it has one.
+            let paid = lookup.reference.as_ref().and_then(|reference| self.payouts.get(reference));
+            return match paid {
+                Some((at, approval)) if is_seen(*at) => Found::Payment(Outcome::Approved(approval.clone())),
+                _ => Found::Unclear(Cause::Unreadable),
+            };
+        }
         if matches!(lookup.step, Step::Capture | Step::Void | Step::Refund) {
             let intent = lookup.reference.as_ref().and_then(|reference| self.intents.get(reference));
             return match intent {

@@ -16,7 +16,7 @@ use counterfoil_core::idempotency::window;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::digest::MacKey;
-use counterfoil_core::types::id::{ChargeId, HoldId, TransactionId};
+use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, TenantId, TransactionId};
 use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::Policy;
@@ -62,12 +62,6 @@ pub struct Cluster {
     hang_ups: Vec<(u64, TaskId)>,
     /// Processes that died.
     pub crashes: u64,
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        self.executor.end();
-    }
 }
 
 impl Cluster {
@@ -353,19 +347,29 @@ impl Cluster {
             return learnt.accounts.keys().nth(place).map(|code| door::Look::Balance(code.clone()));
         }
         let machine = lock(&self.machine);
-        let charges: Vec<(ChargeId, i64)> = machine
-            .shelf
-            .rows()
-            .range(
-                RowKey::Charge(ChargeId::from_i64(i64::MIN))..=RowKey::Charge(ChargeId::from_i64(i64::MAX)),
-            )
-            .filter_map(|(_, row)| {
-                if let Row::Charge(it) = row.as_ref() { Some((it.id, it.tenant.to_i64())) } else { None }
+        let charges =
+            RowKey::Charge(ChargeId::from_i64(i64::MIN))..=RowKey::Charge(ChargeId::from_i64(i64::MAX));
+        let payouts =
+            RowKey::Payout(PayoutId::from_i64(i64::MIN))..=RowKey::Payout(PayoutId::from_i64(i64::MAX));
+        let rows = machine.shelf.rows();
+        let payments: Vec<(Payment, TenantId)> = rows
+            .range(charges)
+            .chain(rows.range(payouts))
+            .filter_map(|(_, row)| match row.as_ref() {
+                Row::Charge(charge) => Some((Payment::Charge(charge.id), charge.tenant)),
+                Row::Payout(payout) => Some((Payment::Payout(payout.id), payout.tenant)),
+                _ => None,
             })
             .collect();
-        let place = usize::try_from(number / 3).ok()? % charges.len().max(1);
-        let (id, owner) = charges.get(place).copied()?;
-        Some(door::Look::Charge { id, owner, asking: i64::try_from(number % 3).ok()? })
+        let place = usize::try_from(number / 3).ok()? % payments.len().max(1);
+        let (id, owner) = payments.get(place).copied()?;
+        Some(door::Look::Payment { id, owner: owner.to_i64(), asking: i64::try_from(number % 3).ok()? })
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.executor.end();
     }
 }
 
@@ -426,7 +430,7 @@ fn digest(response: &Response) -> u64 {
             let view = balance.view;
             (account, view.posted, view.outgoing, view.incoming, balance.position.0).hash(&mut sum);
         }
-        Response::Charge { own, shown } => (own, shown).hash(&mut sum),
+        Response::Payment { own, shown } => (own, shown).hash(&mut sum),
         Response::Key(_) | Response::Unreadable | Response::NobodyThere => {}
     }
     sum.finish()

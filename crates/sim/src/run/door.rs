@@ -11,9 +11,10 @@ use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::ledger::account::Code;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::books::Named;
 use counterfoil_core::types::digest::Digest;
-use counterfoil_core::types::id::{ChargeId, TenantId};
+use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
 use counterfoil_store::{Position, Upto};
@@ -23,10 +24,10 @@ use counterfoil_store::{Position, Upto};
 pub(super) enum Look {
     /// A balance, by the account's code.
     Balance(String),
-    /// A charge, as a tenant sees it.
-    Charge {
+    /// A charge or a payout, as a tenant sees it.
+    Payment {
         /// Which.
-        id: ChargeId,
+        id: Payment,
         /// Whose it is.
         owner: i64,
         /// Who asks.
@@ -40,6 +41,7 @@ pub(super) async fn submit(engine: &SimEngine, asked: Asked, ask: Ask, bug: Opti
     let submitted = match asked {
         Asked::Charge(command) => engine.submit(*command).await,
         Asked::Operate(command) => engine.operate(*command).await,
+        Asked::Payout(command) => engine.pay_out(*command).await,
         Asked::Keep(request, act) => engine.keep(request, *act).await,
         Asked::Bulk(request, items) => engine.bulk(request, items).await,
     };
@@ -61,10 +63,14 @@ pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Re
                 Err(_) => Response::Unreadable,
             }
         }
-        Look::Charge { id, owner, asking } => {
-            let believed = if bug == Some(Bug::TenantIgnored) { owner } else { asking };
-            match engine.charge(TenantId::from_i64(believed), id).await {
-                Ok(shown) => Response::Charge { own: owner == asking, shown: shown.is_some() },
+        Look::Payment { id, owner, asking } => {
+            let believed = TenantId::from_i64(if bug == Some(Bug::TenantIgnored) { owner } else { asking });
+            let shown = match id {
+                Payment::Charge(id) => engine.charge(believed, id).await.map(|shown| shown.is_some()),
+                Payment::Payout(id) => engine.payout(believed, id).await.map(|shown| shown.is_some()),
+            };
+            match shown {
+                Ok(shown) => Response::Payment { own: owner == asking, shown },
                 Err(_) => Response::Unreadable,
             }
         }
@@ -105,6 +111,7 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
             let (Ask::Charge { key, .. }
             | Ask::Keep { key, .. }
             | Ask::Operate { key, .. }
+            | Ask::Payout { key, .. }
             | Ask::Look { number: key }
             | Ask::Resolve { letter: key, .. }) = ask;
             let claim = ClaimId::from_digest(Digest::of("shared", &[&key.to_be_bytes()]));
@@ -120,6 +127,10 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
         Asked::Operate(mut command) => {
             command.request = turn(command.request);
             Asked::Operate(command)
+        }
+        Asked::Payout(mut command) => {
+            command.request = turn(command.request);
+            Asked::Payout(command)
         }
         Asked::Keep(request, act) => Asked::Keep(turn(request), act),
         Asked::Bulk(request, items) => Asked::Bulk(turn(request), items),

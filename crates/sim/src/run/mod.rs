@@ -61,6 +61,8 @@ pub struct Seen {
     pub charges: u64,
     /// Captures, voids and refunds begun.
     pub operations: u64,
+    /// Payouts begun.
+    pub payouts: u64,
     /// Effects at the provider.
     pub effects: u64,
     /// Charges that ended with a human.
@@ -117,7 +119,10 @@ pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
 fn needs_books(script: &Script) -> bool {
     script.events.iter().any(|event| match event.what {
         What::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0 || key >= LIVES,
-        What::Ask { ask: Ask::Keep { .. } | Ask::Operate { .. } | Ask::Look { .. }, .. } => true,
+        What::Ask {
+            ask: Ask::Keep { .. } | Ask::Operate { .. } | Ask::Payout { .. } | Ask::Look { .. },
+            ..
+        } => true,
         _ => false,
     })
 }
@@ -219,6 +224,7 @@ fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
         answers: size(heard.iter().filter(answered).count()),
         charges: count(|row| matches!(row, Row::Charge(_))),
         operations: count(|row| matches!(row, Row::Operation(_))),
+        payouts: count(|row| matches!(row, Row::Payout(_))),
         effects: size(lock(&cluster.provider).effects.len()),
         parked: count(|row| matches!(row, Row::Outbox(outbox) if outbox.parked.is_some())),
         transactions: count(|row| matches!(row, Row::Transaction(_))),

@@ -12,7 +12,6 @@ use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::payments::flow;
 use counterfoil_core::saga::progress::Way;
-use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{DeadLetter, Resolution};
 use std::sync::{Arc, Mutex};
@@ -45,8 +44,7 @@ impl Operator {
     fn has_not_happened(&self, letter: &DeadLetter) -> bool {
         let work = &letter.outbox;
         let Some(step) = flow::step(work.saga) else { return false };
-        let payment =
-            super::references().seal(Kind::Charge, letter.outbox.payment.subject().to_i64()).to_string();
+        let payment = work.payment.reference(&super::references()).to_string();
         let provider = lock(&self.provider);
         let late = provider.profile().rules.late_delivery.ms().saturating_add(TIMEOUT.saturating_mul(2));
         let now = START.plus(Span::from_ms(self.executor.now()));

@@ -173,6 +173,7 @@ fn used(cluster: &Cluster) -> BTreeSet<Used> {
     let keys = heard.iter().filter_map(|heard| match heard.ask {
         Ask::Charge { tenant, key, .. } => Some(("charge", tenant, key)),
         Ask::Operate { tenant, key, .. } => Some(("operate", tenant, key)),
+        Ask::Payout { tenant, key, .. } => Some(("payout", tenant, key)),
         Ask::Keep { key, .. } => Some(("keep", 1, key)),
         Ask::Look { .. } | Ask::Resolve { .. } => None,
     });
@@ -189,6 +190,7 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
         let ask = match kind {
             "charge" => Ask::Charge { tenant, key, body },
             "operate" => Ask::Operate { tenant, key, body },
+            "payout" => Ask::Payout { tenant, key, body },
             _ => Ask::Keep { key, body },
         };
         asked.push((used, body, cluster.ask(turn % processes, ask, None)));

@@ -3,6 +3,7 @@
 use super::shelf::Shelf;
 use crate::bank::Bug;
 use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::{Balance, Delta};
 use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::ledger::transaction::Kind;
@@ -26,6 +27,8 @@ pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option
         return None;
     }
     let after = set.changes().iter().zip(before).map(|(change, before)| match change {
+        // Nobody sees from the row itself that somebody else wrote it.
+        Change::Replace { row, .. } if bug == Bug::PayoutOverdraws => Some(seen_anew(row, before.as_ref())),
         Change::Insert(row) | Change::Replace { row, .. } => Some(Row::clone(row)),
         Change::Remove { .. } => None,
         Change::Move(motion) => Some(Row::Balance(forced(motion, before.as_ref()))),
@@ -37,7 +40,9 @@ fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
     let Some(change) = set.changes().get(refusal.change) else { return false };
     let stale = matches!(refusal.reason, Reason::Stale | Reason::IllegalMove);
     match (bug, change.key()) {
-        (Bug::NoFence, RowKey::Claim(_)) | (Bug::HoldEndsTwice, RowKey::Hold(_)) => stale,
+        (Bug::NoFence, RowKey::Claim(_))
+        | (Bug::HoldEndsTwice, RowKey::Hold(_))
+        | (Bug::PayoutOverdraws, RowKey::Account(_)) => stale,
         (Bug::SlotShared, RowKey::Slot(_)) => stale || refusal.reason == Reason::Present,
         (Bug::ClaimOverwritten, RowKey::Claim(_))
         | (Bug::CodeTwice, RowKey::Name(..))
@@ -52,6 +57,15 @@ fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
             refusal.reason == Reason::Insufficient && free
         }
         _ => false,
+    }
+}
+
+fn seen_anew(row: &Row, before: Option<&Row>) -> Row {
+    match (row, before) {
+        (Row::Account(account), Some(Row::Account(found))) => {
+            Row::Account(Account { revision: found.revision.saturating_add(1), ..account.clone() })
+        }
+        (row, _) => row.clone(),
     }
 }
 
@@ -82,12 +96,16 @@ pub(super) fn tear(
 ) -> Vec<Option<Row>> {
     let strikes = number.is_multiple_of(3);
     // The end of what a payment reserved stands in one set with the payment's.
-    let mut keys = set.changes().iter().map(Change::key);
-    let (refunds, charges) = (
-        keys.clone().any(|key| matches!(key, RowKey::Operation(_))),
-        keys.any(|key| matches!(key, RowKey::Charge(_))),
-    );
-    if strikes && (bug == Bug::RefundUnposted && refunds || bug == Bug::WalletKept && charges && !refunds) {
+    let has = |wanted: fn(&RowKey) -> bool| set.changes().iter().any(|change| wanted(&change.key()));
+    let refunds = has(|key| matches!(key, RowKey::Operation(_)));
+    let pays_out = has(|key| matches!(key, RowKey::Payout(_)));
+    let affected = match bug {
+        Bug::RefundUnposted => refunds,
+        Bug::WalletKept => !refunds && has(|key| matches!(key, RowKey::Charge(_))),
+        Bug::PayoutUnposted | Bug::PayoutKept => pays_out,
+        _ => false,
+    };
+    if affected && (strikes || pays_out) {
         let rows = set.changes().iter().zip(before).zip(after);
         return rows.map(|((_, before), after)| unreleased(bug, before.as_ref(), after)).collect();
     }
@@ -101,12 +119,24 @@ pub(super) fn tear(
 /// A set without the end of what a payment reserved.
 fn unreleased(bug: Bug, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
     match (bug, after) {
-        (Bug::RefundUnposted, Some(Row::Transaction(it))) if matches!(it.kind, Kind::HoldPosted(_)) => None,
-        (Bug::WalletKept, Some(Row::Transaction(it))) if matches!(it.kind, Kind::HoldVoided(_)) => None,
-        (Bug::RefundUnposted, Some(Row::Hold(it))) if matches!(it.state, HoldState::Posted { .. }) => {
+        (Bug::RefundUnposted | Bug::PayoutUnposted, Some(Row::Transaction(it)))
+            if matches!(it.kind, Kind::HoldPosted(_)) =>
+        {
+            None
+        }
+        (Bug::WalletKept | Bug::PayoutKept, Some(Row::Transaction(it)))
+            if matches!(it.kind, Kind::HoldVoided(_)) =>
+        {
+            None
+        }
+        (Bug::RefundUnposted | Bug::PayoutUnposted, Some(Row::Hold(it)))
+            if matches!(it.state, HoldState::Posted { .. }) =>
+        {
             before.cloned()
         }
-        (Bug::WalletKept, Some(Row::Hold(it))) if matches!(it.state, HoldState::Voided { .. }) => {
+        (Bug::WalletKept | Bug::PayoutKept, Some(Row::Hold(it)))
+            if matches!(it.state, HoldState::Voided { .. }) =>
+        {
             before.cloned()
         }
         (_, after) => after,
@@ -122,6 +152,7 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
         | (Bug::TornHold, _, Some(Row::Hold(_)))
         | (Bug::TornCharge, Change::Replace { .. }, Some(Row::Charge(_)))
         | (Bug::TornOperation, Change::Replace { .. }, Some(Row::Operation(_)))
+        | (Bug::TornPayout, Change::Replace { .. }, Some(Row::Payout(_)))
         | (Bug::TornMoves, Change::Move(_), _)
         | (Bug::TornWorkRemoval, Change::Remove { key: RowKey::Outbox(_), .. }, None) => before.cloned(),
         (Bug::ParkedForgotten, Change::Replace { .. }, Some(Row::Outbox(it))) if it.parked.is_some() => None,

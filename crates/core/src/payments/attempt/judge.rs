@@ -67,7 +67,7 @@ pub struct Attempt<'a> {
 pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &Outcome) -> Verdict {
     match outcome {
         Outcome::Approved(approval) => approved(attempt, approval),
-        Outcome::Declined(_) if decline_is_one_of_several(attempt, rules) => {
+        Outcome::Declined(_) if decline_is_one_of_several(attempt.history, rules, attempt.now) => {
             Verdict::Doubt { not_before: attempt.now, history: *attempt.history }
         }
         Outcome::Declined(decline) => Verdict::Failed {
@@ -124,10 +124,9 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &Found) -> Verdic
 
 /// Where the provider may execute a repeated call on its own, a decline speaks for that call only: an earlier one may
 /// still arrive and be approved until the provider is quiescent.
-fn decline_is_one_of_several(attempt: Attempt<'_>, rules: &Rules) -> bool {
-    let history = attempt.history;
+pub fn decline_is_one_of_several(history: &History, rules: &Rules, now: Time) -> bool {
     let repeats = rules.dedup_window.is_none() || rules.reexecutes_errors;
-    history.unknown && repeats && attempt.now < quiescent_at(rules, history)
+    history.unknown && repeats && now < quiescent_at(rules, history)
 }
 
 /// The provider's word is taken only if it says what we asked for: how the money stands, how much, in which currency,
