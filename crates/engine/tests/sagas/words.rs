@@ -69,6 +69,7 @@ pub(crate) fn paying_out_of(key: &str, amount: i64, account: Option<AccountId>) 
         wanted: payout::create::Wanted {
             amount: Money::new(amount, Asset::parse("USD").unwrap()).unwrap(),
             account,
+            peer: None,
             destination: None,
             description: None,
             metadata: BTreeMap::new(),

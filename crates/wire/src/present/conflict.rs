@@ -130,6 +130,25 @@ pub(super) const fn unpaid(code: FailureCode) -> &'static str {
     }
 }
 
+/// The peer did not take it.
+pub(super) const fn unpaid_by_peer(code: FailureCode) -> &'static str {
+    match code {
+        FailureCode::CardDeclined | FailureCode::PayoutFailed => {
+            "An account at the peer does not allow it, `decline_code` says why, and nothing was paid out; the money is available again. Ask the peer's operator, and use a new key to try again."
+        }
+        FailureCode::GatewayRejected => {
+            "The peer does not accept the request and nothing was paid out; the money is available again. Check that `destination` is an account there that counts this currency, and use a new key to try again."
+        }
+        FailureCode::GatewayUnauthorized => {
+            "The peer does not accept this server's credentials and nothing was paid out; the money is available again. Tell the operator; once it is repaired, use a new key."
+        }
+        FailureCode::GatewayUnavailable => {
+            "The peer could not be reached and certainly nothing was paid out; the money is available again. Try again later with a new key."
+        }
+        FailureCode::MarkedFailed => unpaid(code),
+    }
+}
+
 /// The word clients branch on.
 pub(super) const fn reason(why: Unresolved) -> &'static str {
     match why {
