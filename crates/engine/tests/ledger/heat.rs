@@ -29,7 +29,7 @@ async fn watched(store: &SharedStore) -> (TestEngine, Thermometer) {
     let heat = Thermometer::default();
     let parts = Parts {
         store: store.clone(),
-        gateway: Provider::default(),
+        gateway: alone(&Provider::default()),
         world: TokioWorld::new(),
         policy: policy(),
         present: Arc::new(Plain(References::new(MacKey::new(store.secret().reveal())))),

@@ -10,6 +10,7 @@ use counterfoil_core::payments::payout;
 use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId};
+use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::{Row, RowKey, Scan, Store};
@@ -75,6 +76,15 @@ pub(crate) fn paying_out_of(key: &str, amount: i64, account: Option<AccountId>) 
             metadata: BTreeMap::new(),
         },
     }
+}
+
+/// A command to pay so much of the main account to an account of the peer.
+pub(crate) fn paying_peer(key: &str, amount: i64) -> CreatePayout {
+    let mut command = paying_out(key, amount);
+    command.request = request(key, &("peer", amount));
+    command.wanted.peer = Some(eu());
+    command.wanted.destination = Some(Masked::new("alice".into()));
+    command
 }
 
 /// The charge a key made.

@@ -30,6 +30,7 @@ use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::reference::{Kind, References};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
@@ -39,7 +40,8 @@ use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Un
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts};
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile, breaker};
+use counterfoil_gateway::profile::PEER;
+use counterfoil_gateway::{Call, Gateway, Lookup, Profile, Routes, breaker};
 use counterfoil_store::{ChangeSet, Row, RowKey, Store};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -85,6 +87,8 @@ pub struct Played {
     alongside: Vec<usize>,
     decisions: VecDeque<Script>,
     decided: BTreeMap<String, Script>,
+    /// What the payments were bound to that came here as the provider, and as a peer.
+    seen: [Vec<Pinned>; 2],
 }
 
 impl Played {
@@ -134,6 +138,11 @@ impl Provider {
         self.0.lock().unwrap().alongside.clone()
     }
 
+    /// What the payments were bound to whose calls came to the provider, and to the peer.
+    pub fn seen(&self) -> [Vec<Pinned>; 2] {
+        self.0.lock().unwrap().seen.clone()
+    }
+
     pub fn steps(&self) -> Vec<Step> {
         self.0.lock().unwrap().steps.clone()
     }
@@ -179,6 +188,19 @@ impl Gateway for Provider {
     }
 
     async fn call(&self, call: Call) -> Outcome {
+        self.0.lock().unwrap().seen[0].push(call.pinned.clone());
+        self.played(call).await
+    }
+
+    async fn lookup(&self, _: Lookup) -> Found {
+        let mut played = self.0.lock().unwrap();
+        played.lookups += 1;
+        played.found.pop_front().unwrap_or(Found::Nothing)
+    }
+}
+
+impl Provider {
+    async fn played(&self, call: Call) -> Outcome {
         let script = self.0.lock().unwrap().next(&call);
         let _running = Running::begin(self);
         let approved = approval_of(call.step, call.amount.minor(), &call.payment);
@@ -210,11 +232,32 @@ impl Gateway for Provider {
             Script::Hang => std::future::pending().await,
         }
     }
+}
 
-    async fn lookup(&self, _: Lookup) -> Found {
-        let mut played = self.0.lock().unwrap();
-        played.lookups += 1;
-        played.found.pop_front().unwrap_or(Found::Nothing)
+/// The same script as a peer called `eu`: what is said of the provider is true of either.
+#[derive(Clone)]
+pub struct Peer(pub Provider);
+
+pub fn eu() -> PeerName {
+    PeerName::parse("eu").unwrap()
+}
+
+impl Gateway for Peer {
+    fn pinned(&self) -> Pinned {
+        Pinned::to_peer(&eu(), "http://eu", "ac_ours")
+    }
+
+    fn rules(&self, _: &Pinned) -> Rules {
+        PEER.rules
+    }
+
+    async fn call(&self, call: Call) -> Outcome {
+        self.0.0.lock().unwrap().seen[1].push(call.pinned.clone());
+        self.0.played(call).await
+    }
+
+    async fn lookup(&self, lookup: Lookup) -> Found {
+        self.0.lookup(lookup).await
     }
 }
 
@@ -324,7 +367,7 @@ fn item(result: &ItemResult) -> String {
     }
 }
 
-pub type TestEngine = Engine<SharedStore, Provider, TokioWorld>;
+pub type TestEngine = Engine<SharedStore, Routes<Provider, Peer>, TokioWorld>;
 
 pub fn policy() -> Policy {
     Policy {
@@ -371,10 +414,28 @@ pub async fn charted() -> SharedStore {
 }
 
 pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: Policy) -> TestEngine {
+    engine_among(store, beside_eu(provider), policy).await
+}
+
+/// The provider, and beside it the peer.
+pub fn beside_eu(provider: &Provider) -> Routes<Provider, Peer> {
+    Routes::new(provider.clone(), BTreeMap::from([(eu(), Peer(provider.clone()))]))
+}
+
+/// The provider without any peers.
+pub fn alone(provider: &Provider) -> Routes<Provider, Peer> {
+    Routes::new(provider.clone(), BTreeMap::new())
+}
+
+pub async fn engine_among(
+    store: &SharedStore,
+    gateway: Routes<Provider, Peer>,
+    policy: Policy,
+) -> TestEngine {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let parts = Parts {
         store: store.clone(),
-        gateway: provider.clone(),
+        gateway,
         world: TokioWorld::new(),
         policy,
         present: Arc::new(Plain(references)),
