@@ -57,12 +57,14 @@ impl Lanes {
             lane.breaker.learn(outcome, now);
             (before, number(lane.breaker.state()))
         });
-        let peer = pinned.peer().is_some();
-        let alike = |(name, lane): (&Option<String>, &Lane)| {
-            (name.is_some() == peer).then(|| number(lane.breaker.state()))
-        };
-        let worst = self.all().iter().filter_map(alike).max().unwrap_or(to);
-        (from != to).then_some(Moved { from, to, worst })
+        (from != to).then(|| Moved { from, to, worst: self.worst(pinned.peer().is_some()) })
+    }
+
+    /// Where the worst breaker of the peers stands, or that of the provider.
+    fn worst(&self, of_peers: bool) -> i64 {
+        let all = self.all();
+        let alike = all.iter().filter(|(name, _)| name.is_some() == of_peers);
+        alike.map(|(_, lane)| number(lane.breaker.state())).max().unwrap_or(0)
     }
 
     /// Takes a place in the pace of recovery, if there is one.

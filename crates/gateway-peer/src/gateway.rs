@@ -174,3 +174,94 @@ impl fmt::Debug for PeerGateway {
 fn is_worded(status: StatusCode) -> bool {
     status.is_success() || matches!(status.as_u16(), 400 | 401 | 403 | 404 | 503)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use counterfoil_core::types::asset::Asset;
+    use counterfoil_core::types::money::Money;
+    use counterfoil_core::types::peer::PeerName;
+    use counterfoil_transport::Limits;
+    use std::time::Duration;
+
+    fn gateway() -> PeerGateway {
+        PeerGateway::new(Settings {
+            name: PeerName::parse("eu").unwrap(),
+            url: Masked::new("counterfoil+http://sk_hidden@127.0.0.1:1/ac_ours".to_owned()),
+            retention: Span::from_ms(1_000),
+            limits: Limits { timeout: Duration::from_millis(300), connections_max: 1 },
+        })
+        .unwrap()
+    }
+
+    fn call() -> Call {
+        Call {
+            pinned: gateway().pinned(),
+            step: Step::Payout,
+            key: "cf1".to_owned(),
+            payment: "po_1".to_owned(),
+            reference: None,
+            amount: Money::new(400, Asset::parse("USD").unwrap()).unwrap(),
+            instrument: Some(Masked::new("savings:\"alice\"".to_owned())),
+        }
+    }
+
+    /// The peer compares what is sent under a key: these bytes must be the same in every release.
+    #[test]
+    fn golden_request() {
+        let (body, key) = gateway().letter(&call()).unwrap();
+        assert_eq!(
+            body,
+            r#"{"from":"ac_ours","to":"savings:\"alice\"","amount":400,"currency":"USD","metadata":{"counterfoil_payment":"po_1","counterfoil_step":"payout"}}"#
+        );
+        assert_eq!(key, "cf1");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_payout_to_this_peer_is_never_sent() {
+        let eu = gateway();
+        let name = PeerName::parse("eu").unwrap();
+        for odd in [
+            Call {
+                pinned: Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
+                ..call()
+            },
+            Call { pinned: Pinned::to_peer(&name, "http://127.0.0.1:1", "ac_other"), ..call() },
+            Call { pinned: Pinned::to_peer(&name, "http://127.0.0.1:2", "ac_ours"), ..call() },
+            Call { step: Step::Charge, ..call() },
+            Call { instrument: None, ..call() },
+            Call { key: "a\nb".to_owned(), ..call() },
+        ] {
+            assert!(eu.letter(&odd).is_none(), "{odd:?}");
+            assert_eq!(eu.call(odd).await, Outcome::NotSent);
+        }
+        // Nobody listens there, so it never left either.
+        assert_eq!(eu.call(call()).await, Outcome::NotSent);
+        assert!(eu.serves(&call().pinned));
+        assert!(!eu.serves(&Pinned::to_peer(&name, "http://127.0.0.1:1", "ac_other")));
+    }
+
+    #[tokio::test]
+    async fn only_payouts_to_this_peer_are_looked_up_and_by_a_key_that_cannot_lead_elsewhere() {
+        let Call { pinned, step, key, payment, reference, amount, .. } = call();
+        let right = Lookup { pinned, step, key, payment, reference, amount };
+        for odd in [
+            Lookup { key: "cf1/../x".to_owned(), ..right.clone() },
+            Lookup { key: String::new(), ..right.clone() },
+            Lookup { step: Step::Refund, ..right.clone() },
+            Lookup { pinned: Pinned { profile: "stripe".into(), endpoint: String::new() }, ..right.clone() },
+        ] {
+            assert_eq!(gateway().lookup(odd).await, Found::Unclear(Cause::Unreadable));
+        }
+        assert_eq!(gateway().lookup(right).await, Found::Unclear(Cause::Cut), "nobody listens there");
+    }
+
+    #[test]
+    fn its_rules_are_a_peers_with_what_is_set() {
+        let rules = gateway().rules(&call().pinned);
+        assert_eq!(rules.dedup_window, Some(Span::from_ms(1_000)));
+        assert_eq!(rules.send_within, Span::from_ms(300));
+        assert!(!rules.reexecutes_errors && !rules.of(Step::Payout).queryable);
+        assert!(!format!("{:?}", gateway()).contains("hidden"));
+    }
+}
