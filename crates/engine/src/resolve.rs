@@ -276,6 +276,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Asks the provider whether the step was done.
     async fn found(&self, work: &mut Work, step: Step) -> Result<Found, Unresolved> {
+        // A human's word weighs more than silence, but not more than a question that nobody could put.
+        if !self.gateway.serves(&work.outbox.provider) {
+            return Err(Unresolved::NotSetUp);
+        }
         let reference = work.outbox.payment.reference(&self.references).to_string();
         let (found, _) = self.ask(work, step, &reference).await.ok_or(Unresolved::Busy)?;
         Ok(found)

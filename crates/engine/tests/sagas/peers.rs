@@ -7,9 +7,10 @@ use counterfoil_core::audit::Kind as Audited;
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::payments::charge::FailureCode;
 use counterfoil_core::payments::payout::{Payout, Status};
-use counterfoil_core::payments::provider::{Decline, Outcome};
+use counterfoil_core::payments::provider::{Decline, Found, Outcome, Step};
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
+use counterfoil_engine::policy::Policy;
 use counterfoil_engine::service::{Resolution, Service, Submitted};
 use counterfoil_gateway::breaker;
 
@@ -178,16 +179,35 @@ async fn work_that_was_never_sent_goes_on_when_its_peer_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_decides_about_work_whose_peer_cannot_be_asked() {
+    let provider = Provider::default();
+    let (store, before) = staged(&provider).await;
+    provider.play(&[Script::ApproveAmount(401)]);
+    assert!(matches!(before.pay_out(paying_peer("k", 400)).await, Submitted::Pending { .. }));
+    before.drain(Span::ZERO).await;
+    let without = engine_among(&store.another(), alone(&provider), policy()).await;
+    let id = without.dead_letters(TENANT, None, 10).await.unwrap().remove(0).outbox.id;
+    let fail = || Resolution::Fail { reason: "not there".into() };
+    for (key, how) in [("adopt", Resolution::Adopt), ("fail", fail())] {
+        let (status, body, _) = answer(&without.resolve(request(key, &(id, &how)), id, how).await);
+        assert_eq!(status, 409, "{body}");
+    }
+    assert_eq!(only(&without).await.status, Status::Parked);
+    assert_eq!(provider.lookups(), 0);
+    without.drain(Span::ZERO).await;
+    let with = engine(&store.another(), &provider).await;
+    assert_eq!(answer(&with.resolve(request("again", &(id, &fail())), id, fail()).await).0, 200);
+    assert_eq!(provider.lookups(), 1);
+    assert_eq!(balance(&with, MAIN).await, view(1_000, 0, 0));
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_peer_that_is_down_does_not_hold_up_the_provider() {
     let provider = Provider::default();
     let store = charted().await;
     let strict = breaker::Policy { failures: 2, open: Span::from_ms(3_600_000) };
-    let engine = engine_among(
-        &store,
-        beside_eu(&provider),
-        counterfoil_engine::policy::Policy { breaker: strict, ..policy() },
-    )
-    .await;
+    let engine = engine_among(&store, beside_eu(&provider), Policy { breaker: strict, ..policy() }).await;
     charged(&engine, &store, "funds", 1_000).await;
     provider.play(&[Script::Answer(UNKNOWN), Script::Answer(UNKNOWN)]);
     for key in ["one", "two", "three"] {

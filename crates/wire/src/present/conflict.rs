@@ -153,6 +153,7 @@ pub(super) const fn unpaid_by_peer(code: FailureCode) -> &'static str {
 pub(super) const fn reason(why: Unresolved) -> &'static str {
     match why {
         Unresolved::NoEvidence => "no_evidence",
+        Unresolved::NotSetUp => "not_set_up",
         Unresolved::Several => "several",
         Unresolved::Executed => "executed",
         Unresolved::NothingToUndo => "nothing_to_undo",
@@ -165,6 +166,9 @@ pub(super) const fn unresolved(why: Unresolved) -> &'static str {
     match why {
         Unresolved::NoEvidence => {
             "The provider could not be asked, or said nothing that can be believed. Look at the provider's own records: `adopt` again once it answers, or `fail` with a reason if nothing happened there. Use a new key."
+        }
+        Unresolved::NotSetUp => {
+            "It is bound to a peer that is not set up here as it was, so nobody can ask it. Set it up again under `[peers]`, by the place and account that `gateway.endpoint` names, and resolve it then, with a new key."
         }
         Unresolved::Several => {
             "The provider shows more than one payment with our reference. Undo there all but one, then `adopt` what is left, with a new key."
