@@ -16,6 +16,7 @@ use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step, downstre
 use counterfoil_core::payments::{Work, flow};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::{Span, Time};
+use counterfoil_gateway::profile::PEER;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
 use counterfoil_store::{ChangeSet, Store};
 use std::future::Future;
@@ -241,6 +242,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) fn note_breaker(&self) {
         let provider = profile_name(&self.gateway.pinned().profile);
         self.watch.saw(Signal::Breaker { provider, state: 0 });
+        if !self.gateway.peers().is_empty() {
+            self.watch.saw(Signal::Breaker { provider: PEER.name, state: 0 });
+        }
     }
 
     fn count(&self, work: &Work, step: &'static str, outcome: &'static str, begun: Duration) {

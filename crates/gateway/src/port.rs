@@ -14,6 +14,11 @@ pub trait Gateway: Send + Sync + 'static {
     /// The provider and endpoint that new payments are bound to.
     fn pinned(&self) -> Pinned;
 
+    /// The peers that are set up here, in order.
+    fn peers(&self) -> Vec<PeerName> {
+        Vec::new()
+    }
+
     /// What new payments to that peer are bound to; nothing if no such peer is set up here.
     fn pinned_to(&self, _peer: &PeerName) -> Option<Pinned> {
         None

@@ -43,6 +43,10 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
         self.provider.pinned()
     }
 
+    fn peers(&self) -> Vec<PeerName> {
+        self.peers.keys().cloned().collect()
+    }
+
     fn pinned_to(&self, peer: &PeerName) -> Option<Pinned> {
         self.peers.get(peer).map(Gateway::pinned)
     }
@@ -203,5 +207,6 @@ mod tests {
         assert!(routes.serves(&provider("https://old")));
         assert_eq!(routes.pinned_to(&name("eu")), Some(all[1].pinned()));
         assert_eq!(routes.pinned(), all[0].pinned());
+        assert_eq!(routes.peers(), [name("eu"), name("us")]);
     }
 }

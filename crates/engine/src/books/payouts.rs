@@ -17,12 +17,10 @@ use counterfoil_core::payments::books::{Named, Refusal};
 use counterfoil_core::payments::payout::create::{self, CreatePayout};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::PayoutId;
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{Row, RowKey, Store, Upto};
 use std::sync::Arc;
-
-const NO_PEER: &str = "no such peer is set up here; ask the operator for the names of those that are, or leave `peer` out to \
-                       pay to a bank account";
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// The account a payout is paid from: the one it names, or the tenant's main one of the currency.
@@ -30,7 +28,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let (tenant, asset) = (command.request.tenant, command.wanted.amount.asset());
         let peer = command.wanted.peer.as_ref();
         if peer.is_some_and(|peer| self.gateway.pinned_to(peer).is_none()) {
-            return Err(Submitted::Invalid(vec![Flaw::new("/peer", NO_PEER)]));
+            return Err(Submitted::Invalid(vec![Flaw::new("/peer", no_such_peer(&self.gateway.peers()))]));
         }
         let owed = peer.and_then(|peer| peer_code(peer, asset).ok());
         let wrong = |message: String| Err(Submitted::Invalid(vec![Flaw::new("/account", message)]));
@@ -117,4 +115,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         Ok(Before::Account(Box::new(account)))
     }
+}
+
+fn no_such_peer(there: &[PeerName]) -> String {
+    let names: Vec<&str> = there.iter().map(PeerName::as_str).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!(
+        "no such peer is set up here, but {names}; ask the operator, or leave `peer` out to pay to a bank account"
+    )
 }

@@ -247,8 +247,9 @@ impl Gateway for Peer {
         Pinned::to_peer(&eu(), "http://eu", "ac_ours")
     }
 
+    /// It keeps its keys for two hours.
     fn rules(&self, _: &Pinned) -> Rules {
-        PEER.rules
+        Rules { dedup_window: Some(Span::from_ms(7_200_000)), ..PEER.rules }
     }
 
     async fn call(&self, call: Call) -> Outcome {
