@@ -61,10 +61,8 @@ fn relay(stream: TcpStream, upstream: u16, plan: &Mutex<VecDeque<Fault>>) -> Opt
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
-    let (method, path) = {
-        let mut words = line.split(' ');
-        (words.next()?.to_owned(), words.next()?.to_owned())
-    };
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
     let (mut headers, mut length) = (String::new(), 0);
     loop {
         line.clear();
@@ -115,12 +113,11 @@ fn page(status: u16) -> Answer {
 }
 
 fn write(stream: &mut TcpStream, answer: &Answer) -> Option<()> {
-    let mut text = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", answer.status);
-    for (name, value) in
-        answer.headers.iter().filter(|(name, _)| !["content-length", "connection"].contains(&name.as_str()))
-    {
-        text.push_str(&format!("{name}: {value}\r\n"));
-    }
-    text.push_str(&format!("content-length: {}\r\n\r\n{}", answer.body.len(), answer.body));
-    stream.write_all(text.as_bytes()).ok()
+    let Answer { status, headers, body } = answer;
+    let own = ["content-length", "connection"];
+    let kept = headers.iter().filter(|(name, _)| !own.contains(&name.as_str()));
+    let kept: Vec<String> = kept.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let (kept, length) = (kept.concat(), body.len());
+    let head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\ncontent-length: {length}\r\n{kept}\r\n");
+    stream.write_all([head.as_str(), body].concat().as_bytes()).ok()
 }

@@ -30,7 +30,6 @@ use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
-use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::reference::{Kind, References};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
@@ -40,7 +39,6 @@ use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Un
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts};
-use counterfoil_gateway::profile::PEER;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile, Routes, breaker};
 use counterfoil_store::{ChangeSet, Row, RowKey, Store};
 use std::collections::{BTreeMap, VecDeque};
@@ -48,8 +46,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub mod books;
+mod peer;
 mod shared;
 
+pub use peer::{Peer, alone, beside_eu, eu};
 pub use shared::SharedStore;
 
 pub const TENANT: TenantId = TenantId::from_i64(1);
@@ -234,34 +234,6 @@ impl Provider {
     }
 }
 
-/// The same script as a peer called `eu`: what is said of the provider is true of either.
-#[derive(Clone)]
-pub struct Peer(pub Provider);
-
-pub fn eu() -> PeerName {
-    PeerName::parse("eu").unwrap()
-}
-
-impl Gateway for Peer {
-    fn pinned(&self) -> Pinned {
-        Pinned::to_peer(&eu(), "http://eu", "ac_ours")
-    }
-
-    /// It keeps its keys for two hours.
-    fn rules(&self, _: &Pinned) -> Rules {
-        Rules { dedup_window: Some(Span::from_ms(7_200_000)), ..PEER.rules }
-    }
-
-    async fn call(&self, call: Call) -> Outcome {
-        self.0.0.lock().unwrap().seen[1].push(call.pinned.clone());
-        self.0.played(call).await
-    }
-
-    async fn lookup(&self, lookup: Lookup) -> Found {
-        self.0.lookup(lookup).await
-    }
-}
-
 /// A call under way.
 struct Running(Provider);
 
@@ -416,16 +388,6 @@ pub async fn charted() -> SharedStore {
 
 pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: Policy) -> TestEngine {
     engine_among(store, beside_eu(provider), policy).await
-}
-
-/// The provider, and beside it the peer.
-pub fn beside_eu(provider: &Provider) -> Routes<Provider, Peer> {
-    Routes::new(provider.clone(), BTreeMap::from([(eu(), Peer(provider.clone()))]))
-}
-
-/// The provider without any peers.
-pub fn alone(provider: &Provider) -> Routes<Provider, Peer> {
-    Routes::new(provider.clone(), BTreeMap::new())
 }
 
 pub async fn engine_among(
