@@ -91,18 +91,6 @@ impl Pair {
         (self.here.client(here), self.there.client(there))
     }
 
-    /// What was sent is in both books, once each and to the minor unit.
-    fn mirrors(&self, (here, there): &(Client, Client), mut sent: Vec<i64>) {
-        sent.sort_unstable();
-        assert_eq!(moved(here, OWED, "credit"), sent, "here");
-        assert_eq!(moved(there, OURS, "debit"), sent, "there");
-        let sum: i64 = sent.iter().sum();
-        assert_eq!((balance(here, OWED), balance(there, OURS)[0]), ([sum, 0, sum], -sum));
-        let paid = list(here, "/v1/payouts");
-        let paid = paid.iter().filter(|payout| payout["status"] == "paid");
-        assert_eq!(paid.count(), sent.len());
-    }
-
     fn verified(&self) {
         self.here.verified();
         self.there.verified();
@@ -118,6 +106,18 @@ impl Pair {
 
 fn url(api_key: &str, port: u16, account: &str) -> String {
     format!("counterfoil+http://{api_key}@127.0.0.1:{port}/{account}")
+}
+
+/// What was sent is in both books, once each and to the minor unit.
+fn mirrors((here, there): &(Client, Client), mut sent: Vec<i64>) {
+    sent.sort_unstable();
+    assert_eq!(moved(here, OWED, "credit"), sent, "here");
+    assert_eq!(moved(there, OURS, "debit"), sent, "there");
+    let sum: i64 = sent.iter().sum();
+    assert_eq!((balance(here, OWED), balance(there, OURS)[0]), ([sum, 0, sum], -sum));
+    let paid = list(here, "/v1/payouts");
+    let paid = paid.iter().filter(|payout| payout["status"] == "paid");
+    assert_eq!(paid.count(), sent.len());
 }
 
 /// Everything of a list, page by page.
@@ -217,7 +217,7 @@ fn what_is_sent_is_in_both_books_and_replayed() {
         pair.here.api_key
     );
     assert_eq!(exchange(pair.here.port, "POST", "/v1/payouts", &headers, form).unwrap().status, 201);
-    pair.mirrors(&(here, there.clone()), vec![100, 101, 102]);
+    mirrors(&(here, there.clone()), vec![100, 101, 102]);
     assert_eq!(balance(&there, "alice"), [303, 0, 303]);
     pair.verified();
 }
@@ -241,7 +241,7 @@ fn whatever_is_lost_on_the_way_is_asked_for_again_and_done_once() {
             sent.push(amount);
         }
     }
-    pair.mirrors(&clients, sent);
+    mirrors(&clients, sent);
     pair.verified();
 }
 
@@ -272,7 +272,7 @@ fn an_answer_that_names_something_else_is_parked_and_adopted_from_the_peers_own_
         assert!(adopted.status.success(), "{}", text(&adopted.stderr));
         assert_eq!(clients.0.post("/v1/payouts", &key, &body(amount, "alice")).unwrap().status, 201);
     }
-    pair.mirrors(&clients, vec![100, 101]);
+    mirrors(&clients, vec![100, 101]);
     pair.verified();
 }
 
@@ -365,7 +365,7 @@ fn killed_in_turns(pair: &Pair) {
     });
     assert!(sent.len() > SENDERS * EACH / 4, "{}", sent.len());
     let clients = (client, pair.there.client(&servers[1]));
-    pair.mirrors(&clients, sent);
+    mirrors(&clients, sent);
     assert_eq!(balance(&clients.0, MAIN)[1], 0, "nothing is reserved any more");
     drop(servers);
     pair.verified();

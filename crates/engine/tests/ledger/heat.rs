@@ -1,6 +1,7 @@
 //! Accounts that are written too often for one row are told, and only those.
 
 use crate::support::books::*;
+use crate::support::peer::alone;
 use crate::support::*;
 use counterfoil_core::payments::books::Open;
 use counterfoil_core::types::digest::MacKey;

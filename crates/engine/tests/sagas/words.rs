@@ -1,6 +1,7 @@
 //! Words for what is done to charges.
 
 use crate::support::books::*;
+use crate::support::peer::eu;
 use crate::support::*;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::payments::charge::{Charge, Wallet};

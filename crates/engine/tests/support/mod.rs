@@ -46,10 +46,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub mod books;
-mod peer;
+pub mod peer;
 mod shared;
 
-pub use peer::{Peer, alone, beside_eu, eu};
+use peer::{Peer, beside_eu};
 pub use shared::SharedStore;
 
 pub const TENANT: TenantId = TenantId::from_i64(1);

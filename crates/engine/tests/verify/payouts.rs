@@ -1,6 +1,7 @@
 //! Payouts against their work, their claims and the books: each lie breaks the invariants it is about, and no other.
 
 use crate::lying::Lying;
+use crate::support::peer::eu;
 use crate::support::*;
 use crate::words::*;
 use crate::{broken, told};
