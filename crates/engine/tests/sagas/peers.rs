@@ -156,10 +156,7 @@ async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
     assert_eq!(calls(), asked);
     let name = letters[0].outbox.payment.reference(after.references()).to_string();
     let id = letters[0].outbox.id;
-    let step = counterfoil_core::payments::provider::Step::Payout;
-    let _provider = provider
-        .clone()
-        .finds(&[counterfoil_core::payments::provider::Found::Payment(approval_of(step, 400, &name))]);
+    let _provider = provider.clone().finds(&[Found::Payment(approval_of(Step::Payout, 400, &name))]);
     let how = Resolution::Adopt;
     assert_eq!(answer(&after.resolve(request("adopt", &(id, &how)), id, how).await).0, 200);
     assert_eq!(balance(&after, OWED).await, view(400, 0, 0));
