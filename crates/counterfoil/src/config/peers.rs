@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use counterfoil_core::types::limits::PEER_NAME_BYTES_MAX;
+use counterfoil_core::types::limits::{PEER_NAME_BYTES_MAX, PEERS_MAX};
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_gateway::Profile;
 
@@ -48,6 +48,9 @@ pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
     let mut peers = Peers::new();
     for Given { name, raw, source } in given {
         let sentence = match (named(&name), PeerUrl.read(&raw)) {
+            (Ok(name), Ok(Some(_))) if peers.len() >= PEERS_MAX && !peers.contains_key(&name) => {
+                format!("`{SECTION}.{name}` is one too many; a server has at most {PEERS_MAX} peers")
+            }
             (Ok(name), Ok(Some(url))) => {
                 peers.insert(name, url);
                 continue;

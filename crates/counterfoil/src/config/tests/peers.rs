@@ -47,6 +47,20 @@ fn peers_come_from_every_layer_and_the_strongest_wins() {
 }
 
 #[test]
+fn a_hundred_peers_are_enough() {
+    let many = |count: usize| {
+        let mut given = nothing();
+        for number in 0..count {
+            given = flag(given, &format!("p{number}={US}"));
+        }
+        given
+    };
+    assert_eq!(many(100).load().peers.len(), 100);
+    assert_eq!(flag(many(100), &format!("p7={EU}")).load().peers.len(), 100, "the same again is no more");
+    many(101).refused(&["--peer: `peers.p100` is one too many; a server has at most 100 peers."]);
+}
+
+#[test]
 fn a_misspelt_section_is_guessed() {
     file(&format!("[peer]\neu = \"{EU}\"\n"))
         .refused(&["FILE:1:2: `peer` is not a section; did you mean `[peers]`?"]);
