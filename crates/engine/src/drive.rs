@@ -227,7 +227,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     fn learn(&self, pinned: &Pinned, outcome: &Outcome) {
         if let Some(moved) = self.lanes.learn(pinned, outcome, self.store.now()) {
-            let provider = profile_name(&pinned.profile);
+            // What is bound to the provider under an older profile is the provider's all the same.
+            let provider = match pinned.peer() {
+                None => profile_name(&self.gateway.pinned().profile),
+                Some(_) => PEER.name,
+            };
             self.watch.saw(Signal::Breaker { provider, state: moved.worst });
             tracing::warn!(
                 provider = pinned.name(),

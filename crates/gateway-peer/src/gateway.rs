@@ -241,6 +241,12 @@ mod tests {
         assert!(!eu.serves(&Pinned::to_peer(&name, "http://127.0.0.1:1", "ac_other")));
     }
 
+    /// A release from before there were peers takes what a payment is bound to for the provider's endpoint.
+    #[test]
+    fn what_a_payout_is_bound_to_is_no_place_to_send_anything_to() {
+        assert_eq!(at(&call().pinned.endpoint, "/v1/payouts"), None);
+    }
+
     #[tokio::test]
     async fn only_payouts_to_this_peer_are_looked_up_and_by_a_key_that_cannot_lead_elsewhere() {
         let Call { pinned, step, key, payment, reference, amount, .. } = call();
