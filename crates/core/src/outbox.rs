@@ -4,6 +4,7 @@
 use crate::idempotency::claim::ClaimId;
 use crate::saga::progress::Progress;
 use crate::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
+use crate::types::peer::PeerName;
 use crate::types::reference::{Kind, Reference, References};
 use crate::types::time::Time;
 
@@ -123,8 +124,30 @@ impl Flow {
 pub struct Pinned {
     /// The profile's name.
     pub profile: String,
-    /// Scheme, host and port; never the credential.
+    /// Scheme, host and port, or a peer's name and place; never the credential.
     pub endpoint: String,
+}
+
+/// The profile of payments that are bound to a peer.
+pub const PEER_PROFILE: &str = "counterfoil";
+
+impl Pinned {
+    /// Bound to a peer: under its name, at its endpoint, by the account there that the money comes from. The account's id
+    /// names the peer's store and tenant as well, so that nothing can be done twice in two of them.
+    pub fn to_peer(name: &PeerName, endpoint: &str, account: &str) -> Pinned {
+        Pinned { profile: PEER_PROFILE.to_owned(), endpoint: format!("{name}={endpoint}/{account}") }
+    }
+
+    /// The name of the peer a payment is bound to; nothing if it is bound to a provider.
+    pub fn peer(&self) -> Option<&str> {
+        let name = || self.endpoint.split_once('=').map_or("", |(name, _)| name);
+        (self.profile == PEER_PROFILE).then(name)
+    }
+
+    /// Who executes it, as clients know them: the peer by its name, a provider by its profile.
+    pub fn name(&self) -> &str {
+        self.peer().unwrap_or(&self.profile)
+    }
 }
 
 /// What is known of the calls made so far.

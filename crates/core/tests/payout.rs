@@ -41,6 +41,7 @@ fn opening() -> Opening {
         wanted: Wanted {
             amount: Money::new(800, usd()).unwrap(),
             account: None,
+            peer: None,
             destination: Some(Masked::new("ba_1".into())),
             description: None,
             metadata: BTreeMap::new(),

@@ -20,13 +20,17 @@ use counterfoil_engine::service::{AdminError, NewTenant, Service};
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Beside, Engine, Parts};
 use counterfoil_gateway::fence::Fence;
-use counterfoil_gateway::{Profile, breaker};
+use counterfoil_gateway::profile::PROFILES;
+use counterfoil_gateway::{Routes, breaker};
+use counterfoil_gateway_peer::PeerGateway;
 use counterfoil_gateway_stripe::{Bounds, StripeGateway};
 use counterfoil_redis::Redis;
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_store_embedded::EmbeddedStore;
+use counterfoil_transport::Limits;
 use counterfoil_wire::present::Presenter;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -36,16 +40,35 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Says hello once the server is ready; given for `dev`, which also gets the demo tenant.
 pub(crate) type Greeting = Box<dyn FnOnce() + Send>;
 
-/// The connector the settings name.
-pub(crate) fn gateway(settings: &Settings) -> Result<StripeGateway, Exit> {
+/// Every connector of this server: one for the provider, one for each peer.
+pub(crate) type Connectors = Routes<StripeGateway, PeerGateway>;
+
+/// The connectors the settings name.
+pub(crate) fn gateway(settings: &Settings) -> Result<Connectors, Exit> {
+    let mut peers = BTreeMap::new();
+    for (name, url) in &settings.peers {
+        let peer = PeerGateway::new(counterfoil_gateway_peer::Settings {
+            name: name.clone(),
+            url: Masked::new(url.reveal().to_owned()),
+            retention: Span::from_ms(settings.peering.retention_ms),
+            limits: Limits {
+                timeout: Duration::from_millis(settings.peering.timeout_ms),
+                connections_max: settings.peering.connections_max,
+            },
+        });
+        peers.insert(name.clone(), peer.map_err(|error| Exit::refused(format!("peers.{name}: {error}")))?);
+    }
+    Ok(Routes::new(provider(settings)?, peers))
+}
+
+fn provider(settings: &Settings) -> Result<StripeGateway, Exit> {
     let Some(url) = &settings.gateway.url else {
         return Err(Exit::refused(
             "no payment provider; give --gateway URL, for example stripe+https://KEY@api.stripe.com",
         ));
     };
-    let Some(profile) = Profile::named(&settings.gateway.profile) else {
-        let known: Vec<&str> =
-            counterfoil_gateway::profile::PROFILES.iter().map(|profile| profile.name).collect();
+    let Some(profile) = PROFILES.iter().find(|profile| profile.name == settings.gateway.profile) else {
+        let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         return Err(Exit::refused(format!(
             "gateway.profile `{}` is not known; known are {}",
             settings.gateway.profile,
@@ -75,7 +98,7 @@ fn given(ms: u64) -> Option<Span> {
 pub(crate) async fn serve(
     settings: &Settings,
     listener: TcpListener,
-    gateway: StripeGateway,
+    gateway: Connectors,
     greeting: Option<Greeting>,
 ) -> Result<(), Exit> {
     let metrics = Arc::new(Metrics::new());
@@ -116,10 +139,10 @@ pub(crate) async fn serve(
 /// Starts an engine.
 pub(crate) async fn start<S: Store>(
     settings: &Settings,
-    gateway: StripeGateway,
+    gateway: Connectors,
     store: S,
     metrics: &Arc<Metrics>,
-) -> Result<Engine<S, StripeGateway, TokioWorld>, Exit> {
+) -> Result<Engine<S, Connectors, TokioWorld>, Exit> {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let parts = Parts {
         present: Arc::new(Presenter::new(references)),
@@ -147,7 +170,7 @@ fn beside(settings: &Settings) -> Result<Beside, Exit> {
 async fn run<S: Store>(
     settings: &Settings,
     listener: TcpListener,
-    gateway: StripeGateway,
+    gateway: Connectors,
     store: S,
     metrics: Arc<Metrics>,
     directory: Option<PathBuf>,

@@ -9,19 +9,21 @@ use crate::waiters::News;
 use crate::world::World;
 use counterfoil_core::audit::Kind;
 use counterfoil_core::idempotency::claim::Event;
-use counterfoil_core::outbox::Outbox;
+use counterfoil_core::outbox::{Outbox, Pinned};
 use counterfoil_core::payments::attempt::judge::{self, Attempt, Verdict};
 use counterfoil_core::payments::attempt::next::{Next, next};
 use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step, downstream_key};
 use counterfoil_core::payments::{Work, flow};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_gateway::breaker::State as BreakerState;
+use counterfoil_gateway::profile::PEER;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
 use counterfoil_store::{ChangeSet, Store};
 use std::future::Future;
-use std::sync::PoisonError;
 use std::time::Duration;
+
+/// How long work that nobody here can do is left alone: nothing but a new start can change that.
+const UNSERVED_WAIT: Span = Span::from_ms(5 * 60_000);
 
 /// What an attempt taught, in words for the audit.
 pub(crate) struct Lesson {
@@ -57,8 +59,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             );
             return None;
         };
-        let rules = self.gateway.rules(&work.outbox.provider).of(step);
         let reference = work.outbox.payment.reference(&self.references).to_string();
+        if !self.gateway.serves(&work.outbox.provider) {
+            return Some(self.not_served(work, step, &reference));
+        }
+        let rules = self.gateway.rules(&work.outbox.provider).of(step);
         match next(&rules, &work.outbox, work.claim.attempts, self.store.now()) {
             Next::Call => self.call(work, step, &rules, &reference).await,
             Next::Query => self.query(work, step, &rules, &reference).await,
@@ -75,6 +80,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
+    /// Nobody here can work on it: it waits for an operator, and is sent nowhere else.
+    fn not_served(&self, work: &Work, step: Step, reference: &str) -> Lesson {
+        let peer = work.outbox.provider.peer().unwrap_or_default();
+        tracing::error!(
+            payment = reference,
+            peer,
+            bound_to = work.outbox.provider.endpoint,
+            "a payment waits for a peer that is not set up here as it was; set it up again under [peers]"
+        );
+        let verdict = judge::held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
+        Lesson { kind: Kind::Pending, detail: "reason=peer_not_set_up".into(), verdict }
+    }
+
     pub(crate) fn attempt<'a>(&self, work: &'a Work, step: Step, reference: &'a str) -> Attempt<'a> {
         let amount = work.matter.amount();
         Attempt {
@@ -89,14 +107,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     async fn call(&self, work: &mut Work, step: Step, rules: &Rules, reference: &str) -> Option<Lesson> {
-        if let Err(wait) = self.permit() {
+        if let Err(wait) = self.lanes.permit(&work.outbox.provider, self.store.now()) {
             let verdict = judge::held_back(self.attempt(work, step, reference), wait);
             return Some(Lesson { kind: Kind::Pending, detail: "reason=breaker_open".into(), verdict });
         }
         let call = Call {
             pinned: work.outbox.provider.clone(),
             step,
-            key: downstream_key(&self.mac, work.outbox.id, step, work.outbox.history.generation, rules),
+            key: self.key(work, step, rules),
             payment: reference.to_owned(),
             reference: work.matter.provider_reference().cloned(),
             amount: work.matter.amount(),
@@ -111,7 +129,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         let begun = self.world.elapsed();
         let outcome = self.with_heartbeat(work, sending).await?;
-        self.learn(&outcome);
+        self.learn(&work.outbox.provider, &outcome);
         self.count(work, step.name(), outcome.name(), begun);
         if let Outcome::Rejected(rejection) = &outcome {
             tracing::error!(
@@ -149,6 +167,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let lookup = Lookup {
             pinned: work.outbox.provider.clone(),
             step,
+            key: self.key(work, step, &self.gateway.rules(&work.outbox.provider)),
             payment: reference.to_owned(),
             reference: work.matter.provider_reference().cloned(),
             amount: work.matter.amount(),
@@ -201,29 +220,23 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    fn permit(&self) -> Result<(), Span> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner).permit(self.store.now())
+    /// The key under which the step is asked for now.
+    fn key(&self, work: &Work, step: Step, rules: &Rules) -> String {
+        downstream_key(&self.mac, work.outbox.id, step, work.outbox.history.generation, rules)
     }
 
-    fn learn(&self, outcome: &Outcome) {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner).learn(outcome);
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = breaker.state();
-        breaker.learn(outcome, self.store.now());
-        let after = breaker.state();
-        drop(breaker);
-        let number = |state| match state {
-            BreakerState::Closed { .. } => 0,
-            BreakerState::Probing { .. } => 1,
-            BreakerState::Open { .. } => 2,
-        };
-        if number(before) != number(after) {
-            let provider = profile_name(&self.gateway.pinned().profile);
-            self.watch.saw(Signal::Breaker { provider, state: number(after) });
+    fn learn(&self, pinned: &Pinned, outcome: &Outcome) {
+        if let Some(moved) = self.lanes.learn(pinned, outcome, self.store.now()) {
+            // What is bound to the provider under an older profile is the provider's all the same.
+            let provider = match pinned.peer() {
+                None => profile_name(&self.gateway.pinned().profile),
+                Some(_) => PEER.name,
+            };
+            self.watch.saw(Signal::Breaker { provider, state: moved.worst });
             tracing::warn!(
-                provider,
-                from = number(before),
-                to = number(after),
+                provider = pinned.name(),
+                from = moved.from,
+                to = moved.to,
                 "the circuit breaker moved (0 closed, 1 probing, 2 open)"
             );
         }
@@ -233,6 +246,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) fn note_breaker(&self) {
         let provider = profile_name(&self.gateway.pinned().profile);
         self.watch.saw(Signal::Breaker { provider, state: 0 });
+        if !self.gateway.peers().is_empty() {
+            self.watch.saw(Signal::Breaker { provider: PEER.name, state: 0 });
+        }
     }
 
     fn count(&self, work: &Work, step: &'static str, outcome: &'static str, begun: Duration) {

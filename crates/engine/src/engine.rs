@@ -4,8 +4,9 @@ use crate::answers::{Answers, Shelf};
 use crate::books::accounts::Accounts;
 use crate::books::heat::Heat;
 use crate::cache::Cache;
+use crate::lanes::Lanes;
 use crate::mint::{self, Ids};
-use crate::policy::{Policy, RECOVERIES_MAX};
+use crate::policy::Policy;
 use crate::posted::Posted;
 use crate::present::Present;
 use crate::principals::Principals;
@@ -17,12 +18,10 @@ use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
-use counterfoil_gateway::breaker::Breaker;
 use counterfoil_gateway::fence::{Fence, Fences};
-use counterfoil_gateway::pace::Pace;
 use counterfoil_store::Store;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What an engine is made of.
@@ -76,8 +75,7 @@ pub(crate) struct Inner<S, G, W> {
     pub(crate) cache: Cache,
     pub(crate) answers: Answers,
     pub(crate) fences: Fences,
-    pub(crate) breaker: Mutex<Breaker>,
-    pub(crate) pace: Mutex<Pace>,
+    pub(crate) lanes: Lanes,
     pub(crate) principals: Principals,
     pub(crate) accounts: Accounts,
     pub(crate) heat: Heat,
@@ -122,8 +120,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
             cache: Cache::default(),
             answers,
             fences,
-            breaker: Mutex::new(Breaker::new(parts.policy.breaker)),
-            pace: Mutex::new(Pace::new(RECOVERIES_MAX)),
+            lanes: Lanes::new(parts.policy.breaker),
             principals: Principals::default(),
             accounts: Accounts::default(),
             heat: Heat::default(),

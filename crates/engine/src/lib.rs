@@ -15,6 +15,7 @@ mod door;
 mod drive;
 mod engine;
 pub mod fencing;
+mod lanes;
 mod mint;
 mod open;
 pub mod policy;

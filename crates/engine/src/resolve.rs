@@ -265,6 +265,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Asks the provider whether the step was done, and when that was asked.
     async fn found(&self, work: &mut Work, step: Step) -> Result<(Found, Time), Unresolved> {
+        // A human's word weighs more than silence, but not more than a question that nobody could put.
+        if !self.gateway.serves(&work.outbox.provider) {
+            return Err(Unresolved::NotSetUp);
+        }
         let reference = work.outbox.payment.reference(&self.references).to_string();
         self.ask(work, step, &reference).await.ok_or(Unresolved::Busy)
     }

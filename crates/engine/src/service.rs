@@ -250,6 +250,8 @@ impl Resolution {
 pub enum Unresolved {
     /// The provider could not be asked, or did not say anything that can be believed, or what it says may still change.
     NoEvidence,
+    /// It is bound to a peer that is not set up here as it was, so nobody here can ask it.
+    NotSetUp,
     /// The provider says that more than one payment carries our reference.
     Several,
     /// The provider took the money, so it cannot be marked as failed.

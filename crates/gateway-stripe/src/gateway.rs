@@ -1,36 +1,19 @@
 //! The connector itself: the port's calls as requests, and their failures as outcomes.
 
 use crate::answer;
-use crate::deadline::Deadline;
 use crate::form::{self, INTENTS_PATH};
-use crate::letter::Letter;
-use crate::settings::{Address, Bounds, Settings, SettingsError};
-use crate::transport::{Failure, Transport};
+use crate::settings::{Bounds, Settings, SettingsError, address};
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules, Step};
-use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use counterfoil_transport::{Deadline, Letter, Limits, Transport, at};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{Method, Request, Uri};
+use http::{Method, Request, StatusCode, Uri};
 use std::fmt;
 use std::future::Future;
-use std::time::Duration;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
-
-/// What is assumed of a provider whose profile this build does not know: it keeps no promise at all.
-const UNKNOWN_PROVIDER: Rules = Rules {
-    dedup_window: None,
-    stores_errors: true,
-    reexecutes_errors: true,
-    queryable: false,
-    // The longest timeout there is; `rules` puts the connector's own here.
-    send_within: Span::from_ms(10 * 60 * 1_000),
-    late_delivery: Span::from_ms(24 * 60 * 60 * 1_000),
-    query_lag: Span::from_ms(24 * 60 * 60 * 1_000),
-    key_bytes_max: 64,
-};
 
 /// A provider that speaks Stripe's protocol.
 pub struct StripeGateway {
@@ -46,19 +29,16 @@ pub struct StripeGateway {
 impl StripeGateway {
     /// A connector; connections are made when they are needed.
     pub fn new(settings: Settings) -> Result<StripeGateway, SettingsError> {
-        settings.check()?;
         let Settings { url, profile, bounds, timeout, connections_max } = settings;
-        let address = Address::parse(url.reveal())?;
+        let address = address(url.reveal())?;
         let create = at(&address.endpoint, INTENTS_PATH).ok_or(SettingsError::Host)?;
-        let mut authorization = HeaderValue::try_from(format!("Bearer {}", address.key.reveal()))
-            .map_err(|_| SettingsError::KeyUnusable)?;
-        authorization.set_sensitive(true);
+        let authorization = address.authorization().map_err(|_| SettingsError::KeyUnusable)?;
         Ok(StripeGateway {
             profile,
             bounds,
             create,
             authorization,
-            transport: Transport::new(timeout, connections_max, address.is_https)?,
+            transport: Transport::new(Limits { timeout, connections_max }, address.is_https, is_worded)?,
             endpoint: address.endpoint,
         })
     }
@@ -71,8 +51,11 @@ impl StripeGateway {
         request
     }
 
-    /// Where a call goes: to the payment's own endpoint, which is usually ours.
+    /// Where a call goes: to the payment's own endpoint, which is usually ours. A peer's is none of ours.
     fn place(&self, call: &Call) -> Option<Uri> {
+        if !self.serves(&call.pinned) {
+            return None;
+        }
         if matches!(call.step, Step::Charge | Step::Authorize) && call.pinned.endpoint == self.endpoint {
             return Some(self.create.clone());
         }
@@ -92,16 +75,9 @@ impl StripeGateway {
         let mut request = self.request(Method::POST, uri, letter);
         request.headers_mut().insert(CONTENT_TYPE, FORM);
         request.headers_mut().insert(IDEMPOTENCY_KEY, key);
-        let failure = match self.transport.exchange(request).await {
-            Ok(answer) => return answer::outcome(&answer, &call),
-            Err(failure) => failure,
-        };
-        // Only the receipt knows, and asking it makes it final.
-        let never_left = receipt.withdraw();
-        match failure {
-            Failure::Full => Outcome::Busy { retry_after: None },
-            Failure::Timeout | Failure::Cut if never_left => Outcome::NotSent,
-            Failure::Timeout | Failure::Cut | Failure::TooLarge => Outcome::Unknown(cause(failure)),
+        match self.transport.deliver(request, &receipt).await {
+            Ok(answer) => answer::outcome(&answer, &call),
+            Err(outcome) => outcome,
         }
     }
 }
@@ -112,13 +88,13 @@ impl Gateway for StripeGateway {
     }
 
     fn rules(&self, pinned: &Pinned) -> Rules {
-        let mut rules = Profile::named(&pinned.profile).map_or(UNKNOWN_PROVIDER, |profile| profile.rules);
+        let mut rules = Profile::rules_of(&pinned.profile);
         // What is known better is known of the provider that is set, not of one that old work is bound to.
         if pinned.profile == self.profile.name {
             rules = self.bounds.of(rules);
         }
         // How long a request may wait for a slot and a connection is ours to say, whoever the provider is.
-        Rules { send_within: whole_ms(self.transport.timeout()), ..rules }
+        Rules { send_within: self.transport.send_within(), ..rules }
     }
 
     fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
@@ -137,6 +113,7 @@ impl Gateway for StripeGateway {
             Step::Payout if lookup.reference.is_none() => return Found::Unclear(Cause::Unreadable),
             Step::Payout => form::payout(lookup.reference.as_deref()),
         };
+        let path = path.filter(|_| self.serves(&lookup.pinned));
         let Some(uri) = path.and_then(|path| at(&lookup.pinned.endpoint, &path)) else {
             tracing::error!(
                 payment = lookup.payment,
@@ -148,7 +125,7 @@ impl Gateway for StripeGateway {
         let (empty, _) = Letter::new("", self.transport.deadline());
         match self.transport.exchange(self.request(Method::GET, uri, empty)).await {
             Ok(answer) => answer::found(&answer, &lookup),
-            Err(failure) => Found::Unclear(cause(failure)),
+            Err(failure) => Found::Unclear(failure.cause()),
         }
     }
 }
@@ -162,20 +139,7 @@ impl fmt::Debug for StripeGateway {
     }
 }
 
-fn at(endpoint: &str, path: &str) -> Option<Uri> {
-    Uri::try_from([endpoint, path].concat()).ok()
-}
-
-/// Rounded up: a promise may be kept early.
-fn whole_ms(duration: Duration) -> Span {
-    Span::from_ms(u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
-}
-
-fn cause(failure: Failure) -> Cause {
-    match failure {
-        Failure::Full => Cause::InProgress,
-        Failure::Timeout => Cause::Timeout,
-        Failure::Cut => Cause::Cut,
-        Failure::TooLarge => Cause::Unreadable,
-    }
+/// Whether the meaning of an answer depends on its body.
+fn is_worded(status: StatusCode) -> bool {
+    status.is_success() || matches!(status.as_u16(), 400..=404)
 }

@@ -5,13 +5,8 @@ use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Profile;
-use http::Uri;
+use counterfoil_transport::{Address, BadAddress, NoRoad};
 use std::time::Duration;
-
-/// Requests under way at once: beyond this one provider host is not helped by more.
-const CONNECTIONS_MAX: usize = 10_000;
-/// Longest deadline of one call: longer than any lease would be renewed for.
-const TIMEOUT_MAX: Duration = Duration::from_mins(10);
 
 /// Bounds of the provider's contract that its operator knows better than the profile; what is not given stays.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,57 +79,25 @@ pub enum SettingsError {
     Tls(String),
 }
 
-/// The URL, taken apart.
-pub(crate) struct Address {
-    /// Scheme, host and port.
-    pub(crate) endpoint: String,
-    pub(crate) is_https: bool,
-    pub(crate) key: Masked<String>,
+/// Takes the URL apart; there is nothing after its host.
+pub(crate) fn address(url: &str) -> Result<Address, SettingsError> {
+    let address = Address::parse(url, "stripe").map_err(|bad| match bad {
+        BadAddress::Scheme => SettingsError::Scheme,
+        BadAddress::KeyMissing => SettingsError::KeyMissing,
+        BadAddress::KeyUnusable => SettingsError::KeyUnusable,
+        BadAddress::Host => SettingsError::Host,
+        BadAddress::Query => SettingsError::Path,
+    })?;
+    if address.path.is_empty() { Ok(address) } else { Err(SettingsError::Path) }
 }
 
-impl Settings {
-    /// Refuses bounds that make no sense.
-    pub(crate) fn check(&self) -> Result<(), SettingsError> {
-        if self.timeout.is_zero() || self.timeout > TIMEOUT_MAX {
-            return Err(SettingsError::Timeout);
+impl From<NoRoad> for SettingsError {
+    fn from(why: NoRoad) -> SettingsError {
+        match why {
+            NoRoad::Timeout => SettingsError::Timeout,
+            NoRoad::Connections => SettingsError::Connections,
+            NoRoad::Tls(why) => SettingsError::Tls(why),
         }
-        if !(1..=CONNECTIONS_MAX).contains(&self.connections_max) {
-            return Err(SettingsError::Connections);
-        }
-        Ok(())
-    }
-}
-
-impl Address {
-    /// Takes a URL apart.
-    pub(crate) fn parse(url: &str) -> Result<Address, SettingsError> {
-        let (scheme, is_https, rest) = if let Some(rest) = url.strip_prefix("stripe+https://") {
-            ("https", true, rest)
-        } else if let Some(rest) = url.strip_prefix("stripe+http://") {
-            ("http", false, rest)
-        } else {
-            return Err(SettingsError::Scheme);
-        };
-        let (key, host) = rest.rsplit_once('@').ok_or(SettingsError::KeyMissing)?;
-        if key.is_empty() {
-            return Err(SettingsError::KeyMissing);
-        }
-        if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.~".contains(&byte)) {
-            return Err(SettingsError::KeyUnusable);
-        }
-        let host = host.strip_suffix('/').unwrap_or(host);
-        if host.contains(['/', '?', '#']) {
-            return Err(SettingsError::Path);
-        }
-        let endpoint = format!("{scheme}://{}", host.to_ascii_lowercase());
-        let uri: Uri = endpoint.parse().map_err(|_| SettingsError::Host)?;
-        // A port that is no port parses as an authority all the same.
-        let named =
-            |port: Option<_>| port.is_some() || !host.trim_end_matches(char::is_numeric).ends_with(':');
-        if uri.host().is_none_or(str::is_empty) || !named(uri.port()) {
-            return Err(SettingsError::Host);
-        }
-        Ok(Address { endpoint, is_https, key: Masked::new(key.to_owned()) })
     }
 }
 
@@ -151,7 +114,7 @@ mod tests {
             ("stripe+https://sk_test_1@api.stripe.com:8443", "https://api.stripe.com:8443", true),
             ("stripe+http://sk_test_1@[::1]:80", "http://[::1]:80", false),
         ] {
-            let address = Address::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+            let address = address(url).unwrap_or_else(|error| panic!("{url}: {error}"));
             assert_eq!((address.endpoint.as_str(), address.is_https), (endpoint, is_https));
             assert_eq!(address.key.reveal(), "sk_test_1");
         }
@@ -178,7 +141,7 @@ mod tests {
             ("stripe+http://SECRET@host/v1", SettingsError::Path),
             ("stripe+http://SECRET@host?a=b", SettingsError::Path),
         ] {
-            let refused = Address::parse(url).err();
+            let refused = address(url).err();
             assert_eq!(refused.as_ref(), Some(&error), "{url:?}");
             assert!(!format!("{error} {error:?}").contains("SECRET"));
         }

@@ -9,7 +9,9 @@ pub mod fence;
 pub mod pace;
 pub mod port;
 pub mod profile;
+pub mod routes;
 
 pub use fence::Fence;
 pub use port::{Call, Gateway, Lookup};
 pub use profile::Profile;
+pub use routes::Routes;

@@ -2,8 +2,10 @@
 
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step};
+use counterfoil_core::types::limits::PROVIDER_REFERENCE_BYTES_MAX;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
+use counterfoil_core::types::peer::PeerName;
 use std::future::Future;
 
 /// A payment provider. Every answer is an outcome: a connector has no way to say "error" without saying whether
@@ -11,6 +13,22 @@ use std::future::Future;
 pub trait Gateway: Send + Sync + 'static {
     /// The provider and endpoint that new payments are bound to.
     fn pinned(&self) -> Pinned;
+
+    /// The peers that are set up here, in order.
+    fn peers(&self) -> Vec<PeerName> {
+        Vec::new()
+    }
+
+    /// What new payments to that peer are bound to; nothing if no such peer is set up here.
+    fn pinned_to(&self, _peer: &PeerName) -> Option<Pinned> {
+        None
+    }
+
+    /// Whether a payment that is bound so can be worked on here. What cannot waits, and is never sent elsewhere. A
+    /// connector of a provider has nothing to do with peers.
+    fn serves(&self, pinned: &Pinned) -> bool {
+        pinned.peer().is_none()
+    }
 
     /// The rules of the provider a payment is bound to, with this connector's own `send_within`.
     fn rules(&self, pinned: &Pinned) -> Rules;
@@ -50,10 +68,18 @@ pub struct Lookup {
     pub pinned: Pinned,
     /// Which step is asked about.
     pub step: Step,
+    /// The derived idempotency key that was last used for it.
+    pub key: String,
     /// Our public reference of the payment.
     pub payment: String,
     /// The provider's own reference of the payment, once it is known.
     pub reference: Option<String>,
     /// How much the step was to take; what the answer says is compared with it by the core.
     pub amount: Money,
+}
+
+/// Whether a provider's reference or code can be stored. Not every store can hold U+0000, and no provider has a use for
+/// it or its like.
+pub fn is_storable(word: &str) -> bool {
+    !word.is_empty() && word.len() <= PROVIDER_REFERENCE_BYTES_MAX && !word.contains(char::is_control)
 }

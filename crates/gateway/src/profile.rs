@@ -1,7 +1,9 @@
 //! Provider profiles as data: what each provider's own documents promise about keys, errors and queries. Where a
 //! document is silent the profile assumes the worse.
 
+use counterfoil_core::outbox::PEER_PROFILE;
 use counterfoil_core::payments::provider::Rules;
+use counterfoil_core::types::limits::KEY_BYTES_MAX;
 use counterfoil_core::types::time::Span;
 
 /// A provider's contract.
@@ -78,10 +80,36 @@ pub const PROFILES: [Profile; 12] = [
     Profile { name: "truelayer", rules: Rules { dedup_window: Some(Span::from_ms(6 * HOUR)), ..BASE } },
 ];
 
+/// A peer's contract: what Counterfoil promises of transfers. A key and what it did are committed together, so whatever
+/// happened under a key happened once, and is told again for as long as the key is kept: 24 h, unless its operator has set
+/// less. It is no provider, so it is not among the profiles.
+pub static PEER: Profile = Profile {
+    name: PEER_PROFILE,
+    rules: Rules { query_lag: Span::ZERO, key_bytes_max: KEY_BYTES_MAX, ..BASE },
+};
+
+/// What is assumed of a provider whose profile this build does not know: it keeps no promise at all.
+const UNKNOWN_PROVIDER: Rules = Rules {
+    dedup_window: None,
+    stores_errors: true,
+    reexecutes_errors: true,
+    queryable: false,
+    // The longest timeout there is; a connector puts its own here.
+    send_within: Span::from_ms(10 * MINUTE),
+    late_delivery: Span::from_ms(DAY),
+    query_lag: Span::from_ms(DAY),
+    key_bytes_max: 64,
+};
+
 impl Profile {
     /// The profile of that name.
     pub fn named(name: &str) -> Option<&'static Profile> {
-        PROFILES.iter().find(|profile| profile.name == name)
+        PROFILES.iter().chain([&PEER]).find(|profile| profile.name == name)
+    }
+
+    /// The rules of the profile of that name; the worst, if there is none.
+    pub fn rules_of(name: &str) -> Rules {
+        Profile::named(name).map_or(UNKNOWN_PROVIDER, |profile| profile.rules)
     }
 }
 
@@ -96,10 +124,12 @@ mod tests {
     #[test]
     fn keys_fit_every_profile_and_differ_by_payment_step_and_generation() {
         let mac = MacKey::new(&[1; 32]);
-        for profile in &PROFILES {
+        for profile in PROFILES.iter().chain([&PEER]) {
             let mut keys = HashSet::new();
             for charge in 0..50 {
-                for step in [Step::Charge, Step::Authorize, Step::Capture, Step::Void, Step::Refund] {
+                for step in
+                    [Step::Charge, Step::Authorize, Step::Capture, Step::Void, Step::Refund, Step::Payout]
+                {
                     for generation in 1..4 {
                         let charge = ChargeId::from_i64(charge).into();
                         let key = downstream_key(&mac, charge, step, generation, &profile.rules);
@@ -110,14 +140,16 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(keys.len(), 750, "{}", profile.name);
+            assert_eq!(keys.len(), 900, "{}", profile.name);
         }
     }
 
     #[test]
     fn names_are_unique() {
-        let names: HashSet<_> = PROFILES.iter().map(|profile| profile.name).collect();
-        assert_eq!(names.len(), PROFILES.len());
+        let names: HashSet<_> = PROFILES.iter().chain([&PEER]).map(|profile| profile.name).collect();
+        assert_eq!(names.len(), PROFILES.len() + 1);
         assert!(Profile::named("stripe").is_some() && Profile::named("nobody").is_none());
+        assert_eq!(Profile::named("counterfoil"), Some(&PEER));
+        assert_eq!(Profile::rules_of("nobody").dedup_window, None, "nothing is promised");
     }
 }

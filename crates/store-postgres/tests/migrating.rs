@@ -148,7 +148,11 @@ async fn live_rows_read_as_what_they_are() {
     let migrated = migrate(&database.url()).await.unwrap();
     assert_eq!(
         migrated,
-        Migrated { from: 3, to: VERSION, steps: vec!["operations", "captured", "payouts", "balanced", "lighter"] }
+        Migrated {
+            from: 3,
+            to: VERSION,
+            steps: vec!["operations", "captured", "payouts", "balanced", "lighter"]
+        }
     );
 
     let store = open(&database.url()).await;

@@ -30,7 +30,11 @@ impl Presenter {
     }
 
     fn unpaid(&self, payout: &Payout, failure: &Failure) -> Problem {
-        let problem = Problem::new(failure_code(failure.code)).detail(conflict::unpaid(failure.code));
+        let detail = match payout.provider.peer() {
+            None => conflict::unpaid(failure.code),
+            Some(_) => conflict::unpaid_by_peer(failure.code),
+        };
+        let problem = Problem::new(failure_code(failure.code)).detail(detail);
         let problem = match failure.code {
             FailureCode::CardDeclined | FailureCode::PayoutFailed => {
                 problem.decline_code(failure.decline_code.clone())

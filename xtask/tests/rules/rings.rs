@@ -9,14 +9,16 @@ const DEV: u8 = u8::MAX;
 /// What tests of several crates and the tools share; the product never uses it.
 const TESTKIT: u8 = DEV - 1;
 /// Every crate has its ring. A new one has to be placed here first.
-const RINGS: [(&str, u8); 19] = [
+const RINGS: [(&str, u8); 21] = [
     ("counterfoil-core", 0),
     ("counterfoil-store", 1),
     ("counterfoil-gateway", 1),
+    ("counterfoil-transport", 1),
     ("counterfoil-engine", 2),
     ("counterfoil-store-embedded", 3),
     ("counterfoil-store-postgres", 3),
     ("counterfoil-gateway-stripe", 3),
+    ("counterfoil-gateway-peer", 3),
     ("counterfoil-redis", 3),
     ("counterfoil-wire", 3),
     ("counterfoil-api", 4),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 const INTAKE: Intake = Intake::new(Route::Payouts, payout::LAYOUT);
 
-/// Pays out what an account has, at most once per key.
+/// Pays out what an account has, to a bank account or to an account at a peer, at most once per key.
 #[utoipa::path(
     post,
     path = "/v1/payouts",
@@ -31,7 +31,7 @@ const INTAKE: Intake = Intake::new(Route::Payouts, payout::LAYOUT);
         )
     ),
     responses(
-        (status = 201, description = "The provider has taken it on.", body = payout::schema::Payout),
+        (status = 201, description = "The provider has taken it on, or it is in the peer's books.", body = payout::schema::Payout),
         PayoutProblems,
     )
 )]

@@ -2,6 +2,7 @@
 
 use super::account::{BadCode, Code, Side};
 use crate::types::asset::Asset;
+use crate::types::peer::PeerName;
 
 /// What an account of the chart is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +28,12 @@ pub const ROLES: [Role; 6] =
 /// What codes of the chart begin with; a tenant's own codes may not.
 pub const PREFIX: &str = "chart:";
 
+/// The code of the account of what is owed to a peer in `asset`, like `chart:peer:eu:USD`. What was sent there raises it,
+/// and it is opened when something first is; at the peer an account of ours has the same sum with the other sign.
+pub fn peer_code(peer: &PeerName, asset: Asset) -> Result<Code, BadCode> {
+    Code::parse(&format!("{PREFIX}peer:{peer}:{asset}"))
+}
+
 impl Role {
     /// The word in codes.
     pub const fn name(self) -> &'static str {
@@ -51,5 +58,24 @@ impl Role {
     /// The code of the account of this role in `asset`, like `chart:payable:USD`.
     pub fn code(self, asset: Asset) -> Result<Code, BadCode> {
         Code::parse(&format!("{PREFIX}{}:{asset}", self.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::limits::{ASSET_CODE_BYTES_MAX, PEER_NAME_BYTES_MAX};
+
+    #[test]
+    fn every_peer_has_a_code_in_every_asset_and_none_is_a_roles() {
+        let eu = PeerName::parse("eu").unwrap();
+        let usd = Asset::parse("USD").unwrap();
+        assert_eq!(peer_code(&eu, usd).unwrap().as_str(), "chart:peer:eu:USD");
+        let longest = PeerName::parse(&"p".repeat(PEER_NAME_BYTES_MAX)).unwrap();
+        let widest = Asset::parse(&"A".repeat(ASSET_CODE_BYTES_MAX)).unwrap();
+        assert!(peer_code(&longest, widest).is_ok());
+        for role in ROLES {
+            assert_ne!(role.name(), "peer");
+        }
     }
 }

@@ -28,6 +28,10 @@ pub const PAYMENT_METHOD_BYTES_MAX: usize = 255;
 pub const PROVIDER_REFERENCE_BYTES_MAX: usize = 255;
 /// Largest amount, in minor units: 15 digits survive every JSON reader, including those that use doubles.
 pub const AMOUNT_MAX: i64 = 999_999_999_999_999;
+/// Peers of one server: each has connections, a circuit breaker and an account per tenant and asset.
+pub const PEERS_MAX: usize = 100;
+/// Bytes of a peer's name: with a role and an asset it is an account's code.
+pub const PEER_NAME_BYTES_MAX: usize = 32;
 /// Bytes of a tenant's name.
 pub const TENANT_NAME_BYTES_MAX: usize = 64;
 /// Worker slots: 14 bits of an id.

@@ -9,6 +9,7 @@ pub mod json;
 pub mod limits;
 pub mod mask;
 pub mod money;
+pub mod peer;
 pub mod position;
 pub mod reference;
 pub mod time;

@@ -1,7 +1,7 @@
 //! `dead-letters`: work that needs a human, through the server that holds the store or on the store itself.
 
 use super::tenant::random_text;
-use super::{Common, flag, one_thread};
+use super::{Common, flag, one_thread, peers};
 use crate::admin::{self, Act, LetterTold, Told};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
@@ -23,6 +23,9 @@ pub(crate) struct DeadLetters {
     /// The payment provider, to resolve where no server can be asked: stripe+https://KEY@host.
     #[arg(long, value_name = "URL", global = true)]
     gateway: Option<String>,
+    /// A peer, for the same: NAME=counterfoil+https://KEY@host/ACCOUNT. Once for each.
+    #[arg(long, value_name = "NAME=URL", global = true)]
+    peer: Vec<String>,
     /// Prints JSON instead of text.
     #[arg(long, global = true)]
     json: bool,
@@ -79,7 +82,8 @@ impl DeadLetters {
             flag("store", "url", "--store", self.store.as_ref()),
             flag("gateway", "url", "--gateway", self.gateway.as_ref()),
         ];
-        let settings = self.common.settings(flags.into_iter().flatten().collect())?;
+        let flags = flags.into_iter().flatten().chain(peers(&self.peer)).collect();
+        let settings = self.common.settings(flags)?;
         let store = StoreUrl::parse(settings.store.url.reveal())?;
         let (act, whole) = match self.command {
             Command::List => (Act::DeadLetters, false),

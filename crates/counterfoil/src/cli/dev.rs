@@ -1,6 +1,6 @@
 //! `dev`: everything in one process for a first look.
 
-use super::{Common, flag, listen, many_threads};
+use super::{Common, flag, listen, many_threads, peers};
 use crate::config::Override;
 use crate::exit::Exit;
 use crate::{logs, wire_up};
@@ -23,6 +23,9 @@ pub(crate) struct Dev {
     /// Where the provider simulator listens.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     gateway_listen: String,
+    /// Another Counterfoil whose accounts can be paid: NAME=counterfoil+http://KEY@host:port/ACCOUNT. Once for each.
+    #[arg(long, value_name = "NAME=URL")]
+    peer: Vec<String>,
     /// Where everything is kept: a path, file:PATH, postgres://USER@HOST/DATABASE or memory:.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -45,7 +48,8 @@ impl Dev {
                     value: format!("stripe+http://sk_test_simulator@{provider_address}"),
                 }),
             ];
-            let settings = self.common.settings(flags.into_iter().flatten().collect())?;
+            let flags = flags.into_iter().flatten().chain(peers(&self.peer)).collect();
+            let settings = self.common.settings(flags)?;
             logs::start(&settings)?;
             let gateway = wire_up::gateway(&settings)?;
             let listener = listen(&self.listen, "--listen").await?;

@@ -75,6 +75,11 @@ fn flag(
     value.map(|value| Override { section, name, source, value: value.clone() })
 }
 
+/// Peers that were given by flags.
+fn peers(given: &[String]) -> impl Iterator<Item = Override> {
+    given.iter().filter_map(|value| flag("peers", "NAME", "--peer", Some(value)))
+}
+
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Exit> {
     match arguments.command {
         Command::Dev(dev) => dev.run(),

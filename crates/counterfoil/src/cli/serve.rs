@@ -1,6 +1,6 @@
 //! `serve`: the production server.
 
-use super::{Common, flag, listen, many_threads};
+use super::{Common, flag, listen, many_threads, peers};
 use crate::exit::Exit;
 use crate::{logs, wire_up};
 use clap::Args;
@@ -20,6 +20,9 @@ pub(crate) struct Serve {
     /// The payment provider: stripe+https://KEY@host or stripe+http://KEY@host:port.
     #[arg(long, value_name = "URL")]
     gateway: Option<String>,
+    /// Another Counterfoil whose accounts can be paid: NAME=counterfoil+https://KEY@host/ACCOUNT. Once for each.
+    #[arg(long, value_name = "NAME=URL")]
+    peer: Vec<String>,
     /// Redis or Valkey shared by several servers: redis://host:6379. Optional; requests go on when it fails.
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
@@ -33,7 +36,8 @@ impl Serve {
             flag("gateway", "url", "--gateway", self.gateway.as_ref()),
             flag("redis", "url", "--redis", self.redis.as_ref()),
         ];
-        let settings = self.common.settings(flags.into_iter().flatten().collect())?;
+        let flags = flags.into_iter().flatten().chain(peers(&self.peer)).collect();
+        let settings = self.common.settings(flags)?;
         let Some(address) = settings.server.listen else {
             return Err(Exit::refused(
                 "no address to listen on; give --listen ADDR, for example --listen 127.0.0.1:8080",

@@ -45,6 +45,8 @@ macro_rules! settings {
         #[derive(Debug, Clone)]
         pub(crate) struct Settings {
             $( $(#[doc = $section_doc])+ pub(crate) $section: $Section, )+
+            /// Every peer by its name.
+            pub(crate) peers: $crate::config::peers::Peers,
             pub(super) sources: $crate::config::source::Sources,
         }
 
@@ -55,6 +57,7 @@ macro_rules! settings {
                     $( $section: $Section {
                         $( $name: gather.take(stringify!($section), stringify!($name), &$rule), )+
                     }, )+
+                    peers: gather.take_peers(),
                     sources: gather.take_sources(),
                 }
             }
@@ -63,13 +66,15 @@ macro_rules! settings {
         /// The table as data, in its own order.
         pub(super) fn catalogue() -> Vec<$crate::config::declare::Section> {
             use $crate::config::declare::{Entry, Section};
-            vec![$( Section {
+            let mut all = vec![$( Section {
                 name: stringify!($section),
                 doc: concat!($($section_doc),+).trim().to_owned(),
                 entries: vec![$(
                     Entry::new(stringify!($section), stringify!($name), concat!($($doc),+), &$rule),
                 )+],
-            }, )+]
+            }, )+];
+            all.push($crate::config::peers::section());
+            all
         }
     };
 }

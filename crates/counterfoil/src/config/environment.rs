@@ -2,6 +2,7 @@
 
 use super::declare::Section;
 use super::gather::Given;
+use super::peers;
 use super::problem::Problem;
 use super::rule::Raw;
 use super::source::Source;
@@ -27,6 +28,7 @@ pub(super) fn variable(section: &str, name: &str) -> String {
 pub(super) fn read(
     table: &[Section],
     variables: impl Iterator<Item = (String, String)>,
+    peers: &mut Vec<peers::Given>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Given> {
     let mut given = Vec::new();
@@ -35,6 +37,10 @@ pub(super) fn read(
             continue;
         };
         let source = Source::Environment(name.clone());
+        if let Some(peer) = name.strip_prefix(&variable(peers::SECTION, "")) {
+            peers.push(peers::Given { name: peer.to_ascii_lowercase(), raw: Raw::Bare(value), source });
+            continue;
+        }
         let entry = table.iter().flat_map(|s| &s.entries).find(|e| variable(e.section, e.name) == name);
         if let Some(entry) = entry {
             given.push(Given { section: entry.section, name: entry.name, raw: Raw::Bare(value), source });

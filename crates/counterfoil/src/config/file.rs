@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::declare::Section;
 use super::gather::Given;
+use super::peers;
 use super::problem::{Problem, quoted};
 use super::rule::Raw;
 use super::source::Source;
@@ -24,6 +25,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 #[derive(Default)]
 pub(super) struct Layer {
     pub(super) given: Vec<Given>,
+    pub(super) peers: Vec<peers::Given>,
     pub(super) broken: bool,
 }
 
@@ -33,7 +35,7 @@ pub(super) fn read(table: &[Section], path: &Path, problems: &mut Vec<Problem>) 
         Err(sentence) => {
             let source = Source::File { path: path.display().to_string(), position: None };
             problems.push(Problem { source, sentence });
-            Layer { given: Vec::new(), broken: true }
+            Layer { broken: true, ..Layer::default() }
         }
     }
 }
@@ -72,17 +74,26 @@ impl Reader<'_> {
             };
             self.refuse(span.start, sentence);
         }
-        let given = if readable { self.root(document.get_ref()) } else { Vec::new() };
-        Layer { given, broken: !errors.is_empty() }
+        let mut layer = Layer { broken: !errors.is_empty(), ..Layer::default() };
+        if readable {
+            self.root(document.get_ref(), &mut layer);
+        }
+        layer
     }
 
-    fn root(&mut self, document: &DeTable<'_>) -> Vec<Given> {
-        let mut given = Vec::new();
+    fn root(&mut self, document: &DeTable<'_>, layer: &mut Layer) {
         for (key, value) in document {
             let (key, at) = (key.get_ref().as_ref(), key.span().start);
             let known = self.table.iter().find(|section| section.name == key);
             match (known, value.get_ref()) {
-                (Some(section), DeValue::Table(entries)) => self.section(section, entries, &mut given),
+                (Some(section), DeValue::Table(entries)) if section.name == peers::SECTION => {
+                    layer.peers.extend(entries.iter().map(|(name, value)| peers::Given {
+                        name: name.get_ref().as_ref().to_owned(),
+                        raw: raw(value),
+                        source: self.source(value.span().start),
+                    }));
+                }
+                (Some(section), DeValue::Table(entries)) => self.section(section, entries, &mut layer.given),
                 (Some(section), other) => {
                     let name = section.name;
                     let sentence = format!("`{name}` must be a section `[{name}]`, not {}", kind(other));
@@ -95,7 +106,6 @@ impl Reader<'_> {
                 }
             }
         }
-        given
     }
 
     fn section(&mut self, section: &Section, entries: &DeTable<'_>, given: &mut Vec<Given>) {

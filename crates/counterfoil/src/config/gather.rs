@@ -7,6 +7,7 @@ use super::agree;
 use super::declare::Section;
 use super::environment;
 use super::file;
+use super::peers::{self, Peers};
 use super::problem::{Problem, Problems};
 use super::rule::{Raw, Rule};
 use super::source::{Source, Sources};
@@ -17,7 +18,7 @@ use super::table::catalogue;
 pub(crate) struct Override {
     /// The section of the setting.
     pub(crate) section: &'static str,
-    /// Its name in the section.
+    /// Its name in the section; what was typed for a peer begins with the peer's own.
     pub(crate) name: &'static str,
     /// What was typed.
     pub(crate) value: String,
@@ -36,6 +37,7 @@ pub(super) struct Given {
 /// What the layers gave, weakest first, while the table is being filled from it.
 pub(super) struct Gather {
     given: Vec<Given>,
+    peers: Vec<peers::Given>,
     sources: Sources,
     problems: Vec<Problem>,
     refused: Vec<(&'static str, &'static str)>,
@@ -60,6 +62,11 @@ impl Gather {
         value
     }
 
+    /// Every peer, as the strongest layer gave it.
+    pub(super) fn take_peers(&mut self) -> Peers {
+        peers::settle(std::mem::take(&mut self.peers), &mut self.problems)
+    }
+
     pub(super) fn take_sources(&mut self) -> Sources {
         std::mem::take(&mut self.sources)
     }
@@ -75,11 +82,11 @@ impl Settings {
         let table = catalogue();
         let mut problems = Vec::new();
         let layer = file.map(|path| file::read(&table, path, &mut problems)).unwrap_or_default();
-        let mut given = layer.given;
-        given.extend(environment::read(&table, env, &mut problems));
-        given.extend(flags(&table, overrides, &mut problems));
+        let (mut given, mut peers) = (layer.given, layer.peers);
+        given.extend(environment::read(&table, env, &mut peers, &mut problems));
+        given.extend(flags(&table, overrides, &mut peers, &mut problems));
 
-        let mut gather = Gather { given, sources: Sources::default(), problems, refused: Vec::new() };
+        let mut gather = Gather { given, peers, sources: Sources::default(), problems, refused: Vec::new() };
         let mut settings = Settings::take(&mut gather);
         let Gather { mut problems, refused, .. } = gather;
 
@@ -100,11 +107,21 @@ impl Settings {
     }
 }
 
-fn flags(table: &[Section], overrides: Vec<Override>, problems: &mut Vec<Problem>) -> Vec<Given> {
+fn flags(
+    table: &[Section],
+    overrides: Vec<Override>,
+    peers: &mut Vec<peers::Given>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Given> {
     let mut given = Vec::new();
     for Override { section, name, value, source } in overrides {
         let source = Source::Flag(source.to_owned());
-        if table.iter().flat_map(|s| &s.entries).any(|e| e.section == section && e.name == name) {
+        if section == peers::SECTION {
+            match peers::flag(&value, source) {
+                Ok(peer) => peers.push(peer),
+                Err(problem) => problems.push(problem),
+            }
+        } else if table.iter().flat_map(|s| &s.entries).any(|e| e.section == section && e.name == name) {
             given.push(Given { section, name, raw: Raw::Bare(value), source });
         } else {
             let sentence = unknown_setting(table, (section, name), |s, n| format!("{s}.{n}"));

@@ -3,7 +3,7 @@
 //! Owns: the table ([`table`]) and everything drawn from it — the typed [`Settings`], the loader, the
 //! defaults and ranges, the reference page and `explain`. Promises: flag over environment over file over
 //! default; every bad value in any layer is refused, all of them in one answer; a credential never reaches a
-//! message. Leaves out: opening what a setting names (store, gateway, log filter), which the caller does.
+//! message. The names of peers ([`peers`]) are the one thing the table cannot know. Leaves out: opening what a setting names (store, gateway, log filter), which the caller does.
 
 mod agree;
 mod choice;
@@ -11,6 +11,7 @@ mod declare;
 mod environment;
 mod file;
 mod gather;
+mod peers;
 mod problem;
 mod reference;
 mod rule;

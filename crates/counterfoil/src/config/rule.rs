@@ -240,6 +240,33 @@ impl Rule for GatewayUrl {
     }
 }
 
+/// Where a peer is, the key to it and our account there. As with the provider's, only the shape is checked here.
+pub(super) struct PeerUrl;
+
+impl Rule for PeerUrl {
+    type Value = Option<SecretUrl>;
+
+    fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
+        let url = SecretUrl::new(raw.clean_text()?);
+        if url.has_credential_and_host() {
+            return Ok(Some(url));
+        }
+        Err(format!("must be {} (the value is not shown, as it may hold a key)", self.allowed()))
+    }
+
+    fn default(&self) -> Option<SecretUrl> {
+        None
+    }
+
+    fn default_text(&self) -> Option<String> {
+        None
+    }
+
+    fn allowed(&self) -> String {
+        "a URL such as `counterfoil+https://KEY@host:port/ac_…`".to_owned()
+    }
+}
+
 /// Where Redis or Valkey is. Only the shape is checked here; the client reads the rest.
 pub(super) struct RedisUrl;
 

@@ -95,6 +95,17 @@ settings! {
         breaker_open_ms: u64 = Whole::new(1_000, 1, 10 * MINUTE_MS);
     }
 
+    /// How calls to peers are bounded; the circuit breaker of each is set with the provider's.
+    peering: Peering {
+        /// How long one call to a peer may take, in milliseconds.
+        timeout_ms: u64 = Whole::new(20_000, 10, 10 * MINUTE_MS);
+        /// How long every peer remembers keys, in milliseconds: the shortest `idempotency.replay_window_ms` among them. What
+        /// is still in doubt after half of it needs a human. Longer than the truth, money may be sent twice.
+        retention_ms: u64 = Whole::new(DAY_MS, 1, 366 * DAY_MS);
+        /// How many connections to one peer may be open at once.
+        connections_max: usize = Whole::new(64, 1, 10_000);
+    }
+
     /// Redis or Valkey beside the store, for several servers: a first fence around each payment, and answers that all of
     /// them can replay. Everything is right without it; when it fails, requests go on and the bypass is counted.
     redis: Redis {

@@ -178,6 +178,8 @@ pub(crate) const WRITES: &[Write] = &[
             required("amount", Kind::Amount),
             required("currency", Kind::Currency),
             optional("account", Kind::Id(Object::Account)),
+            // No peer is set up, so no good body has one.
+            optional("peer", Kind::Word),
             optional("destination", Kind::Token),
             optional("description", Kind::Text(1_000)),
             METADATA,
@@ -185,7 +187,17 @@ pub(crate) const WRITES: &[Write] = &[
         may_be_empty: false,
         good: r#"{"amount":1,"currency":"usd","account":"%A","destination":"ba_1","description":"weekly","metadata":{"order":"42"}}"#,
         status: 201,
-        senseless: &[(r#"{"amount":1,"currency":"eur","account":"%A"}"#, &["/account"])],
+        senseless: &[
+            (r#"{"amount":1,"currency":"eur","account":"%A"}"#, &["/account"]),
+            (r#"{"amount":1,"currency":"usd","peer":"nobody","destination":"a"}"#, &["/peer"]),
+            (r#"{"amount":1,"currency":"usd","peer":"stripe","destination":"a"}"#, &["/peer"]),
+            (r#"{"amount":1,"currency":"usd","peer":"","destination":"a"}"#, &["/peer"]),
+            (r#"{"amount":1,"currency":"usd","peer":"EU","destination":"a"}"#, &["/peer"]),
+            (r#"{"amount":1,"currency":"usd","peer":"e=u","destination":"a"}"#, &["/peer"]),
+            (r#"{"amount":1,"currency":"usd","peer":"eu\u0000","destination":"a"}"#, &["/peer"]),
+            (r#"{"amount":1,"currency":"usd","peer":["eu"],"destination":"a"}"#, &["/peer"]),
+            (r#"{"amount":1,"currency":"usd","peer":"nobody"}"#, &["/destination"]),
+        ],
     },
     Write {
         path: "/v1/accounts",

@@ -11,6 +11,7 @@
 pub mod books;
 pub mod client;
 pub mod database;
+pub mod relay;
 
 pub use client::{Answer, Client, exchange, field};
 

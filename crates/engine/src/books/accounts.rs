@@ -3,11 +3,12 @@
 use crate::engine::Inner;
 use crate::world::World;
 use counterfoil_core::ledger::account::{Account, Code};
-use counterfoil_core::ledger::chart::{ROLES, Role};
-use counterfoil_core::payments::books::Named;
-use counterfoil_core::payments::books::decide::{Known, chart_account, open};
+use counterfoil_core::ledger::chart::{ROLES, Role, peer_code};
+use counterfoil_core::payments::books::decide::{Known, chart_account, open, peer_account};
+use counterfoil_core::payments::books::{Named, Open};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, ReadError, Row, RowKey, Store};
 use std::collections::HashMap;
@@ -147,33 +148,53 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         asset: Asset,
         role: Role,
     ) -> Result<Arc<Account>, String> {
-        const TRIES: u32 = 3;
         let place = (tenant, asset, role);
         if let Some(account) = self.accounts.charted(place) {
             return Ok(account);
         }
         let code = role.code(asset).map_err(|_| format!("{asset} gives no code"))?;
+        let siblings = || ROLES.iter().filter_map(|role| chart_account(*role, asset)).collect();
+        let account = self.opened(tenant, code, siblings).await?;
+        self.accounts.learn_charted(place, &account);
+        Ok(account)
+    }
+
+    /// The chart's account of what is owed to a peer, opened on first use.
+    pub(crate) async fn owed_to_peer(
+        &self,
+        tenant: TenantId,
+        asset: Asset,
+        peer: &PeerName,
+    ) -> Result<Arc<Account>, String> {
+        let code = peer_code(peer, asset).map_err(|_| format!("{peer} and {asset} give no code"))?;
+        self.opened(tenant, code, || peer_account(peer, asset).into_iter().collect()).await
+    }
+
+    /// The account of that code; if it is not there, it and what belongs to it is opened.
+    async fn opened(
+        &self,
+        tenant: TenantId,
+        code: Code,
+        wanted: impl Fn() -> Vec<Open> + Send,
+    ) -> Result<Arc<Account>, String> {
+        const TRIES: u32 = 3;
         let named = Named::Code(code);
         for _ in 0..TRIES {
             match self.account(tenant, &named).await {
-                Ok(Some(account)) => {
-                    self.accounts.learn_charted(place, &account);
-                    return Ok(account);
-                }
-                Ok(None) => self.open_chart(tenant, asset).await?,
+                Ok(Some(account)) => return Ok(account),
+                Ok(None) => self.open_chart(tenant, wanted()).await?,
                 Err(error) => return Err(error.to_string()),
             }
         }
-        Err(format!("the chart of {asset} could not be opened"))
+        Err("an account of the chart could not be opened".to_owned())
     }
 
-    /// Opens the chart; if somebody else was faster, theirs is as good.
-    async fn open_chart(&self, tenant: TenantId, asset: Asset) -> Result<(), String> {
+    /// Opens accounts of the chart; if somebody else was faster, theirs are as good.
+    async fn open_chart(&self, tenant: TenantId, accounts: Vec<Open>) -> Result<(), String> {
         let now = self.store.now();
         let mint = async || self.next_id(now).await.ok_or_else(|| "no id can be minted".to_owned());
         let mut set = ChangeSet::new(SetId::from_i64(mint().await?));
-        for role in ROLES {
-            let Some(wanted) = chart_account(role, asset) else { continue };
+        for wanted in accounts {
             let (account, name, _) = open(wanted, AccountId::from_i64(mint().await?), tenant, now);
             set = set.insert(name).insert(account);
         }

@@ -20,6 +20,7 @@ use counterfoil_core::payments::flow::Deed;
 use counterfoil_core::payments::{Matter, Work};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, Row, RowKey, Store};
@@ -192,8 +193,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 (there(wallet.account).await?, self.credited(charge).await?, wallet.amount)
             }
             Matter::Payout(payout) => {
-                let receivable = self.chart(tenant, asset, Role::Receivable).await?;
-                (there(payout.order.account).await?, receivable, payout.order.amount.minor())
+                let to = match payout.provider.peer() {
+                    None => self.chart(tenant, asset, Role::Receivable).await?,
+                    Some(name) => {
+                        let peer = PeerName::parse(name).map_err(|_| "the peer has no name".to_owned())?;
+                        self.owed_to_peer(tenant, asset, &peer).await?
+                    }
+                };
+                (there(payout.order.account).await?, to, payout.order.amount.minor())
             }
         };
         let frame = Frame { tenant, id: TransactionId::from_i64(hold.to_i64()), now };

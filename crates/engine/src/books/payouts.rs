@@ -12,11 +12,12 @@ use crate::signal::Signal;
 use crate::world::World;
 use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::ledger::account::{Account, Side};
-use counterfoil_core::ledger::chart::Role;
+use counterfoil_core::ledger::chart::{Role, peer_code};
 use counterfoil_core::payments::books::{Named, Refusal};
 use counterfoil_core::payments::payout::create::{self, CreatePayout};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::PayoutId;
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{Row, RowKey, Store, Upto};
 use std::sync::Arc;
@@ -25,6 +26,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// The account a payout is paid from: the one it names, or the tenant's main one of the currency.
     pub(crate) async fn paid_from(&self, command: &CreatePayout) -> Result<Arc<Account>, Submitted> {
         let (tenant, asset) = (command.request.tenant, command.wanted.amount.asset());
+        let peer = command.wanted.peer.as_ref();
+        if peer.is_some_and(|peer| self.gateway.pinned_to(peer).is_none()) {
+            return Err(Submitted::Invalid(vec![Flaw::new("/peer", no_such_peer(&self.gateway.peers()))]));
+        }
+        let owed = peer.and_then(|peer| peer_code(peer, asset).ok());
         let wrong = |message: String| Err(Submitted::Invalid(vec![Flaw::new("/account", message)]));
         let Some(named) = command.wanted.account else {
             return self.chart(tenant, asset, Role::Payable).await.map_err(|why| {
@@ -45,6 +51,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 "a payout would raise this account, whose normal side is debit; name one whose normal side is credit"
                     .to_owned(),
             ),
+            Ok(Some(account)) if owed.is_some_and(|code| code == account.code) => {
+                wrong("this account is what the peer is owed, and cannot be sent to it; name another".to_owned())
+            }
             Ok(Some(account)) => Ok(account),
             Ok(None) => {
                 wrong("no such account; leave `account` out to pay from your main account".to_owned())
@@ -75,7 +84,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             holder: self.ids.holder(),
             account: account.id,
         };
-        let provider = self.gateway.pinned();
+        let provider = match &command.wanted.peer {
+            None => self.gateway.pinned(),
+            Some(peer) => self.gateway.pinned_to(peer).ok_or(Opened::Failed)?,
+        };
         let opening = create::decide(command.clone(), provider, self.policy.lease, minted, expired)
             .ok_or(Opened::Failed)?;
         Ok((now, opening.work, opening.books, opening.audit, before, set))
@@ -103,4 +115,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         Ok(Before::Account(Box::new(account)))
     }
+}
+
+fn no_such_peer(there: &[PeerName]) -> String {
+    let names: Vec<&str> = there.iter().map(PeerName::as_str).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!(
+        "no such peer is set up here, but {names}; ask the operator, or leave `peer` out to pay to a bank account"
+    )
 }

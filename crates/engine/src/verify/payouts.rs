@@ -7,12 +7,14 @@ use super::rows::Rows;
 use super::timelines;
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, State};
-use counterfoil_core::ledger::chart::Role;
+use counterfoil_core::ledger::account::Code;
+use counterfoil_core::ledger::chart::{Role, peer_code};
 use counterfoil_core::ledger::hold::{Hold, State as HoldState};
 use counterfoil_core::outbox::{Flow, Outbox, Payment};
 use counterfoil_core::payments::payout::{Payout, Status};
 use counterfoil_core::types::id::HoldId;
 use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::reference::References;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashSet;
@@ -65,9 +67,17 @@ fn keys(payout: &Payout, claim: Option<ClaimId>) -> Vec<RowKey> {
         RowKey::Hold(HoldId::from_i64(payout.id.to_i64())),
     ];
     keys.extend(claim.map(RowKey::Claim));
-    let code = Role::Receivable.code(payout.order.amount.asset());
-    keys.extend(code.ok().map(|code| RowKey::Name(payout.tenant, code)));
+    keys.extend(credited(payout).map(|code| RowKey::Name(payout.tenant, code)));
     keys
+}
+
+/// The account a payout credits: what providers owe, or what is owed to its peer.
+fn credited(payout: &Payout) -> Option<Code> {
+    let asset = payout.order.amount.asset();
+    match payout.provider.peer() {
+        None => Role::Receivable.code(asset).ok(),
+        Some(name) => peer_code(&PeerName::parse(name).ok()?, asset).ok(),
+    }
 }
 
 /// Rows of one payout, all from one moment.
@@ -178,14 +188,13 @@ impl<'a> View<'a> {
         (!right).then(|| format!("is {} and what it reserved is {state}", status.name()))
     }
 
-    /// Its amount, from the account it is paid from to what providers owe.
+    /// Its amount, from the account it is paid from to the one it credits.
     fn is_its_own(&self, hold: &Hold) -> bool {
         let Payout { tenant, order, .. } = self.payout;
-        let receivable = Role::Receivable.code(hold.asset).ok();
-        let receivable = receivable.and_then(|code| self.rows.named(hold.tenant, &code));
+        let credited = credited(self.payout).and_then(|code| self.rows.named(hold.tenant, &code));
         hold.is_a_payments()
             && (hold.tenant, hold.from) == (*tenant, order.account)
             && (hold.amount, hold.asset) == (order.amount.minor(), order.amount.asset())
-            && receivable.is_some_and(|name| name.account == hold.to)
+            && credited.is_some_and(|name| name.account == hold.to)
     }
 }

@@ -5,16 +5,15 @@ use crate::fencing;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::world::World;
 use counterfoil_core::idempotency::claim::Claim;
-use counterfoil_core::outbox::{Outbox, Payment};
+use counterfoil_core::outbox::{Outbox, Payment, Pinned};
 use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::{Matter, Work};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway::fence::Token;
-use counterfoil_gateway::pace::Pace;
 use counterfoil_store::{ChangeSet, Due, ReadError, Row, RowKey, Scan, Store};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How soon a place is asked for again.
@@ -65,11 +64,15 @@ async fn recover_the_dead<S: Store, G: Gateway, W: World>(
 }
 
 async fn resume_in_background<S: Store, G: Gateway, W: World>(inner: &Arc<Inner<S, G, W>>, outbox: Outbox) {
-    // No faster than the provider answers; meanwhile the row simply stays due.
-    while !inner.pace().enter() {
+    // No faster than who is called answers; meanwhile the row simply stays due.
+    while !inner.lanes.enter(&outbox.provider) {
+        // Nobody else waits for a peer.
+        if outbox.provider.peer().is_some() {
+            return;
+        }
         inner.world.sleep(PLACE_WAIT).await;
     }
-    let place = Place(Arc::clone(inner));
+    let place = Place(Arc::clone(inner), outbox.provider.clone());
     if inner.is_draining() {
         return;
     }
@@ -81,17 +84,11 @@ async fn resume_in_background<S: Store, G: Gateway, W: World>(inner: &Arc<Inner<
 }
 
 /// A place in the pace of recovery, given back when it is dropped.
-struct Place<S, G, W>(Arc<Inner<S, G, W>>);
+struct Place<S, G, W>(Arc<Inner<S, G, W>>, Pinned);
 
 impl<S, G, W> Drop for Place<S, G, W> {
     fn drop(&mut self) {
-        self.0.pace().leave();
-    }
-}
-
-impl<S, G, W> Inner<S, G, W> {
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lanes.leave(&self.1);
     }
 }
 

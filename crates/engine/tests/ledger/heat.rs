@@ -1,6 +1,7 @@
 //! Accounts that are written too often for one row are told, and only those.
 
 use crate::support::books::*;
+use crate::support::peer::alone;
 use crate::support::*;
 use counterfoil_core::payments::books::Open;
 use counterfoil_core::types::digest::MacKey;
@@ -29,7 +30,7 @@ async fn watched(store: &SharedStore) -> (TestEngine, Thermometer) {
     let heat = Thermometer::default();
     let parts = Parts {
         store: store.clone(),
-        gateway: Provider::default(),
+        gateway: alone(&Provider::default()),
         world: TokioWorld::new(),
         policy: policy(),
         present: Arc::new(Plain(References::new(MacKey::new(store.secret().reveal())))),

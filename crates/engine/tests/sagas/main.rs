@@ -8,5 +8,6 @@ mod support;
 mod letters;
 mod operations;
 mod payouts;
+mod peers;
 mod proofs;
 mod words;

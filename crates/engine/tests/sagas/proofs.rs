@@ -13,11 +13,31 @@ use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{Resolution, Service, Submitted};
 
+/// Every saga: each flow, and the one of them that may end in another store.
+const SAGAS: [(Flow, Ends); 8] = [
+    (Flow::Charge, Ends::Here),
+    (Flow::Authorize, Ends::Here),
+    (Flow::Split, Ends::Here),
+    (Flow::Capture, Ends::Here),
+    (Flow::Void, Ends::Here),
+    (Flow::Refund, Ends::Here),
+    (Flow::Payout, Ends::Here),
+    (Flow::Payout, Ends::AtAPeer),
+];
+
+/// Whose books the money ends in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    Here,
+    AtAPeer,
+}
+
 /// A saga ready to begin: a store with everything it needs, and what to ask.
 struct Stage {
     store: SharedStore,
     provider: Provider,
     flow: Flow,
+    ends: Ends,
     /// The charge an operation is done to.
     charge: Option<ChargeId>,
 }
@@ -27,7 +47,7 @@ const AMOUNT: i64 = 1_000;
 const PART: i64 = 300;
 
 impl Stage {
-    async fn set(flow: Flow) -> Stage {
+    async fn set((flow, ends): (Flow, Ends)) -> Stage {
         let (store, provider) = (charted().await, Provider::default().profile("ideal"));
         let engine = engine(&store, &provider).await;
         funded(&engine, &[(guarded("wallet", Some(0), None), PART)]).await;
@@ -42,7 +62,7 @@ impl Stage {
             Flow::Refund => Some(charged(&engine, &store, "first", AMOUNT).await),
         };
         engine.drain(Span::ZERO).await;
-        Stage { store, provider, flow, charge }
+        Stage { store, provider, flow, ends, charge }
     }
 
     /// The steps it asks the provider for when nothing fails.
@@ -62,7 +82,13 @@ impl Stage {
         let kind = match self.flow {
             Flow::Charge => return engine.submit(command("saga", AMOUNT)).await,
             Flow::Authorize => return engine.submit(holding("saga", AMOUNT)).await,
-            Flow::Payout => return engine.pay_out(paying_out("saga", AMOUNT)).await,
+            Flow::Payout => {
+                let command = match self.ends {
+                    Ends::Here => paying_out("saga", AMOUNT),
+                    Ends::AtAPeer => paying_peer("saga", AMOUNT),
+                };
+                return engine.pay_out(command).await;
+            }
             Flow::Split => {
                 let wallet = account(engine, "wallet").await.id;
                 return engine.submit(splitting("saga", AMOUNT, wallet, PART)).await;
@@ -141,15 +167,26 @@ impl Stage {
         assert_eq!(self.provider.effects() - before, 1, "it was paid out once");
     }
 
-    /// What the provider owes and what the tenant is owed are the same, before and after.
+    /// What the provider owes and what the tenant is owed are the same, before and after. What went to a peer is owed to
+    /// it instead, and the provider still owes what came in.
     async fn stands_paid_out(&self, engine: &TestEngine, status: payout::Status, left: i64) {
         let id = PayoutId::from(claim(&self.store, "saga").await.subject);
         let payout = engine.payout(TENANT, id).await.unwrap().unwrap();
         assert_eq!(payout.status, status);
         assert_eq!(payout.failure.is_some(), status == payout::Status::Failed);
-        for account in ["chart:receivable:USD", "chart:payable:USD"] {
-            assert_eq!(posted(engine, account).await, i128::from(left), "{account}");
-        }
+        assert_eq!(posted(engine, "chart:payable:USD").await, i128::from(left));
+        let owes = match self.ends {
+            Ends::Here => left,
+            Ends::AtAPeer => {
+                assert_eq!(posted(engine, "chart:peer:eu:USD").await, i128::from(AMOUNT - left));
+                AMOUNT
+            }
+        };
+        assert_eq!(posted(engine, "chart:receivable:USD").await, i128::from(owes));
+        let [to_provider, to_peer] = self.provider.seen();
+        assert!(to_provider.iter().all(|bound| bound.peer().is_none()), "{to_provider:?}");
+        assert!(to_peer.iter().all(|bound| bound.peer() == Some("eu")), "{to_peer:?}");
+        assert_eq!(to_peer.is_empty(), self.ends == Ends::Here);
         assert_eq!(available(engine, "chart:payable:USD").await, i128::from(left));
         assert_eq!(work_left(&self.store).await, 0);
         verified(&self.store).await;
@@ -173,19 +210,26 @@ impl Stage {
 /// More commits than any saga makes.
 const COMMITS: u64 = 7;
 
+#[test]
+fn every_flow_is_proved() {
+    for flow in FLOWS {
+        assert!(SAGAS.iter().any(|(proved, _)| *proved == flow), "{flow:?}");
+    }
+}
+
 fn refused() -> Script {
     Script::Answer(Outcome::Rejected(Rejection { fault: Fault::Request, code: "no".into() }))
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_step_answered_twice_takes_effect_once() {
-    for flow in FLOWS {
-        let stage = Stage::set(flow).await;
+    for saga in SAGAS {
+        let stage = Stage::set(saga).await;
         let before = stage.provider.effects();
         for twice in 0..stage.steps().len() {
             // Executed, and the answer lost: the step is asked for again under the same key.
             let script: Vec<Script> = (0..twice).map(|_| Script::Approve).collect();
-            let stage = Stage::set(flow).await;
+            let stage = Stage::set(saga).await;
             stage.provider.play(&script);
             stage.provider.play(&[Script::Executed(UNKNOWN)]);
             let engine = engine(&stage.store.another(), &stage.provider).await;
@@ -197,9 +241,9 @@ async fn each_step_answered_twice_takes_effect_once() {
 
 #[tokio::test(start_paused = true)]
 async fn each_step_refused_undoes_what_came_before() {
-    for flow in FLOWS {
-        for failing in 0..Stage::set(flow).await.steps().len() {
-            let stage = Stage::set(flow).await;
+    for saga in SAGAS {
+        for failing in 0..Stage::set(saga).await.steps().len() {
+            let stage = Stage::set(saga).await;
             stage.provider.play(&vec![Script::Approve; failing]);
             stage.provider.play(&[refused()]);
             let engine = engine(&stage.store.another(), &stage.provider).await;
@@ -211,24 +255,24 @@ async fn each_step_refused_undoes_what_came_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_after_each_commit_is_finished_by_another_process() {
-    for flow in FLOWS {
+    for saga in SAGAS {
         for commits in 0..COMMITS {
-            let whole = run(flow, &[], None).await;
+            let whole = run(saga, &[], None).await;
             assert_eq!(
-                run(flow, &[], Some(commits)).await,
+                run(saga, &[], Some(commits)).await,
                 whole,
-                "{flow:?} crashed after {commits} commits"
+                "{saga:?} crashed after {commits} commits"
             );
             // A refusal that the dead process heard may not be said again: either end is right, none is half.
-            run(flow, &[refused()], Some(commits)).await;
-            run(flow, &[Script::Approve, refused()], Some(commits)).await;
+            run(saga, &[refused()], Some(commits)).await;
+            run(saga, &[Script::Approve, refused()], Some(commits)).await;
         }
     }
 }
 
 /// Runs a saga, whose process dies after so many commits and is followed by another. Gives the status.
-async fn run(flow: Flow, script: &[Script], dies_after: Option<u64>) -> u16 {
-    let stage = Stage::set(flow).await;
+async fn run(saga: (Flow, Ends), script: &[Script], dies_after: Option<u64>) -> u16 {
+    let stage = Stage::set(saga).await;
     let before = stage.provider.effects();
     // What the provider refuses, it refuses to everybody.
     stage.provider.decide(script);
@@ -253,7 +297,7 @@ async fn run(flow: Flow, script: &[Script], dies_after: Option<u64>) -> u16 {
 
 #[tokio::test(start_paused = true)]
 async fn a_compensation_repeated_undoes_once() {
-    let stage = Stage::set(Flow::Split).await;
+    let stage = Stage::set((Flow::Split, Ends::Here)).await;
     stage.provider.play(&[Script::Approve, refused(), Script::Executed(UNKNOWN), Script::Approve]);
     let engine = engine(&stage.store.another(), &stage.provider).await;
     let (status, _) = stage.answered(&engine).await;
@@ -266,7 +310,7 @@ async fn a_compensation_repeated_undoes_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_compensation_that_fails_is_a_dead_letter_and_keeps_the_money_reserved() {
-    let stage = Stage::set(Flow::Split).await;
+    let stage = Stage::set((Flow::Split, Ends::Here)).await;
     stage.provider.play(&[Script::Approve, refused(), refused()]);
     let engine = engine(&stage.store.another(), &stage.provider).await;
     let first = stage.ask(&engine).await;

@@ -1,6 +1,7 @@
 //! Words for what is done to charges.
 
 use crate::support::books::*;
+use crate::support::peer::eu;
 use crate::support::*;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::payments::charge::{Charge, Wallet};
@@ -10,6 +11,7 @@ use counterfoil_core::payments::payout;
 use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId};
+use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::{Row, RowKey, Scan, Store};
@@ -69,11 +71,21 @@ pub(crate) fn paying_out_of(key: &str, amount: i64, account: Option<AccountId>) 
         wanted: payout::create::Wanted {
             amount: Money::new(amount, Asset::parse("USD").unwrap()).unwrap(),
             account,
+            peer: None,
             destination: None,
             description: None,
             metadata: BTreeMap::new(),
         },
     }
+}
+
+/// A command to pay so much of the main account to an account of the peer.
+pub(crate) fn paying_peer(key: &str, amount: i64) -> CreatePayout {
+    let mut command = paying_out(key, amount);
+    command.request = request(key, &("peer", amount));
+    command.wanted.peer = Some(eu());
+    command.wanted.destination = Some(Masked::new("alice".into()));
+    command
 }
 
 /// The charge a key made.

@@ -39,15 +39,17 @@ use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Un
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts};
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile, breaker};
+use counterfoil_gateway::{Call, Gateway, Lookup, Profile, Routes, breaker};
 use counterfoil_store::{ChangeSet, Row, RowKey, Store};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub mod books;
+pub mod peer;
 mod shared;
 
+use peer::{Peer, beside_eu};
 pub use shared::SharedStore;
 
 pub const TENANT: TenantId = TenantId::from_i64(1);
@@ -85,6 +87,8 @@ pub struct Played {
     alongside: Vec<usize>,
     decisions: VecDeque<Script>,
     decided: BTreeMap<String, Script>,
+    /// What the payments were bound to that came here as the provider, and as a peer.
+    seen: [Vec<Pinned>; 2],
 }
 
 impl Played {
@@ -134,6 +138,11 @@ impl Provider {
         self.0.lock().unwrap().alongside.clone()
     }
 
+    /// What the payments were bound to whose calls came to the provider, and to the peer.
+    pub fn seen(&self) -> [Vec<Pinned>; 2] {
+        self.0.lock().unwrap().seen.clone()
+    }
+
     pub fn steps(&self) -> Vec<Step> {
         self.0.lock().unwrap().steps.clone()
     }
@@ -179,6 +188,19 @@ impl Gateway for Provider {
     }
 
     async fn call(&self, call: Call) -> Outcome {
+        self.0.lock().unwrap().seen[0].push(call.pinned.clone());
+        self.played(call).await
+    }
+
+    async fn lookup(&self, _: Lookup) -> Found {
+        let mut played = self.0.lock().unwrap();
+        played.lookups += 1;
+        played.found.pop_front().unwrap_or(Found::Nothing)
+    }
+}
+
+impl Provider {
+    async fn played(&self, call: Call) -> Outcome {
         let script = self.0.lock().unwrap().next(&call);
         let _running = Running::begin(self);
         let approved = approval_of(call.step, call.amount.minor(), &call.payment);
@@ -209,12 +231,6 @@ impl Gateway for Provider {
             }
             Script::Hang => std::future::pending().await,
         }
-    }
-
-    async fn lookup(&self, _: Lookup) -> Found {
-        let mut played = self.0.lock().unwrap();
-        played.lookups += 1;
-        played.found.pop_front().unwrap_or(Found::Nothing)
     }
 }
 
@@ -324,7 +340,7 @@ fn item(result: &ItemResult) -> String {
     }
 }
 
-pub type TestEngine = Engine<SharedStore, Provider, TokioWorld>;
+pub type TestEngine = Engine<SharedStore, Routes<Provider, Peer>, TokioWorld>;
 
 pub fn policy() -> Policy {
     Policy {
@@ -371,10 +387,18 @@ pub async fn charted() -> SharedStore {
 }
 
 pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: Policy) -> TestEngine {
+    engine_among(store, beside_eu(provider), policy).await
+}
+
+pub async fn engine_among(
+    store: &SharedStore,
+    gateway: Routes<Provider, Peer>,
+    policy: Policy,
+) -> TestEngine {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let parts = Parts {
         store: store.clone(),
-        gateway: provider.clone(),
+        gateway,
         world: TokioWorld::new(),
         policy,
         present: Arc::new(Plain(references)),

@@ -1,14 +1,16 @@
 //! Payouts against their work, their claims and the books: each lie breaks the invariants it is about, and no other.
 
 use crate::lying::Lying;
+use crate::support::peer::eu;
 use crate::support::*;
 use crate::words::*;
 use crate::{broken, told};
 use counterfoil_core::ledger::hold::State;
-use counterfoil_core::outbox::{Flow, Payment};
+use counterfoil_core::outbox::{Flow, Payment, Pinned};
 use counterfoil_core::payments::payout::{Payout, Status};
 use counterfoil_core::payments::provider::{Cause, Outcome};
 use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, TransactionId};
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::Row;
 
@@ -71,6 +73,9 @@ async fn a_payout_whose_money_is_another_is_found() {
         let account: Lie = |payout| payout.order.account = AccountId::from_i64(77);
         assert_eq!(broken(&told_payout(&store, of, account)).await, ["payouts_are_posted"], "{of:?}");
     }
+    // What went to the provider is no debt to a peer, and the other way round.
+    let peers: Lie = |payout| payout.provider = Pinned::to_peer(&eu(), "http://eu", "ac_ours");
+    assert_eq!(broken(&told_payout(&store, Status::Failed, peers)).await, ["payouts_are_posted"]);
     let nameless: Lie = |payout| payout.provider_reference = None;
     assert_eq!(broken(&told_payout(&store, Status::Paid, nameless)).await, ["provider_effect_is_single"]);
     let freed = told(&store, |row| {
@@ -114,4 +119,21 @@ async fn work_that_is_for_another_payment_is_found() {
         }
     });
     assert_eq!(broken(&flow).await, ["payout_has_work"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payout_to_a_peer_that_is_owed_to_somebody_else_is_found() {
+    let store = charted().await;
+    let engine = engine(&store, &Provider::default()).await;
+    charged(&engine, &store, "funds", 1_000).await;
+    assert_eq!(answer(&engine.pay_out(paying_peer("paid", 100)).await).0, 201);
+    verified(&store).await;
+    let others: [Lie; 3] = [
+        |payout| payout.provider = Pinned::to_peer(&PeerName::parse("us").unwrap(), "http://eu", "ac_ours"),
+        |payout| payout.provider = Pinned { profile: "stripe".into(), endpoint: "http://provider".into() },
+        |payout| payout.provider.endpoint = String::new(),
+    ];
+    for other in others {
+        assert_eq!(broken(&told_payout(&store, Status::Paid, other)).await, ["payouts_are_posted"]);
+    }
 }

@@ -150,7 +150,8 @@ fn start() -> Check {
 
 fn search(runtime: &Runtime, gateway: &StripeGateway, status: u16, body: &[u8]) -> Kind {
     let Call { pinned, payment, amount, .. } = call(gateway);
-    let lookup = Lookup { pinned, step: Step::Charge, payment, reference: None, amount };
+    let lookup =
+        Lookup { pinned, step: Step::Charge, key: "cf".to_owned(), payment, reference: None, amount };
     let found = runtime.block_on(gateway.lookup(lookup));
     let page = match &found {
         Found::Nothing | Found::Several | Found::Payment(_) => read(body),

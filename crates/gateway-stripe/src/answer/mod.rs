@@ -6,17 +6,14 @@ mod refund;
 mod refusal;
 mod search;
 
-use crate::transport::Answer;
 use counterfoil_core::payments::provider::{Cause, Fault, Found, Outcome, Step};
-use counterfoil_core::types::limits::PROVIDER_REFERENCE_BYTES_MAX;
-use counterfoil_core::types::time::Span;
+use counterfoil_gateway::port::is_storable;
 use counterfoil_gateway::{Call, Lookup};
+use counterfoil_transport::Answer;
 use intent::Intent;
 use serde::Deserialize;
 
 const UNREADABLE: Outcome = Outcome::Unknown(Cause::Unreadable);
-/// Longest pause a provider can ask for: more than this is a mistake on its side.
-const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 
 /// The outcome of a call.
 pub(crate) fn outcome(answer: &Answer, call: &Call) -> Outcome {
@@ -35,7 +32,7 @@ pub(crate) fn outcome(answer: &Answer, call: &Call) -> Outcome {
         401 | 403 => refusal::rejected(&answer.body, Fault::Credentials),
         402 => refusal::declined(&answer.body, payment),
         409 => Outcome::Unknown(Cause::InProgress),
-        429 => Outcome::Busy { retry_after: answer.retry_after.as_deref().and_then(pause) },
+        429 => Outcome::Busy { retry_after: answer.pause() },
         500..=599 => Outcome::Unknown(Cause::ServerError),
         _ => UNREADABLE,
     }
@@ -69,40 +66,4 @@ pub(crate) fn found(answer: &Answer, lookup: &Lookup) -> Found {
 /// pass over them in a field nobody asks for.
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
     serde_json::from_str(std::str::from_utf8(body).ok()?).ok()
-}
-
-/// Whole seconds; a date or any other text is no wish at all.
-fn pause(header: &str) -> Option<Span> {
-    let seconds: u64 = header.trim().parse().ok()?;
-    Some(Span::from_ms(seconds.min(RETRY_AFTER_SECONDS_MAX) * 1_000))
-}
-
-/// Whether a provider's reference or code can be stored. Not every store can hold U+0000, and no provider has a use for
-/// it or its like.
-fn is_storable(word: &str) -> bool {
-    !word.is_empty() && word.len() <= PROVIDER_REFERENCE_BYTES_MAX && !word.contains(char::is_control)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pause_is_bounded_and_nonsense_is_ignored() {
-        for (header, seconds) in [
-            ("0", Some(0)),
-            ("7", Some(7)),
-            (" 7 ", Some(7)),
-            ("300", Some(300)),
-            ("301", Some(300)),
-            ("18446744073709551615", Some(300)),
-            ("18446744073709551616", None),
-            ("-1", None),
-            ("1.5", None),
-            ("", None),
-            ("Wed, 21 Oct 2015 07:28:00 GMT", None),
-        ] {
-            assert_eq!(pause(header), seconds.map(|s| Span::from_ms(s * 1_000)), "{header}");
-        }
-    }
 }

@@ -115,7 +115,7 @@ pub(crate) fn call(pinned: Pinned) -> Call {
 
 pub(crate) fn lookup(pinned: Pinned, step: Step) -> Lookup {
     let Call { payment, amount, .. } = call(pinned.clone());
-    Lookup { pinned, step, payment, reference: None, amount }
+    Lookup { pinned, step, key: "cf-lookup".to_owned(), payment, reference: None, amount }
 }
 
 pub(crate) async fn charge(gateway: &StripeGateway) -> Outcome {

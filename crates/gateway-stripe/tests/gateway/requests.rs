@@ -1,8 +1,10 @@
 //! What the provider is sent.
 
-use crate::provider::{Act, HASTY, PATIENT, Provider, call, charge, intent, look_up};
-use counterfoil_core::payments::provider::Step;
-use counterfoil_gateway::Gateway;
+use crate::provider::{Act, HASTY, PATIENT, Provider, call, charge, intent, look_up, lookup};
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Cause, Found, Outcome, Step};
+use counterfoil_core::types::peer::PeerName;
+use counterfoil_gateway::{Call, Gateway, Lookup};
 
 const CHARGE: &str = "amount=1250&currency=usd&payment_method=pm_card_visa&confirm=true&capture_method=automatic\
     &metadata[counterfoil_payment]=ch_1&metadata[counterfoil_step]=charge";
@@ -75,4 +77,23 @@ async fn a_lookup_is_a_search_by_our_reference() {
         ]
     );
     assert_eq!(seen[0].body, "");
+}
+
+#[tokio::test]
+async fn what_is_bound_to_a_peer_is_never_sent_to_the_provider() {
+    let provider = Provider::answering(200, r#"{"data":[],"has_more":false}"#).await;
+    let gateway = provider.gateway(PATIENT);
+    let endpoint = gateway.pinned().endpoint;
+    for (name, step) in [("eu", Step::Payout), ("eu", Step::Charge)] {
+        let pinned = Pinned::to_peer(&PeerName::parse(name).unwrap(), &endpoint, "ac_1");
+        assert!(!gateway.serves(&pinned));
+        let call = Call { step, ..call(pinned.clone()) };
+        assert_eq!(gateway.call(call).await, Outcome::NotSent);
+        let lookup = Lookup { reference: Some("po_1".to_owned()), ..lookup(pinned, step) };
+        assert_eq!(gateway.lookup(lookup).await, Found::Unclear(Cause::Unreadable));
+    }
+    // Whatever stands in the endpoint: the profile says that it is a peer's.
+    let odd = Pinned { endpoint, ..Pinned::to_peer(&PeerName::parse("eu").unwrap(), "", "") };
+    assert_eq!(gateway.call(call(odd)).await, Outcome::NotSent);
+    assert_eq!(provider.accepted(), 0);
 }

@@ -266,6 +266,7 @@ impl Ask {
                 let wanted = payout::create::Wanted {
                     amount: Money::new(payout_amount(tenant, key, body), asset).ok()?,
                     account,
+                    peer: None,
                     destination: Some(Masked::new(bank.to_owned())),
                     description: None,
                     metadata: BTreeMap::new(),

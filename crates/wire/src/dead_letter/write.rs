@@ -42,7 +42,7 @@ pub fn write(out: &mut Vec<u8>, letter: &DeadLetter, references: &References) {
                 let own = matter.operation().and_then(|one| one.provider_reference.as_ref());
                 let reference = own.or(matter.provider_reference());
                 gateway
-                    .string("name", &outbox.provider.profile)
+                    .string("name", outbox.provider.name())
                     .string("endpoint", &outbox.provider.endpoint)
                     .string_or_null("reference", reference.map(String::as_str));
             })

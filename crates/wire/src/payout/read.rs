@@ -8,9 +8,10 @@ use counterfoil_core::payments::payout::create::Wanted;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::json::Json;
-use counterfoil_core::types::limits::PAYMENT_METHOD_BYTES_MAX;
+use counterfoil_core::types::limits::{PAYMENT_METHOD_BYTES_MAX, PEER_NAME_BYTES_MAX};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::reference::References;
 
 /// What a request to pay out holds.
@@ -21,6 +22,7 @@ pub const LAYOUT: Layout = Layout {
         ("amount", Shape::Number),
         ("currency", Shape::Text),
         ("account", Shape::Text),
+        ("peer", Shape::Text),
         ("destination", Shape::Text),
         ("description", Shape::Text),
         ("metadata", Shape::Text),
@@ -33,12 +35,17 @@ pub fn read(body: &Json, references: &References) -> Result<Wanted, Vec<Flaw>> {
         let amount = fields.amount("amount");
         let asset = currency(fields);
         let account = account(fields, references);
+        let peer = peer(fields);
         let destination = destination(fields);
+        if fields.has("peer") && destination.is_none() && !fields.has("destination") {
+            fields
+                .refuse("destination", "missing: with `peer`, send the id or the code of the account there");
+        }
         let description = description(fields);
         let metadata = metadata::read(fields);
         // The bounds of an amount were checked when it was read.
         let amount = Money::new(amount?, asset?).ok()?;
-        Some(Wanted { amount, account, destination, description, metadata })
+        Some(Wanted { amount, account, peer, destination, description, metadata })
     })
 }
 
@@ -61,8 +68,28 @@ fn account(fields: &mut Fields<'_, '_>, references: &References) -> Option<Accou
     }
 }
 
+fn peer(fields: &mut Fields<'_, '_>) -> Option<PeerName> {
+    const WHAT: &str = "the name of a peer";
+    match fields.optional("peer")? {
+        Json::String(text) => {
+            let name = PeerName::parse(text).ok();
+            if name.is_none() {
+                fields.refuse(
+                    "peer",
+                    format!("`peer` must be 1 to {PEER_NAME_BYTES_MAX} lower-case letters, digits and `_`, the first a letter; send {WHAT}, or leave `peer` out to pay to a bank account"),
+                );
+            }
+            name
+        }
+        other => {
+            fields.mistyped("peer", WHAT, other);
+            None
+        }
+    }
+}
+
 fn destination(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
-    const WHAT: &str = "the provider's name of the bank account, like ba_…";
+    const WHAT: &str = "the provider's name of the bank account, like ba_…, or an account at the peer";
     match fields.optional("destination")? {
         Json::String(text) => {
             let fits = (1..=PAYMENT_METHOD_BYTES_MAX).contains(&text.len());

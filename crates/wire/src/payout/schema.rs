@@ -17,7 +17,11 @@ pub struct CreatePayout {
     /// The ledger account paid from; your main one if absent.
     #[schema(required = false, nullable)]
     pub account: Option<String>,
-    /// The provider's name of the bank account; the provider's default if absent.
+    /// Another Counterfoil server whose account is paid, by the name the operator gave it; a bank account if absent.
+    #[schema(required = false, nullable, min_length = 1, max_length = 32, pattern = "^[a-z][a-z0-9_]*$")]
+    pub peer: Option<String>,
+    /// The provider's name of the bank account, the provider's default if absent; with `peer`, the id or the code of the
+    /// account there, which must be given.
     #[schema(required = false, nullable, min_length = 1, max_length = 255, pattern = "^[!-~]*$")]
     pub destination: Option<String>,
     /// Your own words.
@@ -43,9 +47,9 @@ pub struct Payout {
     pub status: String,
     /// The ledger account paid from, `ac_…`.
     pub account: String,
-    /// The provider's name of the bank account, if you gave one.
+    /// The provider's name of the bank account, if you gave one, or the account at the peer.
     pub destination: Option<String>,
-    /// Who executed it.
+    /// Who executed it: the payment provider, or the peer by its name, with its reference of it.
     pub gateway: Gateway,
     /// Why it failed, if it did.
     pub failure: Option<Failure>,

@@ -4,6 +4,7 @@ use crate::form;
 use crate::given::{fields_of, json, members, metadata, payout, references, refusals, sealed, usd};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::Media;
+use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::Matter;
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::payout::create::Wanted;
@@ -11,6 +12,7 @@ use counterfoil_core::payments::payout::{Order, Payout, Status};
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
+use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::Present;
@@ -41,6 +43,15 @@ fn what_is_no_payout() {
             (r#"{"amount":1,"currency":"USD","destination":"b a"}"#, &[("/destination", "visible ASCII")]),
             (r#"{"amount":1,"currency":"USD","destination":["ba_1"]}"#, &[("/destination", "not an array")]),
             (&long, &[("/destination", "1 to 255 visible")]),
+            (r#"{"amount":1,"currency":"USD","peer":"eu"}"#, &[("/destination", "the account there")]),
+            (
+                r#"{"amount":1,"currency":"USD","peer":7}"#,
+                &[("/peer", "the name of a peer, not a number"), ("/destination", "the account there")],
+            ),
+            (
+                r#"{"amount":1,"currency":"USD","peer":"EU","destination":"alice"}"#,
+                &[("/peer", "lower-case letters")],
+            ),
         ],
     );
 }
@@ -50,6 +61,7 @@ fn a_payout_with_and_without_its_parts_in_both_forms() {
     let plain = Wanted {
         amount: Money::new(800, usd()).unwrap(),
         account: None,
+        peer: None,
         destination: None,
         description: None,
         metadata: std::collections::BTreeMap::new(),
@@ -74,6 +86,43 @@ fn a_payout_with_and_without_its_parts_in_both_forms() {
         "amount=800&currency=USD&account={id}&destination=ba_1&description=weekly&metadata[order]=42"
     );
     assert_eq!(form::parse(form.as_bytes(), &LAYOUT), Ok(body));
+}
+
+#[test]
+fn a_payout_to_a_peer_in_both_forms() {
+    let body = json(r#"{"amount":800,"currency":"USD","peer":"eu","destination":"savings:alice"}"#);
+    let wanted = read(&body, &references()).unwrap();
+    assert_eq!(wanted.peer, PeerName::parse("eu").ok());
+    assert_eq!(wanted.destination, Some(Masked::new("savings:alice".to_owned())));
+    let form = b"amount=800&currency=USD&peer=eu&destination=savings:alice";
+    assert_eq!(form::parse(form, &LAYOUT), Ok(body));
+    let nobody = json(r#"{"amount":800,"currency":"USD","peer":null}"#);
+    assert_eq!(read(&nobody, &references()).unwrap().peer, None, "null is absent");
+}
+
+#[test]
+fn a_payout_to_a_peer_names_it() {
+    let eu = Pinned::to_peer(&PeerName::parse("eu").unwrap(), "http://eu:8080", "ac_1");
+    let failure = Failure { code: FailureCode::PayoutFailed, decline_code: Some("cap_exceeded".to_owned()) };
+    let payout = Payout { provider: eu, failure: Some(failure.clone()), ..payout() };
+    let mut text = Vec::new();
+    write(&mut text, &payout, &references());
+    let shown: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(shown["gateway"], serde_json::json!({"name": "eu", "reference": "po_1"}));
+    for code in [
+        FailureCode::PayoutFailed,
+        FailureCode::GatewayRejected,
+        FailureCode::GatewayUnauthorized,
+        FailureCode::GatewayUnavailable,
+    ] {
+        let failure = Failure { code, ..failure.clone() };
+        let matter = Matter::Payout(Payout { failure: Some(failure.clone()), ..payout.clone() });
+        let refused = Presenter::new(references()).failure(&matter, &failure, Ulid::from_bytes([0; 16]));
+        let problem: Value = serde_json::from_slice(&refused.body).unwrap();
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("peer") && detail.contains("available again"), "{detail}");
+        assert!(!detail.contains("bank"), "{detail}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub fn write(out: &mut Vec<u8>, payout: &Payout, references: &References) {
 }
 
 pub(crate) fn write_as(out: &mut Vec<u8>, payout: &Payout, id: &str, references: &References) {
-    let order = &payout.order;
+    let (order, by_peer) = (&payout.order, payout.provider.peer().is_some());
     json::object(out, |all| {
         all.string("id", id)
             .string("object", "payout")
@@ -25,7 +25,7 @@ pub(crate) fn write_as(out: &mut Vec<u8>, payout: &Payout, id: &str, references:
             .string_or_null("destination", order.destination.as_ref().map(|name| name.reveal().as_str()))
             .object("gateway", |gateway| {
                 gateway
-                    .string("name", &payout.provider.profile)
+                    .string("name", payout.provider.name())
                     .string_or_null("reference", payout.provider_reference.as_deref());
             });
         match &payout.failure {
@@ -34,7 +34,7 @@ pub(crate) fn write_as(out: &mut Vec<u8>, payout: &Payout, id: &str, references:
                 object
                     .string("code", failure.code.name())
                     .string_or_null("decline_code", failure.decline_code.as_deref())
-                    .string("message", message(failure.code));
+                    .string("message", if by_peer { peers(failure.code) } else { message(failure.code) });
             }),
         };
         all.string_or_null("description", order.description.as_ref().map(|text| text.reveal().as_str()));
@@ -52,5 +52,16 @@ const fn message(code: FailureCode) -> &'static str {
         FailureCode::GatewayUnauthorized => "The payment provider did not accept the server's credentials.",
         FailureCode::GatewayUnavailable => "The payment provider could not be reached; nothing was paid out.",
         FailureCode::MarkedFailed => "The outcome was unknown; an operator found that nothing was paid out.",
+    }
+}
+
+/// The same of a peer.
+const fn peers(code: FailureCode) -> &'static str {
+    match code {
+        FailureCode::CardDeclined | FailureCode::PayoutFailed => "An account at the peer did not allow it.",
+        FailureCode::GatewayRejected => "The peer did not accept the request.",
+        FailureCode::GatewayUnauthorized => "The peer did not accept the server's credentials.",
+        FailureCode::GatewayUnavailable => "The peer could not be reached; nothing was paid out.",
+        FailureCode::MarkedFailed => message(code),
     }
 }

@@ -130,10 +130,30 @@ pub(super) const fn unpaid(code: FailureCode) -> &'static str {
     }
 }
 
+/// The peer did not take it.
+pub(super) const fn unpaid_by_peer(code: FailureCode) -> &'static str {
+    match code {
+        FailureCode::CardDeclined | FailureCode::PayoutFailed => {
+            "An account at the peer does not allow it, `decline_code` says why, and nothing was paid out; the money is available again. Ask the peer's operator, and use a new key to try again."
+        }
+        FailureCode::GatewayRejected => {
+            "The peer does not accept the request and nothing was paid out; the money is available again. Check that `destination` is an account there that counts this currency, and use a new key to try again."
+        }
+        FailureCode::GatewayUnauthorized => {
+            "The peer does not accept this server's credentials and nothing was paid out; the money is available again. Tell the operator; once it is repaired, use a new key."
+        }
+        FailureCode::GatewayUnavailable => {
+            "The peer could not be reached and certainly nothing was paid out; the money is available again. Try again later with a new key."
+        }
+        FailureCode::MarkedFailed => unpaid(code),
+    }
+}
+
 /// The word clients branch on.
 pub(super) const fn reason(why: Unresolved) -> &'static str {
     match why {
         Unresolved::NoEvidence => "no_evidence",
+        Unresolved::NotSetUp => "not_set_up",
         Unresolved::Several => "several",
         Unresolved::Executed => "executed",
         Unresolved::NothingToUndo => "nothing_to_undo",
@@ -146,6 +166,9 @@ pub(super) const fn unresolved(why: Unresolved) -> &'static str {
     match why {
         Unresolved::NoEvidence => {
             "The provider could not be asked, or said nothing that can be believed. Look at the provider's own records: `adopt` again once it answers, or `fail` with a reason if nothing happened there. Use a new key."
+        }
+        Unresolved::NotSetUp => {
+            "It is bound to a peer that is not set up here as it was, so nobody can ask it. Set it up again under `[peers]`, by the place and account that `gateway.endpoint` names, and resolve it then, with a new key."
         }
         Unresolved::Several => {
             "The provider shows more than one payment with our reference. Undo there all but one, then `adopt` what is left, with a new key."

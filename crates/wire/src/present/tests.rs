@@ -153,6 +153,7 @@ fn a_dead_letter_that_stays_says_why_and_what_to_do() {
         (Unresolved::NoEvidence, "no_evidence", "provider's own records"),
         (Unresolved::Several, "several", "all but one"),
         (Unresolved::Executed, "executed", "`adopt` it"),
+        (Unresolved::NotSetUp, "not_set_up", "under `[peers]`"),
         (Unresolved::NothingToUndo, "nothing_to_undo", "`fail` it"),
         (Unresolved::Busy, "busy", "at this moment"),
     ] {

@@ -2,9 +2,9 @@
 //! it is the store's judge to say, in the commit.
 
 use super::{Convert, End, HoldTerms, Metadata, Named, Open, Post, Transfer};
-use crate::ledger::account::{Account, Guard, Name, Side};
+use crate::ledger::account::{Account, Code, Guard, Name, Side};
 use crate::ledger::balance::{Balance, Delta};
-use crate::ledger::chart::{PREFIX, Role};
+use crate::ledger::chart::{PREFIX, Role, peer_code};
 use crate::ledger::convert::{ConvertError, Converted, convert};
 use crate::ledger::hold::{Hold, State};
 use crate::ledger::transaction::{BadLegs, Kind, Layer, Leg, Legs, Transaction};
@@ -13,6 +13,7 @@ use crate::types::asset::Asset;
 use crate::types::flaw::Flaw;
 use crate::types::id::{AccountId, HoldId, TenantId, TransactionId};
 use crate::types::limits::{AMOUNT_MAX, LEGS_MAX};
+use crate::types::peer::PeerName;
 use crate::types::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -381,14 +382,23 @@ pub fn reserve(
 
 /// An account of the chart.
 pub fn chart_account(role: Role, asset: Asset) -> Option<Open> {
-    Some(Open {
-        code: role.code(asset).ok()?,
+    Some(charted(role.code(asset).ok()?, asset, role.normal()))
+}
+
+/// The chart's account of what is owed to a peer.
+pub fn peer_account(peer: &PeerName, asset: Asset) -> Option<Open> {
+    Some(charted(peer_code(peer, asset).ok()?, asset, Side::Credit))
+}
+
+const fn charted(code: Code, asset: Asset, normal: Side) -> Open {
+    Open {
+        code,
         asset,
-        normal: role.normal(),
-        guard: Guard::default(),
+        normal,
+        guard: Guard { floor: None, cap: None },
         shards: 1,
         metadata: Metadata::new(),
-    })
+    }
 }
 
 fn account(

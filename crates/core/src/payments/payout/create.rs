@@ -10,6 +10,7 @@ use crate::payments::{Matter, Opening, Work};
 use crate::types::id::{AccountId, HoldId, Holder, PayoutId};
 use crate::types::mask::Masked;
 use crate::types::money::Money;
+use crate::types::peer::PeerName;
 use crate::types::time::Time;
 use std::collections::BTreeMap;
 
@@ -29,7 +30,10 @@ pub struct Wanted {
     pub amount: Money,
     /// The account to pay from; absent means the tenant's main one of the currency.
     pub account: Option<AccountId>,
-    /// The provider's name of the bank account; absent means the provider's default.
+    /// The peer whose account is paid; absent means a bank account, by the provider.
+    pub peer: Option<PeerName>,
+    /// The provider's name of the bank account, absent for the provider's default; or the account at the peer, by its id or
+    /// code.
     pub destination: Option<Masked<String>>,
     /// The client's own words.
     pub description: Option<Masked<String>>,

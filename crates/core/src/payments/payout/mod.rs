@@ -1,4 +1,5 @@
-//! A payout: money that leaves an account of the books for a bank account, by the provider.
+//! A payout: money that leaves an account of the books for a bank account, by the provider, or for an account in the books
+//! of a peer.
 
 pub mod create;
 
@@ -40,7 +41,7 @@ pub struct Order {
     pub amount: Money,
     /// The account it is paid from.
     pub account: AccountId,
-    /// The provider's name of the bank account; absent means the provider's default.
+    /// The provider's name of the bank account, absent for the provider's default; or the account at the peer.
     pub destination: Option<Masked<String>>,
     /// The client's own words.
     pub description: Option<Masked<String>>,

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod page;
+mod peers;
 mod precedence;
 mod refusals;
 mod secrets;

@@ -79,7 +79,7 @@ fn an_unknown_key_is_refused_with_the_nearest_name() {
 fn an_unknown_section_is_refused_once_with_the_nearest_name() {
     file("[idempotencey]\nlease_ms = 1\nother = 2\n[zebra]\n").refused(&[
         "FILE:1:2: `idempotencey` is not a section; did you mean `[idempotency]`?",
-        "FILE:4:2: `zebra` is not a section; the sections are server, store, idempotency, gateway, redis, outbox, limits, log.",
+        "FILE:4:2: `zebra` is not a section; the sections are server, store, idempotency, gateway, peering, redis, outbox, limits, log, peers.",
     ]);
 }
 
@@ -103,7 +103,7 @@ fn an_unknown_variable_is_refused_by_name() {
         .refused(&[
             "COUNTERFOIL_IDEMPOTENCY__LEAS_MS: is not a setting; did you mean `COUNTERFOIL_IDEMPOTENCY__LEASE_MS`?",
             "COUNTERFOIL_IDEMPOTENSY__LEASE_MS: is not a setting; did you mean `COUNTERFOIL_IDEMPOTENCY__LEASE_MS`?",
-            "COUNTERFOIL_ZEBRA__CROSSING: is not a setting; the sections are server, store, idempotency, gateway, redis, outbox, limits, log.",
+            "COUNTERFOIL_ZEBRA__CROSSING: is not a setting; the sections are server, store, idempotency, gateway, peering, redis, outbox, limits, log, peers.",
             "COUNTERFOIL__LEASE_MS: is not a setting; did you mean `COUNTERFOIL_IDEMPOTENCY__LEASE_MS`?",
             "COUNTERFOIL_idempotency__lease_ms: is not a setting; did you mean `COUNTERFOIL_IDEMPOTENCY__LEASE_MS`?",
         ]);
@@ -169,7 +169,7 @@ fn all_problems_are_listed_at_once() {
             "FILE:2:12: `server.drain_ms` must be a whole number from 0 to 29999, not `30000`.",
             "FILE:3:1: `drain_ms` is given twice; remove one.",
             "FILE:5:9: `outbox.batch` must be a whole number from 1 to 1000, not `0`.",
-            "FILE:6:2: `zebra` is not a section; the sections are server, store, idempotency, gateway, redis, outbox, limits, log.",
+            "FILE:6:2: `zebra` is not a section; the sections are server, store, idempotency, gateway, peering, redis, outbox, limits, log, peers.",
             "COUNTERFOIL_LOG__FORMAT: `log.format` must be `text`, `json` or `auto`, not `xml`.",
             "COUNTERFOIL_LOG__FROMAT: is not a setting; did you mean `COUNTERFOIL_LOG__FORMAT`?",
             "--listen: `server.listen` must be an IP address and port such as `127.0.0.1:8080` or `[::1]:8080`, not `localhost`.",

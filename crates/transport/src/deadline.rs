@@ -10,26 +10,26 @@ use tokio::time::Instant;
 
 /// When a call is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline {
+pub struct Deadline {
     timer: Instant,
     boot: Duration,
 }
 
 impl Deadline {
     /// This long from now.
-    pub(crate) fn after(timeout: Duration) -> Deadline {
+    pub fn after(timeout: Duration) -> Deadline {
         // The boot clock first: what passes between the two must not be added to it.
         let boot = boot_clock().saturating_add(timeout);
         Deadline { timer: Instant::now() + timeout, boot }
     }
 
     /// Whether it has passed, sleep included.
-    pub(crate) fn is_over(self) -> bool {
+    pub fn is_over(self) -> bool {
         boot_clock() >= self.boot
     }
 
     /// The instant to wait for.
-    pub(crate) fn timer(self) -> Instant {
+    pub fn timer(self) -> Instant {
         self.timer
     }
 }

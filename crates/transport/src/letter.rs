@@ -29,37 +29,37 @@ const HANDED_OVER: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
 /// The body of one request.
-pub(crate) struct Letter {
+pub struct Letter {
     content: Bytes,
     not_after: Deadline,
     flag: Arc<AtomicU8>,
 }
 
 /// The sender's half: can still withdraw the letter while nobody took it.
-pub(crate) struct Receipt(Arc<AtomicU8>);
+pub struct Receipt(Arc<AtomicU8>);
 
 /// The letter was withdrawn, taken before, or is too late.
 #[derive(Debug, thiserror::Error)]
 #[error("the request is no longer there to be sent: it was sent or given up before, or its deadline is over")]
-pub(crate) struct Gone;
+pub struct Gone;
 
 impl Letter {
     /// A letter that may leave until `not_after`, and its receipt.
-    pub(crate) fn new(content: impl Into<Bytes>, not_after: Deadline) -> (Letter, Receipt) {
+    pub fn new(content: impl Into<Bytes>, not_after: Deadline) -> (Letter, Receipt) {
         let flag = Arc::new(AtomicU8::new(WAITING));
         let letter = Letter { content: content.into(), not_after, flag: Arc::clone(&flag) };
         (letter, Receipt(flag))
     }
 
     /// The end of the exchange it is sent in.
-    pub(crate) fn not_after(&self) -> Deadline {
+    pub fn not_after(&self) -> Deadline {
         self.not_after
     }
 }
 
 impl Receipt {
     /// Takes the letter back. True if it had not left, and then it never will.
-    pub(crate) fn withdraw(&self) -> bool {
+    pub fn withdraw(&self) -> bool {
         withdraw(&self.0)
     }
 }

@@ -1,0 +1,115 @@
+//! One lane for the provider and one for each peer: a circuit breaker and a pace of recovery of its own. Whoever is ill
+//! holds up only what is bound to them.
+
+use crate::policy::RECOVERIES_MAX;
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::Outcome;
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_gateway::breaker::{Breaker, Policy, State};
+use counterfoil_gateway::pace::Pace;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The lanes; one is made when something first goes there.
+pub(crate) struct Lanes {
+    policy: Policy,
+    lanes: Mutex<HashMap<Option<String>, Lane>>,
+}
+
+struct Lane {
+    breaker: Breaker,
+    pace: Pace,
+}
+
+/// A breaker that moved.
+pub(crate) struct Moved {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    /// Where the worst of its kind stands now: peers share a profile.
+    pub(crate) worst: i64,
+}
+
+impl Lanes {
+    pub(crate) fn new(policy: Policy) -> Lanes {
+        Lanes { policy, lanes: Mutex::default() }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Option<String>, Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, pinned: &Pinned, what: impl FnOnce(&mut Lane) -> T) -> T {
+        let mut all = self.all();
+        let begun = || Lane { breaker: Breaker::new(self.policy), pace: Pace::new(RECOVERIES_MAX) };
+        what(all.entry(pinned.peer().map(str::to_owned)).or_insert_with(begun))
+    }
+
+    /// Whether a call may go now; if not, how long to wait.
+    pub(crate) fn permit(&self, pinned: &Pinned, now: Time) -> Result<(), Span> {
+        self.with(pinned, |lane| lane.breaker.permit(now))
+    }
+
+    /// Learns what came of a call.
+    pub(crate) fn learn(&self, pinned: &Pinned, outcome: &Outcome, now: Time) -> Option<Moved> {
+        let (from, to) = self.with(pinned, |lane| {
+            lane.pace.learn(outcome);
+            let before = number(lane.breaker.state());
+            lane.breaker.learn(outcome, now);
+            (before, number(lane.breaker.state()))
+        });
+        (from != to).then(|| Moved { from, to, worst: self.worst(pinned.peer().is_some()) })
+    }
+
+    /// Where the worst breaker of the peers stands, or that of the provider.
+    fn worst(&self, of_peers: bool) -> i64 {
+        let all = self.all();
+        let alike = all.iter().filter(|(name, _)| name.is_some() == of_peers);
+        alike.map(|(_, lane)| number(lane.breaker.state())).max().unwrap_or(0)
+    }
+
+    /// Takes a place in the pace of recovery, if there is one.
+    pub(crate) fn enter(&self, pinned: &Pinned) -> bool {
+        self.with(pinned, |lane| lane.pace.enter())
+    }
+
+    /// Gives a place back.
+    pub(crate) fn leave(&self, pinned: &Pinned) {
+        self.with(pinned, |lane| lane.pace.leave());
+    }
+}
+
+const fn number(state: State) -> i64 {
+    match state {
+        State::Closed { .. } => 0,
+        State::Probing { .. } => 1,
+        State::Open { .. } => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use counterfoil_core::types::peer::PeerName;
+
+    #[test]
+    fn a_peer_that_is_down_holds_up_nobody_else() {
+        let lanes = Lanes::new(Policy { failures: 2, open: Span::from_ms(1_000) });
+        let peer = |name: &str| Pinned::to_peer(&PeerName::parse(name).unwrap(), "http://p", "ac_1");
+        let card = Pinned { profile: "stripe".into(), endpoint: "http://p".into() };
+        let (eu, us, now) = (peer("eu"), peer("us"), Time::EPOCH);
+        assert!(lanes.learn(&eu, &Outcome::NotSent, now).is_none());
+        let moved = lanes.learn(&eu, &Outcome::NotSent, now).unwrap();
+        assert_eq!((moved.from, moved.to, moved.worst), (0, 2, 2));
+        assert_eq!(lanes.permit(&eu, now), Err(Span::from_ms(1_000)));
+        for other in [&us, &card] {
+            assert_eq!(lanes.permit(other, now), Ok(()));
+        }
+        for _ in 0..20 {
+            lanes.learn(&eu, &Outcome::NotSent, now);
+        }
+        assert!(lanes.enter(&eu) && !lanes.enter(&eu), "one probe at a time");
+        assert!(lanes.enter(&us) && lanes.enter(&us) && lanes.enter(&card) && lanes.enter(&card));
+        lanes.leave(&eu);
+        assert!(lanes.enter(&eu));
+    }
+}

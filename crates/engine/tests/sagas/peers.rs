@@ -1,0 +1,223 @@
+//! Payouts to a peer: who may be named, what is owed to it, and what waits when it is gone.
+
+use crate::support::books::*;
+use crate::support::peer::{alone, beside_eu};
+use crate::support::*;
+use crate::words::*;
+use counterfoil_core::audit::Kind as Audited;
+use counterfoil_core::ledger::account::Side;
+use counterfoil_core::payments::charge::FailureCode;
+use counterfoil_core::payments::payout::{Payout, Status};
+use counterfoil_core::payments::provider::{Decline, Found, Outcome, Step};
+use counterfoil_core::types::peer::PeerName;
+use counterfoil_core::types::time::Span;
+use counterfoil_engine::policy::Policy;
+use counterfoil_engine::service::{Resolution, Service, Submitted};
+use counterfoil_gateway::breaker;
+
+const OWED: &str = "chart:peer:eu:USD";
+const MAIN: &str = "chart:payable:USD";
+
+async fn staged(provider: &Provider) -> (SharedStore, TestEngine) {
+    let store = charted().await;
+    let engine = engine(&store, provider).await;
+    charged(&engine, &store, "funds", 1_000).await;
+    (store, engine)
+}
+
+async fn only(engine: &TestEngine) -> Payout {
+    let mut all = engine.payouts(TENANT, None, 10).await.unwrap();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+/// Looks for work every minute, so that hours pass quickly.
+fn unhurried() -> Policy {
+    Policy { poll: Span::from_ms(60_000), ..policy() }
+}
+
+/// The one thing that is wrong with a request.
+fn flaw(submitted: Submitted) -> (String, String) {
+    match submitted {
+        Submitted::Invalid(mut flaws) if flaws.len() == 1 => {
+            let flaw = flaws.remove(0);
+            (flaw.pointer, flaw.message)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_nobody_set_up_is_refused_by_name_and_the_key_stays_free() {
+    let provider = Provider::default();
+    let (store, engine) = staged(&provider).await;
+    let mut command = paying_peer("k", 400);
+    command.wanted.peer = PeerName::parse("asia").ok();
+    let (place, message) = flaw(engine.pay_out(command).await);
+    assert_eq!(place, "/peer");
+    assert!(message.contains("but eu; ask the operator"), "{message}");
+    assert_eq!(answer(&engine.pay_out(paying_peer("k", 400)).await).0, 201);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_peer_is_owed_cannot_be_sent_to_it() {
+    let provider = Provider::default();
+    let (store, engine) = staged(&provider).await;
+    assert_eq!(answer(&engine.pay_out(paying_peer("k", 400)).await).0, 201);
+    let mut command = paying_peer("back", 100);
+    command.wanted.account = Some(account(&engine, OWED).await.id);
+    let (place, message) = flaw(engine.pay_out(command.clone()).await);
+    assert_eq!((place.as_str(), message.contains("name another")), ("/account", true));
+    // It can be paid to the peer's bank account: then nothing is owed any more.
+    command.request = request("settled", &"settled");
+    (command.wanted.peer, command.wanted.amount) = (None, paying_out("x", 400).wanted.amount);
+    assert_eq!(answer(&engine.pay_out(command).await).0, 201);
+    assert_eq!(balance(&engine, OWED).await, view(0, 0, 0));
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_went_to_a_peer_is_owed_to_it_and_replayed() {
+    let provider = Provider::default();
+    let (store, engine) = staged(&provider).await;
+    let first = answer(&engine.pay_out(paying_peer("k", 400)).await);
+    assert_eq!(first.0, 201);
+    assert_eq!(answer(&engine.pay_out(paying_peer("k", 400)).await), (201, first.1, true));
+    let owed = account(&engine, OWED).await;
+    assert_eq!((owed.normal, owed.guard.is_set()), (Side::Credit, false));
+    assert_eq!(balance(&engine, OWED).await, view(400, 0, 0));
+    assert_eq!(balance(&engine, MAIN).await, view(600, 0, 0));
+    assert_eq!(balance(&engine, "chart:receivable:USD").await, view(1_000, 0, 0));
+    let payout = only(&engine).await;
+    assert_eq!(
+        (payout.status, payout.provider.peer(), payout.provider.name()),
+        (Status::Paid, Some("eu"), "eu")
+    );
+    assert_eq!(provider.seen().map(|calls| calls.len()), [1, 1]);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_peer_refuses_is_free_again_with_its_reason() {
+    let decline =
+        Decline { code: "cap_exceeded".into(), decline_code: Some("cap_exceeded".into()), reference: None };
+    let provider = Provider::default();
+    let (store, engine) = staged(&provider).await;
+    provider.play(&[Script::Answer(UNKNOWN), Script::Answer(Outcome::Declined(decline))]);
+    assert!(matches!(engine.pay_out(paying_peer("k", 400)).await, Submitted::Pending { .. }));
+    seconds(60).await;
+    assert_eq!(
+        answer(&engine.pay_out(paying_peer("k", 400)).await).0,
+        402,
+        "a peer says one thing of one key"
+    );
+    let failure = only(&engine).await.failure.unwrap();
+    assert_eq!(failure.code, FailureCode::PayoutFailed);
+    assert_eq!(failure.decline_code.as_deref(), Some("cap_exceeded"));
+    assert_eq!(balance(&engine, MAIN).await, view(1_000, 0, 0));
+    assert_eq!(balance(&engine, OWED).await, view(0, 0, 0));
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
+    let provider = Provider::default();
+    let (store, before) = staged(&provider).await;
+    provider.play(&[Script::Executed(UNKNOWN)]);
+    assert!(matches!(before.pay_out(paying_peer("k", 400)).await, Submitted::Pending { .. }));
+    before.drain(Span::ZERO).await;
+    let calls = || provider.seen().map(|calls| calls.len());
+    let asked = calls();
+
+    let without = engine_among(&store.another(), alone(&provider), unhurried()).await;
+    // Longer than half of what peers keep their keys for.
+    seconds(3_700).await;
+    assert_eq!(calls(), asked, "nobody else was asked");
+    let payout = only(&without).await;
+    assert_eq!(payout.status, Status::Processing);
+    assert_eq!(balance(&without, MAIN).await, view(1_000, 400, 0), "the money stays reserved");
+    let history = without.timeline(TENANT, payout.id.into(), None, 1_000).await.unwrap().unwrap();
+    let waits = |detail: &str| detail == "reason=peer_not_set_up";
+    let waited = history.iter().filter(|record| record.kind == Audited::Pending && waits(&record.detail));
+    assert!((10..14).contains(&waited.count()), "it can be seen that it waits, and on what");
+    let (place, _) = flaw(without.pay_out(paying_peer("new", 100)).await);
+    assert_eq!(place, "/peer");
+    let again = without.pay_out(paying_peer("k", 400)).await;
+    assert!(matches!(again, Submitted::Pending { .. }), "{again:?}");
+    verified(&store).await;
+    without.drain(Span::ZERO).await;
+
+    // Nobody knows any more whether the peer remembers: a human asks it.
+    let after = engine(&store.another(), &provider).await;
+    seconds(600).await;
+    let letters = after.dead_letters(TENANT, None, 10).await.unwrap();
+    assert_eq!((letters.len(), letters[0].outbox.parked.unwrap().name()), (1, "no_evidence"));
+    assert_eq!(calls(), asked);
+    let name = letters[0].outbox.payment.reference(after.references()).to_string();
+    let id = letters[0].outbox.id;
+    let _provider = provider.clone().finds(&[Found::Payment(approval_of(Step::Payout, 400, &name))]);
+    let how = Resolution::Adopt;
+    assert_eq!(answer(&after.resolve(request("adopt", &(id, &how)), id, how).await).0, 200);
+    assert_eq!(balance(&after, OWED).await, view(400, 0, 0));
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_was_never_sent_goes_on_when_its_peer_is_back() {
+    let provider = Provider::default();
+    let (store, before) = staged(&provider).await;
+    provider.play(&[Script::Answer(Outcome::NotSent)]);
+    assert!(matches!(before.pay_out(paying_peer("k", 400)).await, Submitted::Pending { .. }));
+    before.drain(Span::ZERO).await;
+    let without = engine_among(&store.another(), alone(&provider), unhurried()).await;
+    seconds(3_700).await;
+    assert_eq!(only(&without).await.status, Status::Processing, "waiting is no attempt");
+    without.drain(Span::ZERO).await;
+    let after = engine(&store.another(), &provider).await;
+    seconds(600).await;
+    assert_eq!(only(&after).await.status, Status::Paid);
+    assert_eq!(balance(&after, OWED).await, view(400, 0, 0));
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_decides_about_work_whose_peer_cannot_be_asked() {
+    let provider = Provider::default();
+    let (store, before) = staged(&provider).await;
+    provider.play(&[Script::ApproveAmount(401)]);
+    assert!(matches!(before.pay_out(paying_peer("k", 400)).await, Submitted::Pending { .. }));
+    before.drain(Span::ZERO).await;
+    let without = engine_among(&store.another(), alone(&provider), policy()).await;
+    let id = without.dead_letters(TENANT, None, 10).await.unwrap().remove(0).outbox.id;
+    let fail = || Resolution::Fail { reason: "not there".into() };
+    for (key, how) in [("adopt", Resolution::Adopt), ("fail", fail())] {
+        let (status, body, _) = answer(&without.resolve(request(key, &(id, &how)), id, how).await);
+        assert_eq!(status, 409, "{body}");
+    }
+    assert_eq!(only(&without).await.status, Status::Parked);
+    assert_eq!(provider.lookups(), 0);
+    without.drain(Span::ZERO).await;
+    let with = engine(&store.another(), &provider).await;
+    assert_eq!(answer(&with.resolve(request("again", &(id, &fail())), id, fail()).await).0, 200);
+    assert_eq!(provider.lookups(), 1);
+    assert_eq!(balance(&with, MAIN).await, view(1_000, 0, 0));
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_is_down_does_not_hold_up_the_provider() {
+    let provider = Provider::default();
+    let store = charted().await;
+    let strict = breaker::Policy { failures: 2, open: Span::from_ms(3_600_000) };
+    let engine = engine_among(&store, beside_eu(&provider), Policy { breaker: strict, ..policy() }).await;
+    charged(&engine, &store, "funds", 1_000).await;
+    provider.play(&[Script::Answer(UNKNOWN), Script::Answer(UNKNOWN)]);
+    for key in ["one", "two", "three"] {
+        assert!(matches!(engine.pay_out(paying_peer(key, 100)).await, Submitted::Pending { .. }));
+    }
+    assert_eq!(provider.seen()[1].len(), 2, "its breaker is open");
+    assert_eq!(answer(&charge(&engine, "card", 500).await).0, 201);
+    assert_eq!(answer(&engine.pay_out(paying_out("bank", 100)).await).0, 201);
+    verified(&store).await;
+}

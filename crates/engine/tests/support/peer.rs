@@ -1,0 +1,48 @@
+//! A peer that follows the provider's script, and the ways to both.
+
+use super::Provider;
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Found, Outcome, Rules};
+use counterfoil_core::types::peer::PeerName;
+use counterfoil_core::types::time::Span;
+use counterfoil_gateway::profile::PEER;
+use counterfoil_gateway::{Call, Gateway, Lookup, Routes};
+use std::collections::BTreeMap;
+
+/// The same script as a peer called `eu`: what is said of the provider is true of either.
+#[derive(Clone)]
+pub struct Peer(pub Provider);
+
+pub fn eu() -> PeerName {
+    PeerName::parse("eu").unwrap()
+}
+
+impl Gateway for Peer {
+    fn pinned(&self) -> Pinned {
+        Pinned::to_peer(&eu(), "http://eu", "ac_ours")
+    }
+
+    /// It keeps its keys for two hours.
+    fn rules(&self, _: &Pinned) -> Rules {
+        Rules { dedup_window: Some(Span::from_ms(7_200_000)), ..PEER.rules }
+    }
+
+    async fn call(&self, call: Call) -> Outcome {
+        self.0.0.lock().unwrap().seen[1].push(call.pinned.clone());
+        self.0.played(call).await
+    }
+
+    async fn lookup(&self, lookup: Lookup) -> Found {
+        self.0.lookup(lookup).await
+    }
+}
+
+/// The provider, and beside it the peer.
+pub fn beside_eu(provider: &Provider) -> Routes<Provider, Peer> {
+    Routes::new(provider.clone(), BTreeMap::from([(eu(), Peer(provider.clone()))]))
+}
+
+/// The provider without any peers.
+pub fn alone(provider: &Provider) -> Routes<Provider, Peer> {
+    Routes::new(provider.clone(), BTreeMap::new())
+}

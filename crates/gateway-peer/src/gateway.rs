@@ -1,0 +1,273 @@
+//! The connector itself: a payout as a transfer at the peer, and its failures as outcomes.
+
+use crate::answer::{self, Record};
+use crate::settings::{Settings, SettingsError, address};
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules, Step};
+use counterfoil_core::types::mask::Masked;
+use counterfoil_core::types::time::Span;
+use counterfoil_gateway::profile::PEER;
+use counterfoil_gateway::{Call, Gateway, Lookup};
+use counterfoil_transport::{Answer, Deadline, Failure, Letter, Transport, at};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request, StatusCode, Uri};
+use serde::Serialize;
+use std::fmt;
+use std::future::Future;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// One peer.
+pub struct PeerGateway {
+    pinned: Pinned,
+    endpoint: String,
+    /// Our account there.
+    account: String,
+    create: Uri,
+    retention: Span,
+    /// `Bearer KEY`, marked as sensitive.
+    authorization: HeaderValue,
+    transport: Transport,
+}
+
+/// What is asked of the peer. The same call gives the same bytes.
+#[derive(Serialize)]
+struct Transfer<'a> {
+    from: &'a str,
+    to: &'a str,
+    amount: i64,
+    currency: &'a str,
+    metadata: Ours<'a>,
+}
+
+/// What is written on every transfer: our reference of the payment, and the step.
+#[derive(Serialize)]
+struct Ours<'a> {
+    counterfoil_payment: &'a str,
+    counterfoil_step: &'a str,
+}
+
+impl PeerGateway {
+    /// A connector; connections are made when they are needed.
+    pub fn new(settings: Settings) -> Result<PeerGateway, SettingsError> {
+        let Settings { name, url, retention, limits } = settings;
+        let address = address(url.reveal())?;
+        Ok(PeerGateway {
+            pinned: Pinned::to_peer(&name, &address.endpoint, &address.path),
+            create: at(&address.endpoint, "/v1/transfers").ok_or(SettingsError::Host)?,
+            authorization: address.authorization()?,
+            transport: Transport::new(limits, address.is_https, is_worded)?,
+            endpoint: address.endpoint,
+            account: address.path,
+            retention,
+        })
+    }
+
+    fn request(&self, method: Method, uri: Uri, body: Letter) -> Request<Letter> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
+        request
+    }
+
+    /// What to send; nothing if the payment is not this peer's, or nothing a peer could do.
+    fn letter(&self, call: &Call) -> Option<(String, HeaderValue)> {
+        let destination = call.instrument.as_ref().map(Masked::reveal)?;
+        if call.pinned != self.pinned || call.step != Step::Payout {
+            return None;
+        }
+        let asset = call.amount.asset();
+        let transfer = Transfer {
+            from: &self.account,
+            to: destination,
+            amount: call.amount.minor(),
+            currency: asset.code(),
+            metadata: Ours { counterfoil_payment: &call.payment, counterfoil_step: call.step.name() },
+        };
+        Some((serde_json::to_string(&transfer).ok()?, HeaderValue::from_str(&call.key).ok()?))
+    }
+
+    async fn send(&self, call: Call, deadline: Deadline) -> Outcome {
+        let Some((body, key)) = self.letter(&call) else {
+            tracing::error!(
+                payment = call.payment,
+                bound_to = call.pinned.endpoint,
+                step = call.step.name(),
+                "the payment cannot be asked of this peer"
+            );
+            return Outcome::NotSent;
+        };
+        let (letter, receipt) = Letter::new(body, deadline);
+        let mut request = self.request(Method::POST, self.create.clone(), letter);
+        request.headers_mut().insert(CONTENT_TYPE, JSON);
+        request.headers_mut().insert(IDEMPOTENCY_KEY, key);
+        let destination = call.instrument.as_ref().map_or("", |name| name.reveal());
+        match self.transport.deliver(request, &receipt).await {
+            Ok(answer) => answer::outcome(&answer, &self.account, destination),
+            Err(outcome) => outcome,
+        }
+    }
+
+    async fn get(&self, path: &str) -> Result<Answer, Cause> {
+        let uri = at(&self.endpoint, path).ok_or(Cause::Unreadable)?;
+        let (empty, _) = Letter::new("", self.transport.deadline());
+        self.transport.exchange(self.request(Method::GET, uri, empty)).await.map_err(Failure::cause)
+    }
+
+    /// What became of a key, and then of the transfer it made.
+    async fn find(&self, key: &str) -> Result<Found, Cause> {
+        let record = self.get(&format!("/v1/idempotency-keys/{key}")).await?;
+        match answer::record(&record) {
+            Record::Made(transfer) => {
+                let transfer = self.get(&format!("/v1/transfers/{transfer}")).await?;
+                Ok(answer::found(&transfer, &self.account))
+            }
+            Record::Refused => Ok(Found::Payment(answer::refused("failed_terminal"))),
+            Record::Unclear(cause) => Err(cause),
+        }
+    }
+}
+
+impl Gateway for PeerGateway {
+    fn pinned(&self) -> Pinned {
+        self.pinned.clone()
+    }
+
+    fn serves(&self, pinned: &Pinned) -> bool {
+        *pinned == self.pinned
+    }
+
+    fn rules(&self, _: &Pinned) -> Rules {
+        Rules {
+            dedup_window: Some(self.retention),
+            // How long a request may wait for a slot and a connection is ours to say.
+            send_within: self.transport.send_within(),
+            ..PEER.rules
+        }
+    }
+
+    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+        // Outside the future: time runs from here, not from when somebody gets round to polling it.
+        let deadline = self.transport.deadline();
+        self.send(call, deadline)
+    }
+
+    /// Asks by the key. A key the peer does not know proves nothing: it may have been forgotten.
+    async fn lookup(&self, lookup: Lookup) -> Found {
+        let plain = !lookup.key.is_empty() && lookup.key.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if lookup.pinned != self.pinned || lookup.step != Step::Payout || !plain {
+            return Found::Unclear(Cause::Unreadable);
+        }
+        self.find(&lookup.key).await.unwrap_or_else(Found::Unclear)
+    }
+}
+
+impl fmt::Debug for PeerGateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerGateway").field("pinned", &self.pinned).finish_non_exhaustive()
+    }
+}
+
+/// Whether the meaning of an answer depends on its body.
+fn is_worded(status: StatusCode) -> bool {
+    status.is_success() || matches!(status.as_u16(), 400 | 401 | 403 | 404 | 503)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use counterfoil_core::types::asset::Asset;
+    use counterfoil_core::types::money::Money;
+    use counterfoil_core::types::peer::PeerName;
+    use counterfoil_transport::Limits;
+    use std::time::Duration;
+
+    fn gateway() -> PeerGateway {
+        PeerGateway::new(Settings {
+            name: PeerName::parse("eu").unwrap(),
+            url: Masked::new("counterfoil+http://sk_hidden@127.0.0.1:1/ac_ours".to_owned()),
+            retention: Span::from_ms(1_000),
+            limits: Limits { timeout: Duration::from_millis(300), connections_max: 1 },
+        })
+        .unwrap()
+    }
+
+    fn call() -> Call {
+        Call {
+            pinned: gateway().pinned(),
+            step: Step::Payout,
+            key: "cf1".to_owned(),
+            payment: "po_1".to_owned(),
+            reference: None,
+            amount: Money::new(400, Asset::parse("USD").unwrap()).unwrap(),
+            instrument: Some(Masked::new("savings:\"alice\"".to_owned())),
+        }
+    }
+
+    /// The peer compares what is sent under a key: these bytes must be the same in every release.
+    #[test]
+    fn golden_request() {
+        let (body, key) = gateway().letter(&call()).unwrap();
+        assert_eq!(
+            body,
+            r#"{"from":"ac_ours","to":"savings:\"alice\"","amount":400,"currency":"USD","metadata":{"counterfoil_payment":"po_1","counterfoil_step":"payout"}}"#
+        );
+        assert_eq!(key, "cf1");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_payout_to_this_peer_is_never_sent() {
+        let eu = gateway();
+        let name = PeerName::parse("eu").unwrap();
+        for odd in [
+            Call {
+                pinned: Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
+                ..call()
+            },
+            Call { pinned: Pinned::to_peer(&name, "http://127.0.0.1:1", "ac_other"), ..call() },
+            Call { pinned: Pinned::to_peer(&name, "http://127.0.0.1:2", "ac_ours"), ..call() },
+            Call { step: Step::Charge, ..call() },
+            Call { instrument: None, ..call() },
+            Call { key: "a\nb".to_owned(), ..call() },
+        ] {
+            assert!(eu.letter(&odd).is_none(), "{odd:?}");
+            assert_eq!(eu.call(odd).await, Outcome::NotSent);
+        }
+        // Nobody listens there, so it never left either.
+        assert_eq!(eu.call(call()).await, Outcome::NotSent);
+        assert!(eu.serves(&call().pinned));
+        assert!(!eu.serves(&Pinned::to_peer(&name, "http://127.0.0.1:1", "ac_other")));
+    }
+
+    /// A release from before there were peers takes what a payment is bound to for the provider's endpoint.
+    #[test]
+    fn what_a_payout_is_bound_to_is_no_place_to_send_anything_to() {
+        assert_eq!(at(&call().pinned.endpoint, "/v1/payouts"), None);
+    }
+
+    #[tokio::test]
+    async fn only_payouts_to_this_peer_are_looked_up_and_by_a_key_that_cannot_lead_elsewhere() {
+        let Call { pinned, step, key, payment, reference, amount, .. } = call();
+        let right = Lookup { pinned, step, key, payment, reference, amount };
+        for odd in [
+            Lookup { key: "cf1/../x".to_owned(), ..right.clone() },
+            Lookup { key: String::new(), ..right.clone() },
+            Lookup { step: Step::Refund, ..right.clone() },
+            Lookup { pinned: Pinned { profile: "stripe".into(), endpoint: String::new() }, ..right.clone() },
+        ] {
+            assert_eq!(gateway().lookup(odd).await, Found::Unclear(Cause::Unreadable));
+        }
+        assert_eq!(gateway().lookup(right).await, Found::Unclear(Cause::Cut), "nobody listens there");
+    }
+
+    #[test]
+    fn its_rules_are_a_peers_with_what_is_set() {
+        let rules = gateway().rules(&call().pinned);
+        assert_eq!(rules.dedup_window, Some(Span::from_ms(1_000)));
+        assert_eq!(rules.send_within, Span::from_ms(300));
+        assert!(!rules.reexecutes_errors && !rules.of(Step::Payout).queryable);
+        assert!(!format!("{:?}", gateway()).contains("hidden"));
+    }
+}

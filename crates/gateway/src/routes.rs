@@ -1,0 +1,212 @@
+//! Which connector a payment's calls take: the one it is bound to, or none.
+//!
+//! A payment is bound to the provider or to one peer for life. What is bound to a peer that is not set up here, or is set up
+//! with another place or account, takes no way at all: the provider never sees it, and neither does another peer.
+
+use crate::port::{Call, Gateway, Lookup};
+use crate::profile::Profile;
+use counterfoil_core::outbox::Pinned;
+use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules};
+use counterfoil_core::types::peer::PeerName;
+use std::collections::BTreeMap;
+use std::future::Future;
+
+/// A connector for the provider and one for each peer.
+#[derive(Debug)]
+pub struct Routes<P, C> {
+    provider: P,
+    peers: BTreeMap<PeerName, C>,
+}
+
+/// Where something goes.
+enum Way<P, C> {
+    Provider(P),
+    Peer(C),
+    Nowhere,
+}
+
+impl<P: Gateway, C: Gateway> Routes<P, C> {
+    /// The provider and the peers by name.
+    pub const fn new(provider: P, peers: BTreeMap<PeerName, C>) -> Routes<P, C> {
+        Routes { provider, peers }
+    }
+
+    fn way(&self, pinned: &Pinned) -> Way<&P, &C> {
+        let Some(name) = pinned.peer() else { return Way::Provider(&self.provider) };
+        let peer = PeerName::parse(name).ok().and_then(|name| self.peers.get(&name));
+        peer.filter(|peer| peer.pinned() == *pinned).map_or(Way::Nowhere, Way::Peer)
+    }
+}
+
+impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
+    fn pinned(&self) -> Pinned {
+        self.provider.pinned()
+    }
+
+    fn peers(&self) -> Vec<PeerName> {
+        self.peers.keys().cloned().collect()
+    }
+
+    fn pinned_to(&self, peer: &PeerName) -> Option<Pinned> {
+        self.peers.get(peer).map(Gateway::pinned)
+    }
+
+    fn serves(&self, pinned: &Pinned) -> bool {
+        match self.way(pinned) {
+            Way::Provider(_) | Way::Peer(_) => true,
+            Way::Nowhere => false,
+        }
+    }
+
+    fn rules(&self, pinned: &Pinned) -> Rules {
+        match self.way(pinned) {
+            Way::Provider(provider) => provider.rules(pinned),
+            Way::Peer(peer) => peer.rules(pinned),
+            Way::Nowhere => Profile::rules_of(&pinned.profile),
+        }
+    }
+
+    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+        // The connector's time runs from here, not from when somebody gets round to polling this.
+        let sending = match self.way(&call.pinned) {
+            Way::Provider(provider) => Way::Provider(provider.call(call)),
+            Way::Peer(peer) => Way::Peer(peer.call(call)),
+            Way::Nowhere => Way::Nowhere,
+        };
+        async move {
+            match sending {
+                Way::Provider(sending) => sending.await,
+                Way::Peer(sending) => sending.await,
+                Way::Nowhere => Outcome::NotSent,
+            }
+        }
+    }
+
+    async fn lookup(&self, lookup: Lookup) -> Found {
+        match self.way(&lookup.pinned) {
+            Way::Provider(provider) => provider.lookup(lookup).await,
+            Way::Peer(peer) => peer.lookup(lookup).await,
+            Way::Nowhere => Found::Unclear(Cause::Unreadable),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use counterfoil_core::outbox::PEER_PROFILE;
+    use counterfoil_core::payments::provider::Step;
+    use counterfoil_core::types::asset::Asset;
+    use counterfoil_core::types::money::Money;
+    use std::future::ready;
+    use std::sync::{Arc, Mutex};
+
+    /// Counts what comes its way.
+    #[derive(Clone)]
+    struct Counting {
+        pinned: Pinned,
+        calls: Arc<Mutex<Vec<Pinned>>>,
+    }
+
+    impl Counting {
+        fn at(pinned: Pinned) -> Counting {
+            Counting { pinned, calls: Arc::default() }
+        }
+
+        fn seen(&self) -> Vec<Pinned> {
+            std::mem::take(&mut *self.calls.lock().unwrap())
+        }
+    }
+
+    impl Gateway for Counting {
+        fn pinned(&self) -> Pinned {
+            self.pinned.clone()
+        }
+
+        fn rules(&self, pinned: &Pinned) -> Rules {
+            Profile::rules_of(&pinned.profile)
+        }
+
+        fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+            self.calls.lock().unwrap().push(call.pinned);
+            ready(Outcome::Unknown(Cause::InProgress))
+        }
+
+        fn lookup(&self, lookup: Lookup) -> impl Future<Output = Found> + Send {
+            self.calls.lock().unwrap().push(lookup.pinned);
+            ready(Found::Nothing)
+        }
+    }
+
+    fn name(text: &str) -> PeerName {
+        PeerName::parse(text).unwrap()
+    }
+
+    fn provider(endpoint: &str) -> Pinned {
+        Pinned { profile: "stripe".into(), endpoint: endpoint.into() }
+    }
+
+    async fn goes(routes: &Routes<Counting, Counting>, pinned: &Pinned) -> (Outcome, Found) {
+        let amount = Money::new(5, Asset::parse("USD").unwrap()).unwrap();
+        let (step, key, payment) = (Step::Payout, "k".to_owned(), "po_1".to_owned());
+        let call = Call {
+            pinned: pinned.clone(),
+            step,
+            key: key.clone(),
+            payment: payment.clone(),
+            reference: None,
+            amount,
+            instrument: None,
+        };
+        let lookup = Lookup { pinned: pinned.clone(), step, key, payment, reference: None, amount };
+        (routes.call(call).await, routes.lookup(lookup).await)
+    }
+
+    fn served() -> (Routes<Counting, Counting>, [Counting; 3]) {
+        let all = [
+            Counting::at(provider("https://p")),
+            Counting::at(Pinned::to_peer(&name("eu"), "http://eu", "ac_1")),
+            Counting::at(Pinned::to_peer(&name("us"), "http://us", "ac_2")),
+        ];
+        let [card, eu, us] = all.clone();
+        (Routes::new(card, BTreeMap::from([(name("eu"), eu), (name("us"), us)])), all)
+    }
+
+    #[tokio::test]
+    async fn what_is_bound_to_a_peer_that_is_not_set_up_so_takes_no_way() {
+        let (routes, all) = served();
+        for pinned in [
+            Pinned::to_peer(&name("asia"), "http://eu", "ac_1"),
+            Pinned::to_peer(&name("eu"), "http://us", "ac_2"),
+            Pinned::to_peer(&name("eu"), "http://eu:81", "ac_1"),
+            Pinned::to_peer(&name("eu"), "http://eu", "ac_9"),
+            Pinned { profile: PEER_PROFILE.into(), endpoint: String::new() },
+            Pinned { profile: PEER_PROFILE.into(), endpoint: "https://p".into() },
+        ] {
+            assert!(!routes.serves(&pinned), "{pinned:?}");
+            let nothing = (Outcome::NotSent, Found::Unclear(Cause::Unreadable));
+            assert_eq!(goes(&routes, &pinned).await, nothing, "{pinned:?}");
+        }
+        assert!(all.iter().all(|connector| connector.seen().is_empty()));
+        assert_eq!(routes.pinned_to(&name("asia")), None);
+    }
+
+    #[tokio::test]
+    async fn everything_else_takes_its_own() {
+        let (routes, all) = served();
+        for (own, connector) in all.iter().enumerate() {
+            let pinned = connector.pinned();
+            assert!(routes.serves(&pinned));
+            goes(&routes, &pinned).await;
+            for (other, connector) in all.iter().enumerate() {
+                let expected = if own == other { vec![pinned.clone(); 2] } else { Vec::new() };
+                assert_eq!(connector.seen(), expected);
+            }
+        }
+        // A provider's own endpoint may have been another when the payment was made.
+        assert!(routes.serves(&provider("https://old")));
+        assert_eq!(routes.pinned_to(&name("eu")), Some(all[1].pinned()));
+        assert_eq!(routes.pinned(), all[0].pinned());
+        assert_eq!(routes.peers(), [name("eu"), name("us")]);
+    }
+}

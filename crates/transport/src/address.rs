@@ -1,0 +1,134 @@
+//! Where a server is and the key to it, as one URL: `PROTOCOL+https://KEY@host[:port][/path]`. No error here repeats any
+//! part of the URL: one that is wrong may carry the key anywhere.
+
+use counterfoil_core::types::mask::Masked;
+use http::Uri;
+use http::header::HeaderValue;
+
+/// A URL, taken apart.
+pub struct Address {
+    /// Scheme, host and port.
+    pub endpoint: String,
+    /// Whether it asks for TLS.
+    pub is_https: bool,
+    /// The API key.
+    pub key: Masked<String>,
+    /// What stands after the host, without the slash that begins it.
+    pub path: String,
+}
+
+/// Why a URL names no server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadAddress {
+    /// Another scheme, or none.
+    Scheme,
+    /// No credential.
+    KeyMissing,
+    /// A credential with characters that no API key has.
+    KeyUnusable,
+    /// No host, or not a host.
+    Host,
+    /// A query or a fragment.
+    Query,
+}
+
+impl Address {
+    /// Takes a URL of that protocol apart.
+    pub fn parse(url: &str, protocol: &str) -> Result<Address, BadAddress> {
+        let rest = url.strip_prefix(protocol).and_then(|rest| rest.strip_prefix('+'));
+        let (scheme, rest) = rest.and_then(|rest| rest.split_once("://")).ok_or(BadAddress::Scheme)?;
+        if scheme != "http" && scheme != "https" {
+            return Err(BadAddress::Scheme);
+        }
+        let (key, place) = rest.rsplit_once('@').ok_or(BadAddress::KeyMissing)?;
+        if key.is_empty() {
+            return Err(BadAddress::KeyMissing);
+        }
+        if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.~".contains(&byte)) {
+            return Err(BadAddress::KeyUnusable);
+        }
+        if place.contains(['?', '#']) {
+            return Err(BadAddress::Query);
+        }
+        let (host, path) = place.split_once('/').unwrap_or((place, ""));
+        let endpoint = format!("{scheme}://{}", host.to_ascii_lowercase());
+        let uri: Uri = endpoint.parse().map_err(|_| BadAddress::Host)?;
+        // A port that is no port parses as an authority all the same.
+        let named =
+            |port: Option<_>| port.is_some() || !host.trim_end_matches(char::is_numeric).ends_with(':');
+        if uri.host().is_none_or(str::is_empty) || !named(uri.port()) {
+            return Err(BadAddress::Host);
+        }
+        Ok(Address {
+            endpoint,
+            is_https: scheme == "https",
+            key: Masked::new(key.to_owned()),
+            path: path.to_owned(),
+        })
+    }
+
+    /// `Bearer KEY`, marked as sensitive.
+    pub fn authorization(&self) -> Result<HeaderValue, BadAddress> {
+        let mut header = HeaderValue::try_from(format!("Bearer {}", self.key.reveal()))
+            .map_err(|_| BadAddress::KeyUnusable)?;
+        header.set_sensitive(true);
+        Ok(header)
+    }
+}
+
+/// The place of a path at an endpoint.
+pub fn at(endpoint: &str, path: &str) -> Option<Uri> {
+    Uri::try_from([endpoint, path].concat()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_but_a_key_at_a_host_is_refused() {
+        for (url, error) in [
+            ("", BadAddress::Scheme),
+            ("https://SECRET@host", BadAddress::Scheme),
+            ("one://SECRET@host", BadAddress::Scheme),
+            ("one+ftp://SECRET@host", BadAddress::Scheme),
+            ("two+http://SECRET@host", BadAddress::Scheme),
+            ("SECRET", BadAddress::Scheme),
+            ("one+http://host:1", BadAddress::KeyMissing),
+            ("one+http://@host:1", BadAddress::KeyMissing),
+            ("one+http://SECRET:x@host", BadAddress::KeyUnusable),
+            ("one+http://SECRET%20@host", BadAddress::KeyUnusable),
+            ("one+http://SECRET\r\nX: y@host", BadAddress::KeyUnusable),
+            ("one+http://SECRET@x@host", BadAddress::KeyUnusable),
+            ("one+http://SECRET@", BadAddress::Host),
+            ("one+http://SECRET@/path", BadAddress::Host),
+            ("one+http://SECRET@:80", BadAddress::Host),
+            ("one+http://SECRET@host:", BadAddress::Host),
+            ("one+http://SECRET@host:99999", BadAddress::Host),
+            ("one+http://SECRET@ho st", BadAddress::Host),
+            ("one+http://SECRET@host?a=b", BadAddress::Query),
+            ("one+http://SECRET@host/a#b", BadAddress::Query),
+        ] {
+            assert_eq!(Address::parse(url, "one").err(), Some(error), "{url:?}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_taken_apart_and_its_key_is_not_printed() {
+        for (url, endpoint, path) in [
+            ("one+http://sk_test_1@127.0.0.1:8080", "http://127.0.0.1:8080", ""),
+            ("one+http://sk_test_1@127.0.0.1:8080/", "http://127.0.0.1:8080", ""),
+            ("one+https://sk_test_1@API.example.com", "https://api.example.com", ""),
+            ("one+https://sk_test_1@host:8443/a/B", "https://host:8443", "a/B"),
+            ("one+http://sk_test_1@[::1]:80", "http://[::1]:80", ""),
+        ] {
+            let address = Address::parse(url, "one").unwrap_or_else(|error| panic!("{url}: {error:?}"));
+            assert_eq!((address.endpoint.as_str(), address.path.as_str()), (endpoint, path));
+            assert_eq!(address.is_https, url.starts_with("one+https"));
+            assert_eq!(address.key.reveal(), "sk_test_1");
+            let header = address.authorization().unwrap();
+            assert_eq!(header, "Bearer sk_test_1");
+            assert!(!format!("{header:?}").contains("sk_test_1"));
+        }
+    }
+}

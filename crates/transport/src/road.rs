@@ -1,0 +1,280 @@
+//! Pooled connections to one server, and one exchange on them under one deadline.
+
+use crate::deadline::Deadline;
+use crate::letter::{Letter, Receipt};
+use bytes::Bytes;
+use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::types::time::Span;
+use http::header::RETRY_AFTER;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Builder, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{timeout, timeout_at};
+
+/// Servers close idle connections after a minute or more; leaving first avoids sending into a closing connection.
+const IDLE_MAX: Duration = Duration::from_secs(50);
+/// Connecting takes at most this long, and at most half the deadline, so that what is left is enough to answer.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Bytes of a head.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of an answer that is read: a hundred times what a payment takes.
+const BODY_BYTES_MAX: usize = 256 * 1024;
+/// Bytes and time spent on a body nobody reads, so that its connection can be used again.
+const DRAIN_BYTES_MAX: usize = 16 * 1024;
+const DRAIN_MAX: Duration = Duration::from_millis(50);
+
+/// Requests under way at once: beyond this one host is not helped by more.
+const CONNECTIONS_MAX: usize = 10_000;
+/// Longest deadline of one call: longer than any lease would be renewed for.
+const TIMEOUT_MAX: Duration = Duration::from_mins(10);
+
+/// What one connector may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How long one call may take: connecting, sending and reading the whole answer.
+    pub timeout: Duration,
+    /// Requests that may be under way at once, and connections kept open between them.
+    pub connections_max: usize,
+}
+
+/// Why there is no road.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoRoad {
+    /// A deadline of zero or beyond ten minutes.
+    Timeout,
+    /// No connections at all, or more than 10,000.
+    Connections,
+    /// The TLS library could not be set up.
+    Tls(String),
+}
+
+/// The road to one server.
+pub struct Transport {
+    client: Road,
+    slots: Semaphore,
+    timeout: Duration,
+    is_worded: fn(StatusCode) -> bool,
+}
+
+/// Without TLS only where the URL says so: neither carries requests for the other's scheme, so a key meant for
+/// TLS never travels in the clear to the endpoint of an older payment.
+enum Road {
+    Plain(Client<HttpConnector, Letter>),
+    Tls(Client<HttpsConnector<HttpConnector>, Letter>),
+}
+
+/// A whole answer.
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// The `Retry-After` header, as sent.
+    pub retry_after: Option<String>,
+    /// Empty where the status alone decides.
+    pub body: Bytes,
+}
+
+/// Longest pause a server can ask for: more than this is a mistake on its side.
+const RETRY_AFTER_SECONDS_MAX: u64 = 300;
+
+impl Answer {
+    /// The pause the server asks for, in whole seconds; a date or any other text is no wish at all.
+    pub fn pause(&self) -> Option<Span> {
+        let seconds: u64 = self.retry_after.as_deref()?.trim().parse().ok()?;
+        Some(Span::from_ms(seconds.min(RETRY_AFTER_SECONDS_MAX) * 1_000))
+    }
+}
+
+/// Why there is no answer. Whether the request left is for its receipt to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Every slot was taken.
+    Full,
+    /// The deadline passed.
+    Timeout,
+    /// No connection, or a cut one.
+    Cut,
+    /// An answer without a reasonable end.
+    TooLarge,
+}
+
+impl Failure {
+    /// Why nothing is known of a request that may have left.
+    pub const fn cause(self) -> Cause {
+        match self {
+            Failure::Full => Cause::InProgress,
+            Failure::Timeout => Cause::Timeout,
+            Failure::Cut => Cause::Cut,
+            Failure::TooLarge => Cause::Unreadable,
+        }
+    }
+}
+
+impl Transport {
+    /// A road; connections are made when they are needed. `is_worded` says of which answers the body is read.
+    pub fn new(
+        limits: Limits,
+        is_https: bool,
+        is_worded: fn(StatusCode) -> bool,
+    ) -> Result<Transport, NoRoad> {
+        let Limits { timeout, connections_max } = limits;
+        if timeout.is_zero() || timeout > TIMEOUT_MAX {
+            return Err(NoRoad::Timeout);
+        }
+        if !(1..=CONNECTIONS_MAX).contains(&connections_max) {
+            return Err(NoRoad::Connections);
+        }
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(CONNECT_MAX.min(timeout / 2)));
+        connector.enforce_http(!is_https);
+        let builder = pool(connections_max);
+        let client = if is_https {
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let tls = HttpsConnectorBuilder::new()
+                .with_provider_and_webpki_roots(provider)
+                .map_err(|error| NoRoad::Tls(error.to_string()))?
+                .https_only()
+                .enable_http1()
+                .wrap_connector(connector);
+            Road::Tls(builder.build(tls))
+        } else {
+            Road::Plain(builder.build(connector))
+        };
+        Ok(Transport { client, slots: Semaphore::new(connections_max), timeout, is_worded })
+    }
+
+    /// The end of an exchange that begins now.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(self.timeout)
+    }
+
+    /// How long an exchange may take, in whole milliseconds. Rounded up: a promise may be kept early.
+    pub fn send_within(&self) -> Span {
+        Span::from_ms(u64::try_from(self.timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+
+    /// As [`exchange`](Transport::exchange); where there is no answer, what that means for what was asked.
+    pub async fn deliver(&self, request: Request<Letter>, receipt: &Receipt) -> Result<Answer, Outcome> {
+        let failure = match self.exchange(request).await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        // Only the receipt knows, and asking it makes it final.
+        let never_left = receipt.withdraw();
+        Err(match failure {
+            Failure::Full => Outcome::Busy { retry_after: None },
+            Failure::Timeout | Failure::Cut if never_left => Outcome::NotSent,
+            Failure::Timeout | Failure::Cut | Failure::TooLarge => Outcome::Unknown(failure.cause()),
+        })
+    }
+
+    /// Sends one request and reads its answer, both before the letter's deadline.
+    pub async fn exchange(&self, request: Request<Letter>) -> Result<Answer, Failure> {
+        let deadline = request.body().not_after();
+        // Half the deadline: a request sent with hardly any time left would only produce an unknown outcome.
+        let Ok(Ok(_slot)) = timeout(self.timeout / 2, self.slots.acquire()).await else {
+            return Err(Failure::Full);
+        };
+        let sent = match &self.client {
+            Road::Plain(client) => client.request(request),
+            Road::Tls(client) => client.request(request),
+        };
+        let response = match timeout_at(deadline.timer(), sent).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                // The only place that still knows why: a name that does not resolve, a certificate, a reset.
+                tracing::warn!(?error, "no answer from the provider");
+                return Err(Failure::Cut);
+            }
+            Err(_) => return Err(Failure::Timeout),
+        };
+        read(response, deadline, self.is_worded).await
+    }
+}
+
+/// One pool for all endpoints. Its retries are left on: they apply to a request that a dying connection gave back
+/// unwritten, and a [`Letter`] that was written has no body left to be written again.
+fn pool(connections_max: usize) -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_MAX)
+        .pool_max_idle_per_host(connections_max)
+        .http1_max_buf_size(HEAD_BYTES_MAX)
+        .retry_canceled_requests(true);
+    builder
+}
+
+async fn read(
+    response: Response<Incoming>,
+    deadline: Deadline,
+    is_worded: fn(StatusCode) -> bool,
+) -> Result<Answer, Failure> {
+    let status = response.status();
+    let retry_after =
+        response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let body = response.into_body();
+    let body = if is_worded(status) {
+        match timeout_at(deadline.timer(), Limited::new(body, BODY_BYTES_MAX).collect()).await {
+            Ok(Ok(whole)) => whole.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Failure::TooLarge),
+            Ok(Err(error)) => {
+                tracing::warn!(?error, "the provider's answer broke off");
+                return Err(Failure::Cut);
+            }
+            Err(_) => return Err(Failure::Timeout),
+        }
+    } else {
+        // What comes of it does not matter: the answer is its status.
+        let _ = timeout(DRAIN_MAX, Limited::new(body, DRAIN_BYTES_MAX).collect()).await;
+        Bytes::new()
+    };
+    Ok(Answer { status, retry_after, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_bounded_and_nonsense_is_ignored() {
+        for (header, seconds) in [
+            ("0", Some(0)),
+            ("7", Some(7)),
+            (" 7 ", Some(7)),
+            ("300", Some(300)),
+            ("301", Some(300)),
+            ("18446744073709551615", Some(300)),
+            ("18446744073709551616", None),
+            ("-1", None),
+            ("1.5", None),
+            ("", None),
+            ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+        ] {
+            let retry_after = Some(header.to_owned());
+            let answer = Answer { status: StatusCode::OK, retry_after, body: Bytes::new() };
+            assert_eq!(answer.pause(), seconds.map(|s| Span::from_ms(s * 1_000)), "{header}");
+        }
+    }
+
+    #[test]
+    fn limits_beyond_reason_give_no_road() {
+        let second = Duration::from_secs(1);
+        for (timeout, connections_max, why) in [
+            (Duration::ZERO, 1, NoRoad::Timeout),
+            (TIMEOUT_MAX + second, 1, NoRoad::Timeout),
+            (second, 0, NoRoad::Connections),
+            (second, 10_001, NoRoad::Connections),
+        ] {
+            let limits = Limits { timeout, connections_max };
+            assert_eq!(Transport::new(limits, false, |_| true).err(), Some(why));
+        }
+    }
+}
