@@ -1,4 +1,4 @@
-//! `mutants`: changes the money modules one place at a time and counts the changes that no test notices. What is changed,
+//! `mutants`: changes the core and the store's judge one place at a time and counts the changes that no test notices. What is changed,
 //! and how it is built, is in `.cargo/mutants.toml`; survivors that change nothing are explained in `docs/mutants.md`,
 //! and there alone. Any other makes the command fail.
 
@@ -18,8 +18,8 @@ const VERSION: &str = "27.1.0";
 /// How cargo-mutants ends when it has done its work: nothing, something missed, something timed out.
 const DONE: [i32; 3] = [0, 2, 3];
 
-/// Changes the money modules one place at a time. The whole takes hours; a change takes as long as building one crate
-/// and its tests. Ends with 1 if a change survives that docs/mutants.md does not explain, or if it explains one that
+/// Changes the core and the store's judge one place at a time. The whole takes hours; a change takes as long as building
+/// one crate and its tests. Ends with 1 if a change survives that docs/mutants.md does not explain, or if it explains one that
 /// does not survive; with 2 if nothing could be tested.
 #[derive(Args)]
 pub(crate) struct Mutants {
