@@ -51,7 +51,7 @@ enum Command {
     Crash(crash::Crash),
     /// Bad input over the whole HTTP surface: the corpus, then requests made up from the served description.
     Hostile(hostile::Hostile),
-    /// Changes the money modules one place at a time and counts the changes that no test notices.
+    /// Changes the core and the store's judge one place at a time and counts the changes that no test notices.
     Mutants(mutants::Mutants),
     /// Every proof there is, for so many hours, and one report.
     Prove(prove::Prove),

@@ -1,54 +1,109 @@
-//! `mutants`: changes the money modules one place at a time and counts the changes that no test notices. What is changed,
-//! and how it is built, is in `.cargo/mutants.toml`; survivors that change nothing are listed in `docs/mutants.md`.
+//! `mutants`: changes the core and the store's judge one place at a time and counts the changes that no test notices. What is changed,
+//! and how it is built, is in `.cargo/mutants.toml`; survivors that change nothing are explained in `docs/mutants.md`,
+//! and there alone. Any other makes the command fail.
+
+pub(crate) mod survivors;
 
 use crate::compile::{cargo, plain, root};
 use crate::failure::{Failure, Result};
+use crate::progress::Progress;
 use clap::Args;
-use std::path::Path;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
+use survivors::Run;
 
-/// The release whose list of changes `docs/mutants.md` speaks of.
+/// The release whose names of changes `docs/mutants.md` uses.
 const VERSION: &str = "27.1.0";
 
-/// Changes the money modules one place at a time.
+/// How cargo-mutants ends when it has done its work: nothing, something missed, something timed out.
+const DONE: [i32; 3] = [0, 2, 3];
+
+/// Changes the core and the store's judge one place at a time. The whole takes hours; a change takes as long as building
+/// one crate and its tests. Ends with 1 if a change survives that docs/mutants.md does not explain, or if it explains one that
+/// does not survive; with 2 if nothing could be tested.
 #[derive(Args)]
 pub(crate) struct Mutants {
-    /// Handed to cargo-mutants, for example `--re judge` or `--shard 1/4`.
+    /// Handed to cargo-mutants, for example `--re judge`, `--shard 1/4` or `--list`.
     #[arg(last = true)]
     tool: Vec<String>,
 }
 
 impl Mutants {
     pub(crate) fn run(&self) -> Result<ExitCode> {
-        let there = Command::new(cargo()).args(["mutants", "--version"]).stdout(Stdio::null()).status();
-        if !there.is_ok_and(|status| status.success()) {
-            run(&["install", "cargo-mutants", "--version", VERSION, "--locked"], &[])?;
+        install()?;
+        let mut command = tool();
+        command.args(["mutants", "--jobs", "1", "--output", "target", "--colors", "never"]);
+        command.args(["--caught", "--unviable"]);
+        command.args(["--package", "counterfoil-core", "--package", "counterfoil-store"]).args(&self.tool);
+        if self.tool.iter().any(|word| word == "--list") {
+            return ended(command.status().map_err(Failure::while_("starting cargo-mutants"))?.code());
         }
-        let packages = ["--package", "counterfoil-core", "--package", "counterfoil-store"];
-        let whole = run(
-            &["mutants", "--jobs", "1", "--output", "target"],
-            &[&packages[..], &words(&self.tool)].concat(),
-        )?;
-        let found = root().join("target/mutants.out");
-        let [caught, missed, unviable, timeout] =
-            ["caught", "missed", "unviable", "timeout"].map(|name| count(&found, name));
-        eprintln!("\ncaught {caught}, missed {missed}, unviable {unviable}, timeout {timeout}");
-        Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        ended(followed(&mut command)?)?;
+        let run = Run::read(&root())?;
+        for survivor in &run.unexplained {
+            eprintln!("unexplained: {survivor}");
+        }
+        let gone = if self.tool.is_empty() { run.gone.as_slice() } else { &[] };
+        for name in gone {
+            eprintln!("explained in {}, but caught or gone: {name}", survivors::EXPLAINED);
+        }
+        eprintln!("{run}");
+        let good = run.unexplained.is_empty() && gone.is_empty();
+        Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
-fn words(arguments: &[String]) -> Vec<&str> {
-    arguments.iter().map(String::as_str).collect()
-}
-
-fn run(arguments: &[&str], more: &[&str]) -> Result<bool> {
+/// A cargo that is not told about the one that runs us.
+fn tool() -> Command {
     let mut command = Command::new(cargo());
     plain(&mut command);
-    command.args(arguments).args(more).current_dir(root());
-    Ok(command.status().map_err(Failure::while_("starting cargo"))?.success())
+    command.current_dir(root());
+    command
 }
 
-/// One line for each change.
-fn count(found: &Path, name: &str) -> usize {
-    std::fs::read_to_string(found.join(name).with_extension("txt")).map_or(0, |lines| lines.lines().count())
+fn install() -> Result<()> {
+    let there = tool().args(["mutants", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if there.is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    let installed = tool().args(["install", "cargo-mutants", "--version", VERSION, "--locked"]).status();
+    if installed.map_err(Failure::while_("starting cargo"))?.success() {
+        return Ok(());
+    }
+    Err(Failure::new("cargo-mutants cannot be installed; see above"))
+}
+
+fn ended(code: Option<i32>) -> Result<ExitCode> {
+    match code {
+        Some(code) if DONE.contains(&code) => Ok(ExitCode::SUCCESS),
+        _ => Err(Failure::new(
+            "cargo-mutants could not test anything: the tests fail without a change, or its words are wrong; see above",
+        )),
+    }
+}
+
+/// Runs it and shows how far it is; a survivor is told as soon as it is known.
+fn followed(command: &mut Command) -> Result<Option<i32>> {
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().map_err(Failure::while_("starting cargo-mutants"))?;
+    let (mut progress, mut tested, mut missed) = (Progress::new(0), 0, 0);
+    for line in child.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines()) {
+        let line = line.map_err(Failure::while_("reading what cargo-mutants tells"))?;
+        match line.split_whitespace().next() {
+            Some("Found") => progress = Progress::new(found(&line)),
+            Some("caught" | "unviable" | "TIMEOUT") => tested += 1,
+            Some("MISSED") => {
+                (tested, missed) = (tested + 1, missed + 1);
+                eprintln!("{line}");
+            }
+            _ => eprintln!("{line}"),
+        }
+        progress.show(tested, &format!("missed {missed}"));
+    }
+    Ok(child.wait().map_err(Failure::while_("waiting for cargo-mutants"))?.code())
+}
+
+/// How many there are: `Found 64 mutants to test`.
+fn found(line: &str) -> u64 {
+    line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).unwrap_or(0)
 }

@@ -179,6 +179,15 @@ mod tests {
         for bad in ["", "Acme", "a b", "a/b", "é", &"x".repeat(65)] {
             assert!(TenantName::parse(bad).is_err(), "{bad}");
         }
+        assert_eq!(TenantName::parse("acme-1").unwrap().as_str(), "acme-1");
+    }
+
+    #[test]
+    fn golden_key_policies() {
+        for (policy, word) in [(KeyPolicy::Optional, "optional"), (KeyPolicy::Required, "required")] {
+            assert_eq!((policy.name(), KeyPolicy::parse(word)), (word, Some(policy)));
+        }
+        assert_eq!(KeyPolicy::parse("xyzzy"), None);
     }
 
     #[test]
@@ -188,6 +197,13 @@ mod tests {
         }
         assert_eq!(Scopes::parse("read,root"), None);
         assert_eq!(Scopes::parse(""), None);
-        assert!(!Scopes::DEFAULT.allow(Scope::Admin));
+        assert_eq!(
+            (Scopes::DEFAULT.names().as_str(), Scopes::ALL.names().as_str()),
+            ("read,write", "read,write,admin")
+        );
+        for scope in SCOPES {
+            let only = Scopes::parse(scope.name()).unwrap();
+            assert_eq!(SCOPES.map(|other| only.allow(other)), SCOPES.map(|other| other == scope));
+        }
     }
 }

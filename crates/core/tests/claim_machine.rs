@@ -269,6 +269,14 @@ fn what_a_key_makes_has_a_word() {
     assert_eq!(Resource::parse("reserve"), None);
 }
 
+/// Clients, timelines and metrics show these words.
+#[test]
+fn golden_states() {
+    let words =
+        ["in_flight", "failed_retry", "uncertain", "uncertain", "completed", "failed_terminal", "expired"];
+    assert_eq!(states().map(|(_, state)| state.name()), words);
+}
+
 #[test]
 fn a_lease_is_renewed_up_to_its_ceiling_and_never_shortened() {
     let ceiling = lease_until(0).ceiling;

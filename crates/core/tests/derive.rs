@@ -42,6 +42,14 @@ fn fields_that_cannot_be_declared() {
 }
 
 #[test]
+fn as_many_fields_as_are_allowed_are_declared_in_their_order() {
+    let mut names: Vec<String> = (0..STABLE_FIELDS_MAX).map(|number| format!("f{number}")).collect();
+    let stable = Stable::declare("charges", names.iter().rev().map(String::as_str)).unwrap();
+    names.sort();
+    assert_eq!(stable.fields().collect::<Vec<_>>(), names);
+}
+
+#[test]
 fn commands_that_have_no_derived_key() {
     let stable = Stable::declare("charges", ["order.id"]).unwrap();
     let refused = |command: &str| stable.identify(&object(command)).unwrap_err();

@@ -120,3 +120,19 @@ fn a_reader_is_known_by_its_word() {
     assert_eq!(Reader::parse(Reader::Projection.name()), Some(Reader::Projection));
     assert_eq!(Reader::parse("archive"), None);
 }
+
+#[test]
+fn golden_sides() {
+    for (side, word) in [(Side::Debit, "debit"), (Side::Credit, "credit")] {
+        assert_eq!((side.name(), Side::parse(word)), (word, Some(side)));
+    }
+    assert_eq!(Side::parse("left"), None);
+}
+
+/// Stores keep these codes, and clients name their main account by one.
+#[test]
+fn golden_chart() {
+    let codes = ROLES.map(|role| role.code(asset("USD")).expect("a valid code").to_string());
+    let expected = ["receivable", "payable", "fees", "rounding", "suspense", "exchange"];
+    assert_eq!(codes, expected.map(|role| format!("chart:{role}:USD")));
+}

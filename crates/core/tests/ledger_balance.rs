@@ -83,6 +83,35 @@ fn what_may_go_out_and_come_in_is_never_below_nothing() {
     assert_eq!((unbound.spendable(), unbound.room()), (1 << 63, i128::from(i64::MAX)));
 }
 
+#[test]
+fn what_is_beyond_a_bound_may_stay_or_come_back_and_go_no_further() {
+    let (below, above) = (balance(50, Some(100), None), balance(50, None, Some(40)));
+    for further in [
+        Delta { posted: -1, ..NOTHING },
+        Delta { outgoing: 1, ..NOTHING },
+        Delta { floor: 1, ..NOTHING },
+        Delta { posted: 9, floor: 1, ..NOTHING },
+    ] {
+        assert_eq!(below.moved(further), Err(Unfit::Insufficient), "{further:?}");
+    }
+    for further in [
+        Delta { posted: 1, ..NOTHING },
+        Delta { incoming: 1, ..NOTHING },
+        Delta { cap: -1, ..NOTHING },
+        Delta { posted: -9, cap: -1, ..NOTHING },
+    ] {
+        assert_eq!(above.moved(further), Err(Unfit::CapExceeded), "{further:?}");
+    }
+    let stays = [NOTHING, Delta { posted: 7, outgoing: 7, ..NOTHING }, Delta { incoming: 7, ..NOTHING }];
+    for allowed in stays.into_iter().chain([Delta { posted: 1, ..NOTHING }, Delta { floor: -1, ..NOTHING }]) {
+        assert!(below.moved(allowed).is_ok(), "{allowed:?}");
+    }
+    let stays = [NOTHING, Delta { posted: -7, incoming: 7, ..NOTHING }, Delta { outgoing: 7, ..NOTHING }];
+    for allowed in stays.into_iter().chain([Delta { posted: -1, ..NOTHING }, Delta { cap: 1, ..NOTHING }]) {
+        assert!(above.moved(allowed).is_ok(), "{allowed:?}");
+    }
+}
+
 fn leg(side: Side, layer: Layer, amount: i64) -> Leg {
     Leg {
         account: AccountId::from_i64(1),

@@ -92,3 +92,9 @@ fn every_state_has_its_word() {
     let words = [ENDS[7].0, ENDS[2].0, ENDS[5].0, ENDS[6].0].map(State::name);
     assert_eq!(words, ["pending", "posted", "voided", "lapsed"]);
 }
+
+#[test]
+fn only_what_has_no_deadline_is_a_payments() {
+    assert!(!hold().is_a_payments());
+    assert!(Hold { expires_at: Hold::NEVER, ..hold() }.is_a_payments());
+}

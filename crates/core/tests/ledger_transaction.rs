@@ -220,6 +220,13 @@ fn pairs() -> impl Strategy<Value = Vec<Leg>> {
         .prop_shuffle()
 }
 
+#[test]
+fn what_was_posted_stands_apart_from_what_was_reserved() {
+    let released = |leg: Leg| Leg { layer: Layer::Released, ..leg };
+    let legs = Legs::balanced(vec![released(debit(1, 9)), released(credit(2, 9)), debit(1, 5), credit(2, 5)]);
+    assert_eq!(legs.expect("they balance").posted().as_slice(), [debit(1, 5), credit(2, 5)]);
+}
+
 proptest! {
     #[test]
     fn legs_are_balanced_exactly_if_their_sums_are_nothing(legs in prop::collection::vec(any_leg(), 0..6)) {

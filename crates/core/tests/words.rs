@@ -20,3 +20,12 @@ fn an_answer_is_json_or_a_problem() {
     assert_eq!(Media::Json.content_type(), "application/json");
     assert_eq!(Media::Problem.content_type(), "application/problem+json");
 }
+
+/// Stores keep these words beside the bytes of an answer.
+#[test]
+fn golden_media() {
+    for (media, word) in [(Media::Json, "json"), (Media::Problem, "problem")] {
+        assert_eq!((media.name(), Media::parse(word)), (word, Some(media)));
+    }
+    assert_eq!(Media::parse("application/json"), None);
+}

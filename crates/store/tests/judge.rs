@@ -3,6 +3,7 @@
 use counterfoil_core::idempotency::claim::{Claim, State};
 use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
 use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{
     BOTH, FLOOR, account_id, moving, opened, outgoing, posted,
 };
@@ -39,6 +40,12 @@ fn malformed_comes_before_everything() {
     assert_eq!(reason(&image, &set(1)), Some((0, Reason::Malformed)));
     let refusal = judge(&image, &twice).unwrap_err();
     assert_eq!(refusal.found, None, "a malformed set is not held against any row");
+}
+
+#[test]
+fn a_set_as_long_as_allowed_commits() {
+    let longest = (1..).map(charge).take(CHANGES_PER_SET_MAX).fold(set(1), ChangeSet::insert);
+    assert_eq!(reason(&image(&[]), &longest), None);
 }
 
 #[test]
@@ -169,4 +176,16 @@ fn neighbours_see_moves_that_were_admitted_and_not_those_refused() {
     assert_eq!(image.get(&RowKey::Claim(claim(1).id)), None);
     image.admit(&set(4).shift(moving(1, FLOOR, posted(-3)))).unwrap();
     assert_eq!(image.get(&key), Some(&at(0, 4)));
+}
+
+#[test]
+fn an_image_keeps_what_it_is_told_to_and_says_how_much_that_is() {
+    let mut image = image(&[charge(1).into(), charge(2).into(), charge(3).into()]);
+    image.bring(RowKey::Charge(charge_id(4)), None::<Row>);
+    let dropped = RowKey::Charge(charge_id(2));
+    assert_eq!(image.keep(|key| *key != dropped), 3, "what is known to be absent counts");
+    assert!(!image.knows(&dropped));
+    assert!(image.knows(&RowKey::Charge(charge_id(4))));
+    assert_eq!(image.get(&RowKey::Charge(charge_id(1))), Some(&Row::from(charge(1))));
+    assert_eq!(image.keep(|_| false), 0);
 }

@@ -2,7 +2,8 @@
 //! it prints.
 
 use super::read::{counted, last_json, sum};
-use std::path::Path;
+use crate::compile::root;
+use crate::mutants::survivors::Run;
 
 /// One part.
 pub(super) struct Part {
@@ -175,7 +176,7 @@ pub(super) const PARTS: [Part; 16] = [
         program: Program::Own,
         words: |_, _| "mutants".to_owned(),
         ends: Ends::WithItsTime,
-        read: |_| of_mutants(&crate::compile::root().join("target/mutants.out")),
+        read: |_| of_mutants(),
     },
 ];
 
@@ -227,12 +228,13 @@ fn pick(text: &str, names: &[(&str, &'static str)]) -> Vec<(&'static str, u64)> 
     names.iter().filter_map(|(there, here)| Some((*here, line[there.replace(' ', "_")].as_u64()?))).collect()
 }
 
-fn of_mutants(found: &Path) -> Vec<(&'static str, u64)> {
-    let lines = |name: &str| {
-        let text = std::fs::read_to_string(found.join(name).with_extension("txt"));
-        text.map_or(0, |text| text.lines().count() as u64)
-    };
-    vec![("mutants caught", lines("caught")), ("mutants missed", lines("missed"))]
+fn of_mutants() -> Vec<(&'static str, u64)> {
+    let Ok(run) = Run::read(&root()) else { return Vec::new() };
+    let figure = |count: usize| count as u64;
+    vec![
+        ("mutants caught", figure(run.caught) + figure(run.timeout)),
+        ("mutants missed", figure(run.unexplained.len())),
+    ]
 }
 
 #[cfg(test)]

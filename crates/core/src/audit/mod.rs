@@ -110,4 +110,32 @@ mod tests {
         assert!(first < first.after(9) && first.after(9) < second);
         assert!(second < record_id(Time::from_ms(6), 1, 0));
     }
+
+    /// Time, 24 bits of revision, 48 of chance, 8 for siblings.
+    #[test]
+    fn golden_record_id() {
+        let id = record_id(Time::from_ms(5), 0x0100_0003, 0xffff_0123_4567_89ab);
+        assert_eq!(id.to_bytes(), [0, 0, 0, 0, 0, 5, 0, 0, 3, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0]);
+    }
+
+    #[test]
+    fn golden_kinds() {
+        let words = [
+            "claimed",
+            "taken_over",
+            "provider_answered",
+            "provider_queried",
+            "pending",
+            "settled",
+            "parked",
+            "opened",
+            "posted",
+            "refused",
+            "resolved",
+        ];
+        for (kind, word) in KINDS.into_iter().zip(words) {
+            assert_eq!((kind.name(), Kind::parse(word)), (word, Some(kind)));
+        }
+        assert_eq!(Kind::parse("xyzzy"), None);
+    }
 }

@@ -131,11 +131,8 @@ impl Balance {
     /// The balance after `delta`. The bounds are judged on the whole of it, and only if it moves towards them: what
     /// is beyond a bound already may come back.
     pub fn moved(&self, delta: Delta) -> Result<Balance, Unfit> {
-        let posted = self.posted.checked_add(delta.posted).ok_or(if delta.posted < 0 {
-            Unfit::Insufficient
-        } else {
-            Unfit::CapExceeded
-        })?;
+        let beyond = if delta.posted.is_negative() { Unfit::Insufficient } else { Unfit::CapExceeded };
+        let posted = self.posted.checked_add(delta.posted).ok_or(beyond)?;
         let outgoing = self.outgoing.checked_add(delta.outgoing).ok_or(Unfit::Insufficient)?;
         let incoming = self.incoming.checked_add(delta.incoming).ok_or(Unfit::CapExceeded)?;
         if outgoing < 0 || incoming < 0 {

@@ -113,5 +113,5 @@ fn room(shard: &Balance) -> Option<i128> {
 
 /// A number that is known to fit.
 fn narrow(value: i128) -> i64 {
-    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+    i64::try_from(value.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(0)
 }

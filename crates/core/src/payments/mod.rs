@@ -119,8 +119,7 @@ impl Work {
 }
 
 /// The turn of what happens to a payment of that revision after it was made.
-pub const fn turn_after(payment: u64, claim: u64) -> u64 {
+pub fn turn_after(payment: u64, claim: u64) -> u64 {
     const MAKING: u64 = 1 << 16;
-    let claim = if claim < 15 { claim } else { 15 };
-    MAKING.saturating_add(payment.saturating_mul(16)).saturating_add(claim)
+    MAKING.saturating_add(payment.saturating_mul(16)).saturating_add(claim.min(15))
 }

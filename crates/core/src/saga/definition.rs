@@ -32,3 +32,29 @@ pub fn find<D: Copy>(known: &[Definition<D>], name: &str, version: u16) -> Optio
 pub fn latest<D: Copy>(known: &[Definition<D>], name: &str) -> Option<Definition<D>> {
     known.iter().filter(|one| one.name == name).max_by_key(|one| one.version).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn one(name: &'static str, version: u16) -> Definition<&'static str> {
+        Definition { name, version, steps: &[Stage { deed: "call", undo: None }] }
+    }
+
+    const KNOWN: [Definition<&str>; 4] = [one("sale", 1), one("sale", 3), one("sale", 2), one("gift", 4)];
+
+    #[test]
+    fn a_definition_is_found_by_name_and_version_together() {
+        assert_eq!(find(&KNOWN, "sale", 2), Some(one("sale", 2)));
+        assert_eq!(find(&KNOWN, "gift", 4), Some(one("gift", 4)));
+        assert_eq!(find(&KNOWN, "sale", 4), None, "a version of another name");
+        assert_eq!(find(&KNOWN, "theft", 1), None);
+    }
+
+    #[test]
+    fn new_sagas_begin_under_the_youngest_definition_of_their_name() {
+        assert_eq!(latest(&KNOWN, "sale"), Some(one("sale", 3)));
+        assert_eq!(latest(&KNOWN, "gift"), Some(one("gift", 4)));
+        assert_eq!(latest(&KNOWN, "theft"), None);
+    }
+}

@@ -256,9 +256,7 @@ fn integer(negative: bool, whole: &[u8], fraction: &[u8], zeros: usize) -> Optio
     for byte in whole.iter().chain(fraction) {
         below = below.checked_mul(10)?.checked_sub(digit(*byte))?;
     }
-    if zeros > 0 {
-        below = below.checked_mul(10_i64.checked_pow(u32::try_from(zeros).ok()?)?)?;
-    }
+    below = below.checked_mul(10_i64.checked_pow(u32::try_from(zeros).ok()?)?)?;
     if negative { Some(below) } else { below.checked_neg() }
 }
 

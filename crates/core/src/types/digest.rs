@@ -109,6 +109,15 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_is_shown_in_hexadecimal() {
+        let mut bytes = [0xa5; 32];
+        (bytes[0], bytes[1], bytes[2]) = (0x00, 0x0f, 0xf0);
+        let digest = Digest::from_bytes(bytes);
+        assert_eq!(digest.hex(), format!("000ff0{}", "a5".repeat(29)));
+        assert_eq!(digest.as_bytes(), &bytes);
+    }
+
+    #[test]
     fn a_key_never_shows_itself() {
         assert_eq!(format!("{:?}", MacKey::new(&[7; 32])), "MacKey(***)");
     }

@@ -146,6 +146,14 @@ mod tests {
     }
 
     #[test]
+    fn a_form_is_the_prefix_and_so_many_digits() {
+        assert!(Kind::Charge.is_form_of(GOLDEN));
+        assert!(!Kind::Account.is_form_of(GOLDEN));
+        assert!(!Kind::Charge.is_form_of(&GOLDEN[..GOLDEN.len() - 1]));
+        assert!(!Kind::Charge.is_form_of(&format!("{GOLDEN}0")));
+    }
+
+    #[test]
     fn order_and_neighbourhood_do_not_show() {
         let sealed: Vec<String> =
             (0..2_000).map(|id| references().seal(Kind::Charge, id).to_string()).collect();

@@ -72,6 +72,7 @@ mod tests {
         let early = Ulid::new(Time::from_ms(1), u128::MAX);
         let late = Ulid::new(Time::from_ms(2), 0);
         assert!(early < late && early.to_string() < late.to_string());
-        assert!(late < late.after(1));
+        assert!(late < late.after(1) && late.after(1) < late.after(2));
+        assert_eq!(late.after(0), late);
     }
 }

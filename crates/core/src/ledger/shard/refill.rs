@@ -67,6 +67,19 @@ mod tests {
     }
 
     #[test]
+    fn all_of_the_plenty_is_given_where_all_is_needed() {
+        let shards = [shard(0, 4, Some(0), None), shard(1, 0, Some(0), None)];
+        let parts = refill(&shards, 1, debit(4)).unwrap();
+        assert_eq!((parts[0].delta.floor, parts[1].delta.floor), (4, -4));
+    }
+
+    #[test]
+    fn a_shard_beyond_its_bound_is_not_helped_by_what_only_covers_the_write() {
+        let shards = [shard(0, 4, Some(0), None), shard(1, -5, Some(0), None)];
+        assert_eq!(refill(&shards, 1, debit(4)), None);
+    }
+
+    #[test]
     fn what_no_single_shard_has_is_left_to_the_plan() {
         let shards = [shard(0, 5, Some(0), None), shard(1, 0, Some(0), None), shard(2, 5, Some(0), None)];
         assert_eq!(refill(&shards, 1, debit(6)), None);

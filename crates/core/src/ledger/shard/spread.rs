@@ -113,11 +113,9 @@ fn share(
     order.sort_by_key(|draft| (!draft.leads, !draft.is_used(), Reverse(takes(draft))));
     let mut rest = amount;
     for draft in order {
-        let share = rest.min(takes(draft));
-        if share > 0 {
-            give(draft, share);
-            rest = rest.saturating_sub(share);
-        }
+        let share = rest.min(takes(draft)).max(0);
+        give(draft, share);
+        rest = rest.saturating_sub(share);
     }
     if rest == 0 { Ok(()) } else { Err(short) }
 }

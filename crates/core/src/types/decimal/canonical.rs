@@ -39,9 +39,9 @@ impl Wide {
         let size = usize::from(self.lead.unsigned_abs());
         if !PLAIN.contains(&self.lead) {
             self.write_split(1, out);
-            out.extend_from_slice(if self.lead < 0 { b"e-" } else { b"e+" });
+            out.extend_from_slice(if self.lead.is_negative() { b"e-" } else { b"e+" });
             write_i64(i64::from(self.lead.unsigned_abs()), out);
-        } else if self.lead < 0 {
+        } else if self.lead.is_negative() {
             out.extend_from_slice(b"0.");
             out.extend(std::iter::repeat_n(b'0', size.saturating_sub(1)));
             out.extend_from_slice(&self.digits);

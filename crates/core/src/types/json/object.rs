@@ -138,3 +138,35 @@ impl fmt::Display for DuplicateKey {
 }
 
 impl std::error::Error for DuplicateKey {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(count: usize) -> Object {
+        let mut object = Object::new();
+        for number in (0..count).rev() {
+            object.insert(format!("k{number:02}"), Json::Bool(number % 2 == 0)).unwrap();
+        }
+        object
+    }
+
+    #[test]
+    fn small_objects_carry_no_index_and_large_ones_a_whole_one() {
+        for count in [0, 1, UNINDEXED_MAX] {
+            assert!(of(count).by_key.is_empty(), "{count}");
+        }
+        for count in [UNINDEXED_MAX + 1, UNINDEXED_MAX + 9] {
+            let object = of(count);
+            assert_eq!(object.by_key, (0..count).rev().collect::<Vec<_>>());
+            assert_eq!(object.get("k03"), Some(&Json::Bool(false)));
+        }
+    }
+
+    #[test]
+    fn members_come_out_as_they_went_in() {
+        assert!(Object::new().is_empty() && !of(1).is_empty());
+        let members: Vec<(String, Json)> = of(2).into_iter().collect();
+        assert_eq!(members, [("k01".to_owned(), Json::Bool(false)), ("k00".to_owned(), Json::Bool(true))]);
+    }
+}

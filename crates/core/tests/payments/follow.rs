@@ -1,0 +1,311 @@
+//! What follows from the provider's word: which rows move, what the books do, and what becomes of the work.
+
+use crate::given::{at, charge};
+use crate::{operation, split, work};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Saga};
+use counterfoil_core::payments::attempt::judge::Verdict;
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums};
+use counterfoil_core::payments::flow::Deed;
+use counterfoil_core::payments::follow::{Fate, Follow, follow};
+use counterfoil_core::payments::operation::{self, Kind, Operation};
+use counterfoil_core::payments::provider::{Approval, Stands};
+use counterfoil_core::payments::{Matter, Work};
+use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::id::OperationId;
+use counterfoil_core::types::time::{Span, Time};
+
+fn approved(stands: Stands, amount_minor: i64) -> Verdict {
+    let asset = Asset::parse("USD").ok();
+    Verdict::Done(Approval { reference: "pi_1".into(), stands, amount_minor, asset, payment: None })
+}
+
+fn failure(decline: &str) -> Failure {
+    Failure { code: FailureCode::CardDeclined, decline_code: Some(decline.into()) }
+}
+
+fn refused(decline: &str) -> Verdict {
+    Verdict::Failed { failure: failure(decline), reference: Some("pi_2".into()) }
+}
+
+fn after(work: &Work, verdict: &Verdict) -> Follow {
+    follow(work, verdict, at(10)).unwrap()
+}
+
+fn held() -> Charge {
+    let working = Some(OperationId::from_i64(9));
+    let provider_reference = Some("pi_1".into());
+    Charge { status: Status::RequiresCapture, working, provider_reference, revision: 5, ..charge() }
+}
+
+fn taken(sums: Sums) -> Charge {
+    Charge {
+        status: Status::Succeeded,
+        sums,
+        provider_reference: Some("pi_1".into()),
+        revision: 5,
+        ..charge()
+    }
+}
+
+fn refunding(refunded: i64) -> Work {
+    let sums = Sums { captured: 1_250, refunded, refunding: 350 };
+    work(Flow::Refund, taken(sums), Some(operation(Kind::Refund, 300)))
+}
+
+#[test]
+fn a_definition_this_build_does_not_know_is_left_to_one_that_does() {
+    let mut work = work(Flow::Charge, charge(), None);
+    work.outbox.saga.version = 9;
+    assert_eq!(follow(&work, &approved(Stands::Captured, 1_250), at(10)), None);
+    assert_eq!(follow(&work, &refused("do_not_honor"), at(10)), None);
+}
+
+#[test]
+fn what_is_tried_again_or_in_doubt_moves_nothing_but_what_is_known() {
+    let work = refunding(0);
+    let history = History { generation: 2, idle_calls: 3, unknown: true, ..work.outbox.history };
+    let outbox = Outbox { history, revision: 2, ..work.outbox.clone() };
+    let at_least = Span::from_ms(700);
+    let retry = after(&work, &Verdict::Retry { at_least, history });
+    let fate = Fate::Retry { at_least, outbox: outbox.clone() };
+    assert_eq!(retry, Follow { matter: work.matter.clone(), books: vec![], fate });
+    let doubt = after(&work, &Verdict::Doubt { not_before: at(99), history });
+    let fate = Fate::Doubt { not_before: at(99), outbox };
+    assert_eq!(doubt, Follow { matter: work.matter, books: vec![], fate });
+}
+
+#[test]
+fn a_charge_that_is_declined_says_why_and_has_taken_nothing() {
+    for flow in [Flow::Charge, Flow::Authorize] {
+        let failed = Charge {
+            status: Status::Failed,
+            failure: Some(failure("do_not_honor")),
+            provider_reference: Some("pi_2".into()),
+            revision: 2,
+            ..charge()
+        };
+        let matter = Matter::Charge(failed, None);
+        let fate = Fate::Failed(failure("do_not_honor"));
+        let follow = after(&work(flow, charge(), None), &refused("do_not_honor"));
+        assert_eq!(follow, Follow { matter, books: vec![], fate }, "{flow:?}");
+    }
+}
+
+#[test]
+fn a_reference_that_is_known_is_kept() {
+    let known = Charge { provider_reference: Some("pi_1".into()), ..charge() };
+    for verdict in
+        [refused("do_not_honor"), Verdict::Park { reason: Park::NoEvidence, reference: Some("pi_2".into()) }]
+    {
+        let matter = after(&work(Flow::Charge, known.clone(), None), &verdict).matter;
+        assert_eq!(matter.provider_reference().map(String::as_str), Some("pi_1"), "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_charge_that_is_approved_is_taken_and_posted() {
+    let done = Charge {
+        status: Status::Succeeded,
+        sums: Sums { captured: 1_250, ..Sums::default() },
+        provider_reference: Some("pi_1".into()),
+        revision: 2,
+        ..charge()
+    };
+    let follow = after(&work(Flow::Charge, charge(), None), &approved(Stands::Captured, 1_250));
+    let matter = Matter::Charge(done, None);
+    assert_eq!(follow, Follow { matter, books: vec![Deed::Post], fate: Fate::Completed });
+}
+
+#[test]
+fn a_charge_that_is_held_has_taken_nothing_yet() {
+    let done = Charge {
+        status: Status::RequiresCapture,
+        provider_reference: Some("pi_1".into()),
+        revision: 2,
+        ..charge()
+    };
+    let follow = after(&work(Flow::Authorize, charge(), None), &approved(Stands::Held, 1_250));
+    let matter = Matter::Charge(done, None);
+    assert_eq!(follow, Follow { matter, books: vec![], fate: Fate::Completed });
+}
+
+/// The work as it goes on.
+fn onward(work: &Work, follow: &Follow) -> Work {
+    let Fate::Onward(outbox) = &follow.fate else { panic!("{follow:?}") };
+    Work { claim: work.claim.clone(), matter: follow.matter.clone(), outbox: outbox.clone() }
+}
+
+#[test]
+fn a_split_charge_is_captured_after_it_is_held_under_a_fresh_history() {
+    let mut authorize = work(Flow::Split, split(), None);
+    authorize.outbox.history = History { generation: 4, unknown: true, ..authorize.outbox.history };
+    let follow = after(&authorize, &approved(Stands::Held, 1_000));
+    assert_eq!(follow.books, []);
+    let capture = onward(&authorize, &follow);
+    let saga = Saga { progress: Progress { step: 2, way: Way::Forward }, ..authorize.outbox.saga };
+    let outbox = Outbox { saga, history: History::begun(at(10)), revision: 2, ..authorize.outbox.clone() };
+    assert_eq!(capture.outbox, outbox);
+    let held = Charge { provider_reference: Some("pi_1".into()), revision: 2, ..split() };
+    assert_eq!(capture.matter, Matter::Charge(held.clone(), None));
+
+    let follow = after(&capture, &approved(Stands::Captured, 1_000));
+    let sums = Sums { captured: 1_000, ..Sums::default() };
+    let done = Charge { status: Status::Succeeded, sums, revision: 3, ..held };
+    let matter = Matter::Charge(done, None);
+    assert_eq!(follow, Follow { matter, books: vec![Deed::Post], fate: Fate::Completed });
+}
+
+#[test]
+fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reason() {
+    let authorize = work(Flow::Split, split(), None);
+    let capture = onward(&authorize, &after(&authorize, &approved(Stands::Held, 1_000)));
+    let follow = after(&capture, &refused("expired_card"));
+    assert_eq!(follow.books, []);
+    let void = onward(&capture, &follow);
+    assert_eq!(void.outbox.saga.progress, Progress { step: 1, way: Way::Back });
+
+    let undone = after(&void, &approved(Stands::Canceled, 0));
+    assert_eq!((undone.books, undone.fate), (vec![Deed::Release], Fate::Failed(failure("expired_card"))));
+    let failed = Charge {
+        status: Status::Failed,
+        failure: Some(failure("expired_card")),
+        provider_reference: Some("pi_1".into()),
+        revision: 4,
+        ..split()
+    };
+    assert_eq!(undone.matter, Matter::Charge(failed, None));
+
+    let stuck = after(&void, &refused("already_captured"));
+    let outbox =
+        Outbox { parked: Some(Park::CannotUndo), due_at: Time::MAX, revision: 4, ..void.outbox.clone() };
+    assert_eq!((stuck.books, stuck.fate), (vec![], Fate::Parked(outbox)));
+    let Matter::Charge(parked, None) = stuck.matter else { panic!("no operation") };
+    assert_eq!((parked.status, parked.failure), (Status::Parked, Some(failure("expired_card"))));
+}
+
+#[test]
+fn a_saga_undone_without_a_reason_of_its_own_was_refused_by_the_provider() {
+    let mut void = work(Flow::Split, split(), None);
+    void.outbox.saga.progress = Progress { step: 1, way: Way::Back };
+    let undone = after(&void, &approved(Stands::Canceled, 0));
+    let failure = Failure { code: FailureCode::GatewayRejected, decline_code: None };
+    assert_eq!(undone.fate, Fate::Failed(failure));
+}
+
+#[test]
+fn a_capture_that_is_refused_leaves_the_charge_held() {
+    for (flow, kind) in [(Flow::Capture, Kind::Capture), (Flow::Void, Kind::Void)] {
+        let follow = after(&work(flow, held(), Some(operation(kind, 400))), &refused("expired_card"));
+        let failed = Operation {
+            status: operation::Status::Failed,
+            failure: Some(failure("expired_card")),
+            revision: 4,
+            ..operation(kind, 400)
+        };
+        let charge = Charge { working: None, revision: 6, ..held() };
+        let matter = Matter::Charge(charge, Some(failed));
+        let fate = Fate::Failed(failure("expired_card"));
+        assert_eq!(follow, Follow { matter, books: vec![], fate }, "{flow:?}");
+    }
+}
+
+fn succeeded(kind: Kind, minor: i64) -> Operation {
+    let provider_reference = Some("pi_1".into());
+    let status = operation::Status::Succeeded;
+    Operation { status, provider_reference, revision: 4, ..operation(kind, minor) }
+}
+
+#[test]
+fn a_capture_takes_what_the_provider_says_it_took() {
+    let follow = after(
+        &work(Flow::Capture, held(), Some(operation(Kind::Capture, 400))),
+        &approved(Stands::Captured, 400),
+    );
+    let sums = Sums { captured: 400, ..Sums::default() };
+    let charge = Charge { status: Status::Succeeded, working: None, sums, revision: 6, ..held() };
+    let matter = Matter::Charge(charge, Some(succeeded(Kind::Capture, 400)));
+    assert_eq!(follow, Follow { matter, books: vec![Deed::Post], fate: Fate::Completed });
+}
+
+#[test]
+fn a_void_gives_up_the_charge() {
+    let follow =
+        after(&work(Flow::Void, held(), Some(operation(Kind::Void, 1_250))), &approved(Stands::Canceled, 0));
+    let charge = Charge { status: Status::Voided, working: None, revision: 6, ..held() };
+    let matter = Matter::Charge(charge, Some(succeeded(Kind::Void, 1_250)));
+    assert_eq!(follow, Follow { matter, books: vec![], fate: Fate::Completed });
+}
+
+#[test]
+fn a_refund_moves_its_own_amount_from_being_given_back_to_given_back() {
+    for (refunded, status) in
+        [(0, Status::PartiallyRefunded), (600, Status::PartiallyRefunded), (950, Status::Refunded)]
+    {
+        let work = refunding(refunded);
+        let follow = after(&work, &approved(Stands::Refunded, 300));
+        let sums = Sums { captured: 1_250, refunded: refunded + 300, refunding: 50 };
+        let charge = Charge { status, revision: 6, ..taken(sums) };
+        let matter = Matter::Charge(charge, Some(succeeded(Kind::Refund, 300)));
+        assert_eq!(follow, Follow { matter, books: vec![Deed::Post], fate: Fate::Completed });
+    }
+}
+
+#[test]
+fn a_refund_that_is_refused_frees_what_it_reserved() {
+    let follow = after(&refunding(600), &refused("charge_disputed"));
+    let sums = Sums { captured: 1_250, refunded: 600, refunding: 50 };
+    let failed = Operation {
+        status: operation::Status::Failed,
+        failure: Some(failure("charge_disputed")),
+        revision: 4,
+        ..operation(Kind::Refund, 300)
+    };
+    let matter = Matter::Charge(Charge { revision: 6, ..taken(sums) }, Some(failed));
+    let fate = Fate::Failed(failure("charge_disputed"));
+    assert_eq!(follow, Follow { matter, books: vec![Deed::Release], fate });
+}
+
+#[test]
+fn an_operation_that_succeeds_after_all_has_no_failure_left() {
+    let doubted = Operation { failure: Some(failure("unclear")), ..operation(Kind::Void, 1_250) };
+    let follow = after(&work(Flow::Void, held(), Some(doubted)), &approved(Stands::Canceled, 0));
+    assert_eq!(follow.matter.operation(), Some(&succeeded(Kind::Void, 1_250)));
+}
+
+#[test]
+fn a_refund_that_is_parked_leaves_its_charge_as_it_is() {
+    let work = refunding(600);
+    let verdict = Verdict::Park { reason: Park::AnswerDiffers, reference: Some("re_1".into()) };
+    let follow = after(&work, &verdict);
+    let Matter::Charge(charge, _) = &work.matter else { panic!("a charge") };
+    let parked = Operation {
+        status: operation::Status::Parked,
+        provider_reference: Some("re_1".into()),
+        revision: 4,
+        ..operation(Kind::Refund, 300)
+    };
+    let outbox =
+        Outbox { parked: Some(Park::AnswerDiffers), due_at: Time::MAX, revision: 2, ..work.outbox.clone() };
+    let matter = Matter::Charge(charge.clone(), Some(parked));
+    assert_eq!(follow, Follow { matter, books: vec![], fate: Fate::Parked(outbox) });
+}
+
+#[test]
+fn everything_else_that_is_parked_parks_its_charge() {
+    let verdict = Verdict::Park { reason: Park::NoEvidence, reference: Some("pi_2".into()) };
+    for flow in [Flow::Charge, Flow::Authorize, Flow::Split] {
+        let matter = after(&work(flow, charge(), None), &verdict).matter;
+        let provider_reference = Some("pi_2".into());
+        let parked = Charge { status: Status::Parked, provider_reference, revision: 2, ..charge() };
+        assert_eq!(matter, Matter::Charge(parked, None), "{flow:?}");
+    }
+    for (flow, kind) in [(Flow::Capture, Kind::Capture), (Flow::Void, Kind::Void)] {
+        let known = Operation { provider_reference: Some("pi_1".into()), ..operation(kind, 400) };
+        let silent = Verdict::Park { reason: Park::NoEvidence, reference: None };
+        let matter = after(&work(flow, held(), Some(known.clone())), &silent).matter;
+        let charge = Charge { status: Status::Parked, revision: 6, ..held() };
+        let parked = Operation { status: operation::Status::Parked, revision: 4, ..known };
+        assert_eq!(matter, Matter::Charge(charge, Some(parked)), "{flow:?}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Payments: what a charge and an operation may become, how they are begun, and what follows from the provider's word.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+#[path = "../given/mod.rs"]
+mod given;
+
+mod begin;
+mod follow;
+mod matter;
+mod rows;
+mod words;
+
+use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy, State};
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::outbox::{Flow, Outbox};
+use counterfoil_core::payments::charge::{Charge, Order, Wallet};
+use counterfoil_core::payments::flow::{Onward, begin};
+use counterfoil_core::payments::operation::{Kind, Operation, Status};
+use counterfoil_core::payments::{Matter, Work};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::Span;
+use counterfoil_core::types::ulid::Ulid;
+use given::{at, charge, claim_in, fingerprint, lease_until, outbox};
+
+const LEASE: LeasePolicy = LeasePolicy { lease: Span::from_ms(30_000), ceiling: Span::from_ms(180_000) };
+
+fn usd(minor: i64) -> Money {
+    Money::new(minor, Asset::parse("USD").unwrap()).unwrap()
+}
+
+fn request() -> Request {
+    Request {
+        tenant: TenantId::from_i64(1),
+        claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
+        fingerprint: fingerprint(1),
+        id: Ulid::new(at(0), 1),
+    }
+}
+
+/// A charge of 12.50 of which a wallet pays 2.50.
+fn split() -> Charge {
+    let wallet = Some(Wallet { account: AccountId::from_i64(3), amount: 250 });
+    Charge { order: Order { wallet, ..charge().order }, ..charge() }
+}
+
+fn operation(kind: Kind, minor: i64) -> Operation {
+    Operation {
+        id: OperationId::from_i64(9),
+        tenant: TenantId::from_i64(1),
+        charge: ChargeId::from_i64(7),
+        kind,
+        amount: usd(minor),
+        status: Status::Processing,
+        provider_reference: None,
+        failure: None,
+        created_at: at(0),
+        revision: 3,
+    }
+}
+
+/// Work that stands at the first call of its flow.
+fn work(flow: Flow, charge: Charge, operation: Option<Operation>) -> Work {
+    let Onward::Call(_, saga) = begin(flow).unwrap().onward else { panic!("{flow:?} begins with a call") };
+    Work {
+        claim: claim_in(State::InFlight(lease_until(30_000))),
+        matter: Matter::Charge(charge, operation),
+        outbox: Outbox { saga, ..outbox() },
+    }
+}

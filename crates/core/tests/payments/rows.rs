@@ -1,0 +1,230 @@
+//! What a row may become: what every store holds against every writer.
+
+use crate::given::{at, charge, outbox};
+use crate::{operation, split, usd};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums};
+use counterfoil_core::payments::operation::{self, Kind, Operation};
+use counterfoil_core::payments::payout::{self, Payout};
+use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::types::digest::MacKey;
+use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, SubjectId, TenantId};
+use counterfoil_core::types::reference::{Kind as Named, References};
+
+const STATUSES: [Status; 8] = [
+    Status::Processing,
+    Status::RequiresCapture,
+    Status::Succeeded,
+    Status::Failed,
+    Status::Voided,
+    Status::Refunded,
+    Status::PartiallyRefunded,
+    Status::Parked,
+];
+
+#[test]
+fn a_charge_moves_only_forward() {
+    for from in STATUSES {
+        let reaches: &[Status] = match from {
+            Status::Processing | Status::Parked => &STATUSES,
+            Status::RequiresCapture => {
+                &[Status::RequiresCapture, Status::Succeeded, Status::Voided, Status::Parked]
+            }
+            Status::Succeeded => &[Status::Succeeded, Status::PartiallyRefunded, Status::Refunded],
+            Status::PartiallyRefunded => &[Status::PartiallyRefunded, Status::Refunded],
+            Status::Failed => &[Status::Failed],
+            Status::Voided => &[Status::Voided],
+            Status::Refunded => &[Status::Refunded],
+        };
+        for to in STATUSES {
+            assert_eq!(from.may_become(to), reaches.contains(&to), "{from:?} {to:?}");
+            let (old, new) = (Charge { status: from, ..charge() }, Charge { status: to, ..charge() });
+            assert_eq!(old.may_become(&new), reaches.contains(&to), "the row holds to it: {from:?} {to:?}");
+        }
+    }
+}
+
+#[test]
+fn money_was_taken_wherever_it_may_have_been_given_back() {
+    let captured = [Status::Succeeded, Status::Refunded, Status::PartiallyRefunded];
+    for status in STATUSES {
+        assert_eq!(status.is_captured(), captured.contains(&status), "{status:?}");
+    }
+}
+
+fn sums(captured: i64, refunded: i64, refunding: i64) -> Sums {
+    Sums { captured, refunded, refunding }
+}
+
+#[test]
+fn what_may_be_given_back_is_what_was_taken_less_what_was_or_is_being_given_back() {
+    assert_eq!(sums(1_250, 200, 50).refundable(), 1_000);
+    assert_eq!(sums(1_250, 1_200, 50).refundable(), 0);
+    assert_eq!(sums(1_250, 1_200, 53).refundable(), -3);
+}
+
+#[test]
+fn sums_below_nothing_or_above_what_was_taken_are_not_sound() {
+    for bad in [sums(100, 101, 0), sums(100, 0, 101), sums(100, 60, 41), sums(100, -1, 0), sums(100, 0, -1)] {
+        assert!(!bad.are_sound(), "{bad:?}");
+    }
+    assert!(!sums(-1, 0, 0).are_sound() && !sums(-1, -1, -1).are_sound());
+    for good in [sums(0, 0, 0), sums(100, 60, 40), sums(100, 0, 100), sums(100, 100, 0)] {
+        assert!(good.are_sound(), "{good:?}");
+    }
+}
+
+#[test]
+fn the_card_pays_what_the_wallet_does_not() {
+    assert_eq!(charge().order.card(), 1_250);
+    assert_eq!(split().order.card(), 1_000);
+}
+
+#[test]
+fn a_charge_keeps_what_was_asked_and_its_sums_never_fall() {
+    let old = Charge { status: Status::PartiallyRefunded, sums: sums(1_000, 300, 200), ..charge() };
+    let spoil: [fn(&mut Charge); 8] = [
+        |charge| charge.status = Status::Processing,
+        |charge| charge.order = Order { amount: usd(1_251), ..charge.order.clone() },
+        |charge| charge.tenant = TenantId::from_i64(2),
+        |charge| charge.provider.endpoint = "http://another".into(),
+        |charge| charge.provider.profile = "another".into(),
+        |charge| charge.sums.captured = 999,
+        |charge| charge.sums.refunded = 299,
+        |charge| charge.sums.refunding = 701,
+    ];
+    for (index, spoil) in spoil.into_iter().enumerate() {
+        let mut next = Charge { revision: 2, ..old.clone() };
+        assert!(old.may_become(&next));
+        spoil(&mut next);
+        assert!(!old.may_become(&next), "{index}: {next:?}");
+    }
+    let more = Charge { sums: sums(1_001, 500, 0), ..old.clone() };
+    assert!(old.may_become(&more));
+}
+
+fn failure() -> Failure {
+    Failure { code: FailureCode::CardDeclined, decline_code: None }
+}
+
+#[test]
+fn an_operation_ends_once_and_what_was_asked_does_not_change() {
+    let old = operation(Kind::Refund, 300);
+    let ended = Operation {
+        status: operation::Status::Failed,
+        provider_reference: Some("re_1".into()),
+        failure: Some(failure()),
+        revision: 4,
+        ..old.clone()
+    };
+    let parked = Operation { status: operation::Status::Parked, ..old.clone() };
+    assert!(old.may_become(&ended) && old.may_become(&parked) && parked.may_become(&ended));
+    assert!(!ended.may_become(&ended), "an end is an end");
+    let done = Operation { status: operation::Status::Succeeded, ..old.clone() };
+    assert!(!done.may_become(&Operation { revision: 5, ..done.clone() }));
+    let spoil: [fn(&mut Operation); 5] = [
+        |operation| operation.amount = usd(301),
+        |operation| operation.kind = Kind::Capture,
+        |operation| operation.charge = ChargeId::from_i64(8),
+        |operation| operation.tenant = TenantId::from_i64(2),
+        |operation| operation.created_at = at(1),
+    ];
+    for spoil in spoil {
+        let mut next = ended.clone();
+        spoil(&mut next);
+        assert!(!old.may_become(&next), "{next:?}");
+    }
+}
+
+#[test]
+fn an_operation_fits_what_the_charge_stands_at() {
+    for status in STATUSES {
+        let held = status == Status::RequiresCapture;
+        let taken = matches!(status, Status::Succeeded | Status::PartiallyRefunded);
+        assert_eq!(Kind::Capture.fits(status), held, "{status:?}");
+        assert_eq!(Kind::Void.fits(status), held, "{status:?}");
+        assert_eq!(Kind::Refund.fits(status), taken, "{status:?}");
+    }
+}
+
+fn payout() -> Payout {
+    Payout {
+        id: PayoutId::from_i64(7),
+        tenant: TenantId::from_i64(1),
+        order: payout::Order {
+            amount: usd(800),
+            account: AccountId::from_i64(2),
+            destination: None,
+            description: None,
+            metadata: std::collections::BTreeMap::new(),
+        },
+        status: payout::Status::Processing,
+        provider: crate::given::provider(),
+        provider_reference: None,
+        failure: None,
+        created_at: at(0),
+        revision: 1,
+    }
+}
+
+#[test]
+fn a_payout_ends_once_and_what_was_asked_does_not_change() {
+    let old = payout();
+    let failed = Payout {
+        status: payout::Status::Failed,
+        provider_reference: Some("po_1".into()),
+        failure: Some(failure()),
+        revision: 2,
+        ..old.clone()
+    };
+    let parked = Payout { status: payout::Status::Parked, ..old.clone() };
+    assert!(old.may_become(&failed) && old.may_become(&parked) && parked.may_become(&failed));
+    let paid = Payout { status: payout::Status::Paid, ..old.clone() };
+    assert!(!failed.may_become(&failed) && !paid.may_become(&paid), "an end is an end");
+    let dearer = Payout { order: payout::Order { amount: usd(801), ..old.order.clone() }, ..failed.clone() };
+    assert!(!old.may_become(&dearer));
+    assert!(!old.may_become(&Payout { tenant: TenantId::from_i64(2), ..failed }));
+}
+
+#[test]
+fn work_keeps_its_provider_its_payment_and_its_saga() {
+    let old = Outbox { history: History { generation: 2, ..outbox().history }, ..outbox() };
+    let spoil: [fn(&mut Outbox); 7] = [
+        |outbox| outbox.provider = Pinned { endpoint: "http://another".into(), ..outbox.provider.clone() },
+        |outbox| outbox.provider.profile = "another".into(),
+        |outbox| outbox.payment = Payment::Charge(ChargeId::from_i64(8)),
+        |outbox| outbox.payment = Payment::Payout(PayoutId::from_i64(7)),
+        |outbox| outbox.saga = Saga { flow: Flow::Authorize, ..outbox.saga },
+        |outbox| outbox.saga = Saga { version: 2, ..outbox.saga },
+        |outbox| outbox.history.generation = 1,
+    ];
+    for (index, spoil) in spoil.into_iter().enumerate() {
+        let mut next = Outbox { revision: 2, ..old.clone() };
+        assert!(old.may_become(&next), "the same generation stays");
+        spoil(&mut next);
+        assert!(!old.may_become(&next), "{index}: {next:?}");
+    }
+    let younger = Outbox { history: History { generation: 3, ..old.history }, ..old.clone() };
+    assert!(old.may_become(&younger));
+}
+
+#[test]
+fn another_step_begins_with_a_key_of_its_own() {
+    let old = Outbox { history: History { generation: 2, ..outbox().history }, ..outbox() };
+    for progress in [Progress { step: 1, way: Way::Forward }, Progress { step: 0, way: Way::Back }] {
+        let next =
+            Outbox { saga: Saga { progress, ..old.saga }, history: History::begun(at(10)), ..old.clone() };
+        assert!(old.may_become(&next), "{progress:?}");
+    }
+}
+
+#[test]
+fn a_payment_is_referred_to_by_what_it_is() {
+    let references = References::new(MacKey::new(&[42; 32]));
+    let charge = Payment::Charge(ChargeId::from_i64(7));
+    let payout = Payment::Payout(PayoutId::from_i64(7));
+    assert_eq!(charge.subject(), SubjectId::from_i64(7));
+    assert_eq!(payout.subject(), SubjectId::from_i64(7));
+    assert_eq!(charge.reference(&references), references.seal(Named::Charge, 7));
+    assert_eq!(payout.reference(&references), references.seal(Named::Payout, 7));
+}
