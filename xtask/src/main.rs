@@ -52,6 +52,10 @@ enum Command {
     /// Bad input over the whole HTTP surface: the corpus, then requests made up from the served description.
     Hostile(hostile::Hostile),
     /// Changes the core and the store's judge one place at a time and counts the changes that no test notices.
+    ///
+    /// The whole takes hours: each change is a build of one crate and its tests. Ends with 1 if a change survives that
+    /// docs/mutants.md does not explain, or, in a run of the whole, if it explains one that does not survive; with 2 if
+    /// nothing could be tested.
     Mutants(mutants::Mutants),
     /// Every proof there is, for so many hours, and one report.
     Prove(prove::Prove),

@@ -18,9 +18,7 @@ const VERSION: &str = "27.1.0";
 /// How cargo-mutants ends when it has done its work: nothing, something missed, something timed out.
 const DONE: [i32; 3] = [0, 2, 3];
 
-/// Changes the core and the store's judge one place at a time. The whole takes hours; a change takes as long as building
-/// one crate and its tests. Ends with 1 if a change survives that docs/mutants.md does not explain, or if it explains one that
-/// does not survive; with 2 if nothing could be tested.
+/// How to change the core and the store's judge one place at a time.
 #[derive(Args)]
 pub(crate) struct Mutants {
     /// Handed to cargo-mutants, for example `--re judge`, `--shard 1/4` or `--list`.
@@ -86,19 +84,19 @@ fn ended(code: Option<i32>) -> Result<ExitCode> {
 fn followed(command: &mut Command) -> Result<Option<i32>> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().map_err(Failure::while_("starting cargo-mutants"))?;
-    let (mut progress, mut tested, mut missed) = (Progress::new(0), 0, 0);
+    let (mut progress, mut tested, mut survived) = (Progress::new(0), 0, 0);
     for line in child.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines()) {
         let line = line.map_err(Failure::while_("reading what cargo-mutants tells"))?;
         match line.split_whitespace().next() {
             Some("Found") => progress = Progress::new(found(&line)),
             Some("caught" | "unviable" | "TIMEOUT") => tested += 1,
             Some("MISSED") => {
-                (tested, missed) = (tested + 1, missed + 1);
+                (tested, survived) = (tested + 1, survived + 1);
                 eprintln!("{line}");
             }
             _ => eprintln!("{line}"),
         }
-        progress.show(tested, &format!("missed {missed}"));
+        progress.show(tested, &format!("survived {survived}"));
     }
     Ok(child.wait().map_err(Failure::while_("waiting for cargo-mutants"))?.code())
 }

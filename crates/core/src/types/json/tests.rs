@@ -136,6 +136,15 @@ fn a_key_twice_is_refused_after_unescaping() {
 }
 
 #[test]
+fn a_pointer_of_the_longest_length_is_given_whole() {
+    let longest = "k".repeat(POINTER_BYTES_MAX - 1);
+    let error = Json::parse(format!(r#"{{"{longest}":!}}"#).as_bytes()).expect_err("refused");
+    assert_eq!(error.pointer, format!("/{longest}"));
+    let longer = Json::parse(format!(r#"{{"{longest}k":!}}"#).as_bytes()).expect_err("refused");
+    assert_eq!(longer.pointer, "");
+}
+
+#[test]
 fn errors_point_to_the_value() {
     check_refused(r#"{"a":[0,{"b/c~d":[[],x]}]}"#, 21, "/a/1/b~1c~0d/1", "expected a value");
     check_refused(r#"{"a":{"b":1},"c":?}"#, 17, "/c", "found '?'");
