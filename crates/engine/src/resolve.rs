@@ -18,7 +18,7 @@ use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::follow::{Follow, follow, give_up, unpark};
-use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step};
+use counterfoil_core::payments::provider::{Approval, Cause, Found, Outcome, Stands, Step};
 use counterfoil_core::payments::{Work, flow, turn_after};
 use counterfoil_core::saga::progress::Way;
 use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
@@ -248,14 +248,24 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let (found, asked_at) = self.found(work, step).await?;
                 let rules = self.gateway.rules(&work.outbox.provider).of(step);
                 let declined = matches!(found, Found::Payment(Outcome::Declined(_)));
-                if declined && decline_is_one_of_several(&work.outbox.history, &rules, asked_at) {
+                // What is to be undone was taken instead, or may yet be: there is nothing to take the provider's word for.
+                if declined && (undoing || decline_is_one_of_several(&work.outbox.history, &rules, asked_at))
+                {
                     return Err(Unresolved::NoEvidence);
                 }
-                adopted(work, step, found)?
+                adopted(work, step, found, &work.outbox.payment.reference(&self.references).to_string())?
             }
             Resolution::Fail { .. } => match self.found(work, step).await?.0 {
+                // On its way back, a refusal says that what was to be given up has been taken.
+                Found::Payment(Outcome::Declined(_)) if undoing => return Err(Unresolved::Executed),
                 Found::Payment(Outcome::Approved(_)) => return Err(Unresolved::Executed),
                 Found::Several => return Err(Unresolved::Several),
+                // A peer can always say, once it answers.
+                Found::Unclear(cause)
+                    if work.outbox.provider.peer().is_some() && cause != Cause::Unreadable =>
+                {
+                    return Err(Unresolved::NoEvidence);
+                }
                 // The provider knows of nothing, or cannot say: then the human's word counts.
                 Found::Payment(_) | Found::Nothing | Found::Unclear(_) => given_up(work),
             },
@@ -322,13 +332,14 @@ fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> Ch
 
 /// The provider's word, taken even if it differs from what we asked for: how much is what it says. Another currency or
 /// another payment is not ours to take, nor is another amount of a payout, whose own amount is reserved.
-fn adopted(work: &Work, step: Step, found: Found) -> Result<Verdict, Unresolved> {
+fn adopted(work: &Work, step: Step, found: Found, payment: &str) -> Result<Verdict, Unresolved> {
     match found {
         Found::Payment(Outcome::Approved(approval)) => {
             let asked = work.matter.amount();
             let ours = approval.stands == step.leads_to()
                 && (step == Step::Void || approval.asset == Some(asked.asset()))
                 && (step != Step::Payout || approval.amount_minor == asked.minor())
+                && approval.payment.as_deref().is_none_or(|named| named == payment)
                 && approval.amount_minor > 0;
             if ours { Ok(Verdict::Done(approval)) } else { Err(Unresolved::NoEvidence) }
         }

@@ -104,10 +104,12 @@ fn turn(work: &Work, heard: &Heard<'_>, now: Time) -> Option<Follow> {
     Some(Follow { matter: moved(&work.matter, matter), books, fate })
 }
 
-/// A human goes on with parked work: it is tried again, or evidence is sought.
+/// A human goes on with parked work: it is tried again, or evidence is sought. It was parked because of something the provider
+/// did or said, so whatever is remembered, a call that it may not recognise is one too many, and a refusal proves nothing.
 pub fn unpark(work: &Work, now: Time) -> Follow {
     let matter = moved(&work.matter, unparked(work));
-    let outbox = Outbox { parked: None, ..next_of(&work.outbox) };
+    let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
+    let outbox = Outbox { parked: None, history, ..next_of(&work.outbox) };
     Follow { matter, books: Vec::new(), fate: Fate::Doubt { not_before: now, outbox } }
 }
 

@@ -6,7 +6,7 @@ use counterfoil_core::outbox::{Flow, History, Outbox, Park, Saga};
 use counterfoil_core::payments::attempt::judge::Verdict;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums};
 use counterfoil_core::payments::flow::Deed;
-use counterfoil_core::payments::follow::{Fate, Follow, follow};
+use counterfoil_core::payments::follow::{Fate, Follow, follow, unpark};
 use counterfoil_core::payments::operation::{self, Kind, Operation};
 use counterfoil_core::payments::provider::{Approval, Stands};
 use counterfoil_core::payments::{Matter, Work};
@@ -30,6 +30,12 @@ fn refused(decline: &str) -> Verdict {
 
 fn after(work: &Work, verdict: &Verdict) -> Follow {
     follow(work, verdict, at(10)).unwrap()
+}
+
+/// The work once it is a human's: what was sent last is not known from then on.
+fn given_to_a_human(work: &Work, why: Park, revision: u64) -> Outbox {
+    let history = History { unknown: true, last_sent_at: at(10), ..work.outbox.history };
+    Outbox { parked: Some(why), due_at: Time::MAX, history, revision, ..work.outbox.clone() }
 }
 
 fn held() -> Charge {
@@ -177,8 +183,7 @@ fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reas
     assert_eq!(undone.matter, Matter::Charge(failed, None));
 
     let stuck = after(&void, &refused("already_captured"));
-    let outbox =
-        Outbox { parked: Some(Park::CannotUndo), due_at: Time::MAX, revision: 4, ..void.outbox.clone() };
+    let outbox = given_to_a_human(&void, Park::CannotUndo, 4);
     assert_eq!((stuck.books, stuck.fate), (vec![], Fate::Parked(outbox)));
     let Matter::Charge(parked, None) = stuck.matter else { panic!("no operation") };
     assert_eq!((parked.status, parked.failure), (Status::Parked, Some(failure("expired_card"))));
@@ -285,8 +290,7 @@ fn a_refund_that_is_parked_leaves_its_charge_as_it_is() {
         revision: 4,
         ..operation(Kind::Refund, 300)
     };
-    let outbox =
-        Outbox { parked: Some(Park::AnswerDiffers), due_at: Time::MAX, revision: 2, ..work.outbox.clone() };
+    let outbox = given_to_a_human(&work, Park::AnswerDiffers, 2);
     let matter = Matter::Charge(charge.clone(), Some(parked));
     assert_eq!(follow, Follow { matter, books: vec![], fate: Fate::Parked(outbox) });
 }
@@ -308,4 +312,18 @@ fn everything_else_that_is_parked_parks_its_charge() {
         let parked = Operation { status: operation::Status::Parked, revision: 4, ..known };
         assert_eq!(matter, Matter::Charge(charge, Some(parked)), "{flow:?}");
     }
+}
+
+/// Whatever was remembered when it was parked: an older release remembered nothing.
+#[test]
+fn what_a_human_lets_go_on_counts_as_sent_and_not_known() {
+    let mut work = work(Flow::Charge, Charge { status: Status::Parked, ..charge() }, None);
+    work.outbox.parked = Some(Park::AnswerDiffers);
+    work.outbox.history.unknown = false;
+    let Fate::Doubt { not_before, outbox } = unpark(&work, at(10)).fate else {
+        panic!("it goes on in doubt")
+    };
+    assert_eq!((not_before, outbox.parked), (at(10), None));
+    let history = History { unknown: true, last_sent_at: at(10), ..work.outbox.history };
+    assert_eq!(outbox.history, history);
 }

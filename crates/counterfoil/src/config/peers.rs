@@ -66,9 +66,10 @@ pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
 
 fn named(text: &str) -> Result<PeerName, String> {
     let Ok(name) = PeerName::parse(text) else {
+        // What stands where a name should may be the URL, with its key.
+        let told = if text.contains(['@', ':', '/']) { "a URL".to_owned() } else { quoted(text) };
         return Err(format!(
-            "{} is no name for a peer; use 1 to {PEER_NAME_BYTES_MAX} lower-case letters, digits and `_`, the first a letter",
-            quoted(text)
+            "{told} is no name for a peer; use 1 to {PEER_NAME_BYTES_MAX} lower-case letters, digits and `_`, the first a letter"
         ));
     };
     // Answers name who executed a payment, and each name means one.

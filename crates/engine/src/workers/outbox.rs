@@ -10,6 +10,7 @@ use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::{Matter, Work};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::limits::SCAN_MAX;
+use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway::fence::Token;
 use counterfoil_store::{ChangeSet, Due, ReadError, Row, RowKey, Scan, Store};
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 /// How soon a place is asked for again.
 const PLACE_WAIT: Duration = Duration::from_millis(5);
+/// How long work is put off whose peer has no place for it: it must not stand before what others can do.
+const PEER_WAIT: Span = Span::from_ms(5_000);
 
 pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
     if inner.store.is_exclusive()
@@ -68,7 +71,7 @@ async fn resume_in_background<S: Store, G: Gateway, W: World>(inner: &Arc<Inner<
     while !inner.lanes.enter(&outbox.provider) {
         // Nobody else waits for a peer.
         if outbox.provider.peer().is_some() {
-            return;
+            return inner.put_off(outbox).await;
         }
         inner.world.sleep(PLACE_WAIT).await;
     }
@@ -93,6 +96,19 @@ impl<S, G, W> Drop for Place<S, G, W> {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// Lets work that is due wait, so that what is due after it is found. Whoever takes it up meanwhile was faster.
+    async fn put_off(&self, outbox: Outbox) {
+        let now = self.store.now();
+        if outbox.due_at <= now
+            && let Some(id) = self.next_id(now).await
+        {
+            let revision = outbox.revision;
+            let later =
+                Outbox { due_at: now.plus(PEER_WAIT), revision: revision.saturating_add(1), ..outbox };
+            let _ = self.commit(ChangeSet::new(SetId::from_i64(id)).replace(later, revision)).await;
+        }
+    }
+
     /// Goes on with work whose time has come, unless somebody beside us is at it: then it stays due.
     async fn go_on(&self, outbox: Outbox) {
         let payment = outbox.payment.reference(&self.references);

@@ -6,7 +6,7 @@ use crate::words::*;
 use counterfoil_core::audit::{Kind as Audited, record_id};
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::payments::operation::Kind;
-use counterfoil_core::payments::provider::{Fault, Found, Outcome, Rejection, Step};
+use counterfoil_core::payments::provider::{Decline, Fault, Found, Outcome, Rejection, Step};
 use counterfoil_core::types::id::{ChargeId, SubjectId, TenantId};
 use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
@@ -311,5 +311,46 @@ async fn a_human_who_hangs_up_leaves_nothing_half_done() {
     seconds(5).await;
     assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
     assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap(), []);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_taken_while_it_was_given_up_is_not_marked_as_failed() {
+    let store = charted().await;
+    let refused = Outcome::Rejected(Rejection { fault: Fault::Request, code: "captured".into() });
+    let provider = Provider::new(&[Script::ApproveAmount(1_251), Script::Answer(refused)]);
+    let engine = engine(&store, &provider).await;
+    let _ = engine.submit(holding("k", 1_250)).await;
+    let letter = only(&engine).await;
+    let held = approval_of(Step::Authorize, 1_251, &name(&engine, charge_of(&letter)));
+    let _ = provider.clone().finds(&[Found::Payment(held)]);
+    assert_eq!(resolve(&engine, "void", letter.outbox.id, Resolution::Void).await.0, 200);
+    seconds(120).await;
+    let letter = only(&engine).await;
+    assert_eq!(letter.outbox.parked.unwrap().name(), "cannot_undo");
+    let captured = || {
+        let decline = Decline { code: "captured".into(), decline_code: None, reference: None };
+        Found::Payment(Outcome::Declined(decline))
+    };
+    for (key, how, reason) in [
+        ("fail", Resolution::Fail { reason: "gone".into() }, "executed"),
+        ("adopt", Resolution::Adopt, "no_evidence"),
+    ] {
+        let _ = provider.clone().finds(&[captured()]);
+        let (status, body) = resolve(&engine, key, letter.outbox.id, how).await;
+        assert_eq!(status, 409, "{body}");
+        assert!(body.to_lowercase().contains(&reason.replace('_', "")) || body.contains(reason), "{body}");
+    }
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_payment_is_not_adopted() {
+    let (store, provider, engine, letter) = differing(1_249).await;
+    let _ = provider.clone().finds(&[Found::Payment(approval_of(Step::Charge, 1_249, "ch_another"))]);
+    let (status, body) = resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await;
+    assert_eq!(status, 409, "{body}");
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
     verified(&store).await;
 }

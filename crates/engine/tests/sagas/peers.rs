@@ -8,12 +8,13 @@ use counterfoil_core::audit::Kind as Audited;
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::payments::charge::FailureCode;
 use counterfoil_core::payments::payout::{Payout, Status};
-use counterfoil_core::payments::provider::{Decline, Found, Outcome, Step};
+use counterfoil_core::payments::provider::{Cause, Decline, Found, Outcome, Step};
 use counterfoil_core::types::peer::PeerName;
-use counterfoil_core::types::time::Span;
+use counterfoil_core::types::time::{Span, Time};
 use counterfoil_engine::policy::Policy;
 use counterfoil_engine::service::{Resolution, Service, Submitted};
 use counterfoil_gateway::breaker;
+use counterfoil_store::{Due, Store};
 
 const OWED: &str = "chart:peer:eu:USD";
 const MAIN: &str = "chart:payable:USD";
@@ -199,8 +200,12 @@ async fn nobody_decides_about_work_whose_peer_cannot_be_asked() {
     assert_eq!(provider.lookups(), 0);
     without.drain(Span::ZERO).await;
     let with = engine(&store.another(), &provider).await;
-    assert_eq!(answer(&with.resolve(request("again", &(id, &fail())), id, fail()).await).0, 200);
-    assert_eq!(provider.lookups(), 1);
+    // It is there again and does not answer, then it answers that it cannot say: only then a human's word counts.
+    let _ = provider.clone().finds(&[Found::Unclear(Cause::Timeout), Found::Unclear(Cause::Unreadable)]);
+    for (key, status) in [("again", 409), ("at last", 200)] {
+        assert_eq!(answer(&with.resolve(request(key, &(id, &fail())), id, fail()).await).0, status, "{key}");
+    }
+    assert_eq!(provider.lookups(), 2);
     assert_eq!(balance(&with, MAIN).await, view(1_000, 0, 0));
     verified(&store).await;
 }
@@ -220,4 +225,21 @@ async fn a_peer_that_is_down_does_not_hold_up_the_provider() {
     assert_eq!(answer(&charge(&engine, "card", 500).await).0, 201);
     assert_eq!(answer(&engine.pay_out(paying_out("bank", 100)).await).0, 201);
     verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_of_a_peer_that_is_down_does_not_stand_before_what_others_can_do() {
+    let provider = Provider::default();
+    let (store, engine) = staged(&provider).await;
+    // So many failures leave one place for what is to be tried again, and whoever takes it waits for ever.
+    for number in 0..10 {
+        provider.play(&[Script::Answer(UNKNOWN)]);
+        let key = format!("k{number}");
+        assert!(matches!(engine.pay_out(paying_peer(&key, 10)).await, Submitted::Pending { .. }));
+    }
+    provider.play(&[Script::Hang]);
+    seconds(60).await;
+    assert_eq!(provider.steps().len(), 1 + 10 + 1, "one is tried again");
+    let long_due = Time::from_ms(store.now().ms() - 1_000);
+    assert_eq!(store.due(Due::Outbox, long_due, 100).await.unwrap(), [], "the others wait");
 }

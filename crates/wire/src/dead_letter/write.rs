@@ -2,7 +2,7 @@
 
 use crate::time::Stamp;
 use crate::{charge, json, payout, refund};
-use counterfoil_core::outbox::{Flow, Park, Payment};
+use counterfoil_core::outbox::{Park, Payment};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::operation::{Kind as Asked, Operation};
 use counterfoil_core::payments::provider::Step;
@@ -119,10 +119,7 @@ fn timeline(letter: &DeadLetter, of: &Reference) -> String {
 /// Resolutions that can lead somewhere, the likeliest first.
 fn suggestions(letter: &DeadLetter) -> Vec<&'static str> {
     // Only what is held can be undone at the provider; what was taken is adopted and refunded.
-    let holds = match letter.outbox.saga.flow {
-        Flow::Authorize | Flow::Split => true,
-        Flow::Charge | Flow::Capture | Flow::Void | Flow::Refund | Flow::Payout => false,
-    };
+    let holds = flow::give_up(letter.outbox.saga).is_some();
     let all: &[&str] = match letter.outbox.parked {
         Some(Park::AnswerDiffers | Park::Contradiction) => &["adopt", "void"],
         Some(Park::NoEvidence) => &["adopt", "void", "fail"],
