@@ -1,5 +1,6 @@
 //! One group: judged, executed, made durable, answered; and later shown by the database, with its neighbours.
 
+use super::hidden::Hidden;
 use super::{Health, Job};
 use crate::checkpoint::Wal;
 use crate::clock::{Clock, monotonic};
@@ -20,19 +21,11 @@ use std::time::Duration;
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
 const IMAGE_BALANCES_MAX: usize = 32_768;
-/// Statements and groups after which the database commits. Fewer statements would write the same pages again and again; and
-/// what comes in long groups bears a longer wait now and then, for fewer of them.
-const HIDDEN_STATEMENTS_MIN: usize = 2_048;
-const HIDDEN_GROUPS_MIN: usize = 24;
-/// Bytes of scripts after which it does in any case: the redo log has room for many times as many.
-const HIDDEN_BYTES_MAX: usize = 4 << 20;
 /// How long the writer has nothing to do before it lets the database show what is durable. Under load there is always a
 /// next group, and showing them together is what makes them cheap.
 const IDLE: Duration = Duration::from_micros(500);
 /// How long it waits instead when the database could not take it.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
-/// How long the database may be behind under load. Who reads asks for more.
-const HIDDEN_FOR_MAX: Duration = Duration::from_millis(250);
 
 /// The writer's own state.
 pub(crate) struct Writer {
@@ -69,33 +62,6 @@ pub(super) struct Ending(Arc<Progress>);
 impl Drop for Ending {
     fn drop(&mut self) {
         self.0.end();
-    }
-}
-
-/// Groups that are durable, executed and not yet committed by the database.
-#[derive(Default)]
-struct Hidden {
-    scripts: Vec<Vec<u8>>,
-    statements: usize,
-    bytes: usize,
-    since: Duration,
-}
-
-impl Hidden {
-    fn add(&mut self, script: Vec<u8>, statements: usize) {
-        if self.scripts.is_empty() {
-            self.since = monotonic();
-        }
-        self.statements = self.statements.saturating_add(statements);
-        self.bytes = self.bytes.saturating_add(script.len());
-        self.scripts.push(script);
-    }
-
-    /// Whether the database should show them, although nobody asks.
-    fn is_enough(&self) -> bool {
-        (self.statements >= HIDDEN_STATEMENTS_MIN && self.scripts.len() >= HIDDEN_GROUPS_MIN)
-            || self.bytes > HIDDEN_BYTES_MAX
-            || !self.scripts.is_empty() && monotonic().saturating_sub(self.since) > HIDDEN_FOR_MAX
     }
 }
 
@@ -161,7 +127,7 @@ impl Writer {
         } else {
             answer(group.drain(..), verdicts, &fate);
         }
-        if self.hidden.is_enough() || self.shared.progress.take_wish() {
+        if self.hidden.is_enough(monotonic()) || self.shared.progress.take_wish() {
             self.show();
         }
     }
@@ -313,7 +279,7 @@ impl Writer {
             }
         }
         self.position = self.position.saturating_add(sets);
-        self.hidden.add(script, self.script.statements());
+        self.hidden.add(script, self.script.statements(), monotonic());
         Ok(())
     }
 

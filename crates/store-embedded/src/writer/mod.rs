@@ -5,6 +5,7 @@
 //! neighbours alone; the queue is bounded; nobody waits for ever, whatever happens to the thread.
 
 mod group;
+mod hidden;
 mod queue;
 
 pub(crate) use group::{Shared, Writer};

@@ -27,6 +27,9 @@ fn what_is_no_name_or_no_url_is_refused_without_showing_the_key() {
     for bare in ["hidden", EU, "counterfoil+http://hidden=@host/ac_1"] {
         flag(nothing(), bare).refused(&[form]);
     }
+    for swapped in ["sk_hidden@eu.example.com/ac_1=eu", "sk:hidden=eu"] {
+        flag(nothing(), swapped).refused(&[&format!("--peer: a URL {name}")]);
+    }
     for taken in ["stripe", "counterfoil"] {
         flag(nothing(), &format!("{taken}={EU}")).refused(&[&format!(
             "--peer: `{taken}` is the name of a provider's profile; give the peer another."
