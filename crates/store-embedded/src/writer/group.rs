@@ -267,6 +267,7 @@ impl Writer {
         let script = self.script.encode();
         if self.redo.turn_if_full() {
             self.shared.wal.urge();
+            self.hidden.fills_a_segment = true;
         }
         match self.redo.append(self.position.saturating_add(1), sets, &script) {
             Ok(()) => {}

@@ -18,6 +18,8 @@ pub(super) struct Hidden {
     statements: usize,
     bytes: usize,
     since: Duration,
+    /// A segment of the redo log is full of them and waits to be used again.
+    pub(super) fills_a_segment: bool,
 }
 
 impl Hidden {
@@ -34,6 +36,7 @@ impl Hidden {
     pub(super) fn is_enough(&self, now: Duration) -> bool {
         (self.statements >= HIDDEN_STATEMENTS_MIN && self.scripts.len() >= HIDDEN_GROUPS_MIN)
             || self.bytes > HIDDEN_BYTES_MAX
+            || self.fills_a_segment
             || !self.scripts.is_empty() && now.saturating_sub(self.since) > HIDDEN_FOR_MAX
     }
 }
