@@ -8,6 +8,7 @@ mod checkpoint;
 mod clock;
 mod codec;
 mod connect;
+mod display;
 mod error;
 mod lock;
 mod open;

@@ -5,6 +5,7 @@
 use crate::checkpoint::{self, Syncs, Wal};
 use crate::clock::{Anchor, Clock, TimeSource};
 use crate::connect;
+use crate::display::{Applier, Display};
 use crate::error::OpenError;
 use crate::lock::Lock;
 use crate::options::{Fault, FaultHook, FaultPoint, Options};
@@ -80,8 +81,16 @@ impl EmbeddedStore {
                 .name("store-checkpoint".to_owned())
                 .spawn(move || checkpoint::run(&db, &syncs, &wal, &woken, &stop))?
         };
-        let writer = Writer::new(
+        let applier = Applier::new(
             db,
+            Arc::clone(&wal),
+            Arc::clone(&health),
+            Arc::clone(&progress),
+            options.fault.clone(),
+        )?;
+        let display = Arc::new(Display::new(applier, Arc::clone(&progress)));
+        let writer = Writer::new(
+            connect::reader(dir)?,
             redo,
             position,
             Shared {
@@ -89,16 +98,20 @@ impl EmbeddedStore {
                 wal: Arc::clone(&wal),
                 health: Arc::clone(&health),
                 progress: Arc::clone(&progress),
+                display: Arc::clone(&display),
             },
             options,
-        );
-        let queue = Queue::start(writer)?;
+        )?;
+        let shows = display.start()?;
+        let queue = Queue::start(writer).inspect_err(|_| display.close())?;
         Ok(EmbeddedStore {
             secret,
             clock,
             readers,
             running: Some(Running {
                 queue,
+                display: Some(display),
+                shows: Some(shows),
                 progress,
                 health,
                 wal,

@@ -2,6 +2,7 @@
 
 use crate::clock::{SystemTime, TimeSource};
 use crate::redo::{Files, Media};
+use rusqlite::{Error, ffi};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,11 +73,11 @@ impl Default for RedoBounds {
 /// Where the writer or the checkpointer stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultPoint {
-    /// About to write the rows of a group.
+    /// About to judge a group and to note its rows.
     Write,
     /// About to append them to the redo log.
     Commit,
-    /// About to let the database show them.
+    /// About to let the database show what it has executed.
     Show,
     /// About to sync the database after a step of a checkpoint.
     Checkpoint,
@@ -93,6 +94,16 @@ pub enum Fault {
     DiskFull,
     /// The disk does not confirm a write.
     Sync,
+}
+
+/// What a test wants to happen at this point, as SQLite would tell it.
+pub(crate) fn fault_at(hook: Option<&FaultHook>, point: FaultPoint) -> Result<(), Error> {
+    let code = match hook.and_then(|hook| hook(point)) {
+        None => return Ok(()),
+        Some(Fault::DiskFull) => ffi::SQLITE_FULL,
+        Some(Fault::Sync) => ffi::SQLITE_IOERR_FSYNC,
+    };
+    Err(Error::SqliteFailure(ffi::Error::new(code), None))
 }
 
 impl Default for Options {

@@ -24,6 +24,8 @@ pub(crate) struct Progress {
     hasher: RandomState,
     shown: watch::Sender<Shown>,
     wanted: AtomicBool,
+    /// Another program has written to the database.
+    meddled: AtomicBool,
     /// The last position of which the database itself is sure.
     safe: Arc<AtomicU64>,
 }
@@ -47,6 +49,7 @@ impl Progress {
             hasher: RandomState::new(),
             shown: watch::Sender::new(Shown { position, ..Shown::default() }),
             wanted: AtomicBool::new(false),
+            meddled: AtomicBool::new(false),
             safe: Arc::new(AtomicU64::new(position)),
         }
     }
@@ -81,6 +84,26 @@ impl Progress {
         });
     }
 
+    /// Why the database does not show what is durable, if it cannot.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.shown.borrow().trouble.clone()
+    }
+
+    /// Another program has written to the database.
+    pub(crate) fn meddle(&self) {
+        self.meddled.store(true, Ordering::Release);
+    }
+
+    /// Whether another has since this was asked last.
+    pub(crate) fn take_meddled(&self) -> bool {
+        self.meddled.load(Ordering::Acquire) && self.meddled.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether the row may have a change that the database does not show.
+    pub(crate) fn hides(&self, key: &RowKey, visible: u64) -> bool {
+        self.place(key).is_none_or(|place| place.load(Ordering::Acquire) > visible)
+    }
+
     /// The last position the database shows.
     pub(crate) fn visible(&self) -> u64 {
         self.shown.borrow().position
@@ -96,7 +119,17 @@ impl Progress {
         Arc::clone(&self.safe)
     }
 
-    /// Whether somebody waits for the database to show more; from here on nobody does.
+    /// The database should show more, although nobody waits for it.
+    pub(crate) fn wish(&self) {
+        self.wanted.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody wishes the database to show more.
+    pub(crate) fn is_wished(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// The same; from here on nobody does.
     pub(crate) fn take_wish(&self) -> bool {
         self.wanted.swap(false, Ordering::AcqRel)
     }

@@ -3,6 +3,7 @@
 use crate::checkpoint::Wal;
 use crate::clock::Clock;
 use crate::connect;
+use crate::display::Display;
 use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::readers::Readers;
@@ -36,6 +37,9 @@ pub struct EmbeddedStore {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) queue: Queue,
+    /// Let go before the connection in it is used to close.
+    pub(crate) display: Option<Arc<Display>>,
+    pub(crate) shows: Option<JoinHandle<()>>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) health: Arc<Health>,
     pub(crate) wal: Arc<Wal>,
@@ -43,6 +47,15 @@ pub(crate) struct Running {
     pub(crate) checkpointer: Option<JoinHandle<()>>,
     pub(crate) _file: Arc<File>,
     pub(crate) _lock: Lock,
+}
+
+impl Running {
+    /// Somebody waits for the database to show more.
+    fn nudge(&self) {
+        if let Some(display) = &self.display {
+            display.nudge();
+        }
+    }
 }
 
 impl Store for EmbeddedStore {
@@ -134,13 +147,13 @@ impl EmbeddedStore {
     /// Waits until the database shows the last changes of these rows.
     async fn sees(&self, keys: &[RowKey]) -> Result<(), ReadError> {
         let Some(running) = &self.running else { return Ok(()) };
-        running.progress.sees(keys, || running.queue.ask_to_show()).await
+        running.progress.sees(keys, || running.nudge()).await
     }
 
     /// Waits until the database shows everything that was answered.
     async fn sees_all(&self) -> Result<(), ReadError> {
         let Some(running) = &self.running else { return Ok(()) };
-        running.progress.sees_all(|| running.queue.ask_to_show()).await
+        running.progress.sees_all(|| running.nudge()).await
     }
 
     /// Commits what waits, copies the log into the database and closes the files. Dropping the store does the same.
@@ -152,7 +165,11 @@ impl EmbeddedStore {
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
         let Some(running) = &mut self.running else { return };
-        let db = running.queue.stop();
+        running.queue.stop();
+        if let Some(thread) = running.shows.take() {
+            // One that panicked left the rest in the redo log: it is played at the next opening.
+            let _ = thread.join();
+        }
         running.stop.store(true, Ordering::Release);
         running.wal.wake();
         if let Some(thread) = running.checkpointer.take() {
@@ -160,7 +177,9 @@ impl Drop for EmbeddedStore {
             let _ = thread.join();
         }
         self.readers = Readers::new(Vec::new());
-        let Some(db) = db else { return };
+        let Some(db) = running.display.take().and_then(Arc::into_inner).map(Display::into_connection) else {
+            return;
+        };
         if running.health.ailment().is_some() {
             // The log is what the next opening recovers from: closing must not touch it.
             return;

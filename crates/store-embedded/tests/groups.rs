@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_core::types::id::SetId;
+use counterfoil_core::types::id::{ChargeId, SetId};
 use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted, transfer};
 use counterfoil_store::conformance::fixtures::set;
@@ -145,9 +145,11 @@ async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
         }
     };
     assert!(why.contains("no space left") && stored > 10, "{stored}: {why}");
-    assert!(charge_is_there(&store, stored).await && !charge_is_there(&store, stored + 1).await);
+    let last = vec![RowKey::Charge(ChargeId::from_i64(stored))];
+    assert!(store.read(last).await.is_err(), "what is durable and cannot be shown is not denied");
     drop(store);
     let store = open(dir.path());
+    assert!(charge_is_there(&store, stored).await && !charge_is_there(&store, stored + 1).await);
     store.commit(work(stored + 1, store.now()).opening(stored + 1)).await.unwrap();
     assert!(charge_is_there(&store, stored + 1).await);
 }

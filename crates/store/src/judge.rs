@@ -33,6 +33,11 @@ impl Image {
         self.rows.get(key).and_then(Option::as_deref)
     }
 
+    /// The same, to keep.
+    pub fn shared(&self, key: &RowKey) -> Option<Arc<Row>> {
+        self.rows.get(key).cloned().flatten()
+    }
+
     /// Judges `set` and, if it may commit, lays its writes over the image for its neighbours.
     pub fn admit(&mut self, set: &ChangeSet) -> Result<(), Box<Refusal>> {
         judge(self, set)?;

@@ -15,20 +15,13 @@ use rusqlite::{Connection, Error, Result, ToSql};
 pub(crate) struct Script {
     texts: Vec<&'static str>,
     body: Vec<u8>,
-    statements: usize,
 }
 
 impl Script {
-    /// How many statements it has.
-    pub(crate) fn statements(&self) -> usize {
-        self.statements
-    }
-
     /// Forgets all statements and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.texts.clear();
         self.body.clear();
-        self.statements = 0;
     }
 
     /// Notes one statement, which changes one row.
@@ -43,7 +36,6 @@ impl Script {
                 _ => return Err(too_large("a value of a kind that is not kept")),
             }
         }
-        self.statements = self.statements.saturating_add(1);
         Ok(())
     }
 
@@ -186,7 +178,6 @@ mod tests {
         script.note(INSERT, params![i64::MIN, "ü", [0_u8, 255], None::<i64>]).unwrap();
         script.note(INSERT, params![i64::MAX, "", [0_u8; 0], 7]).unwrap();
         script.note(DELETE, params![i64::MAX]).unwrap();
-        assert_eq!(script.statements(), 3);
         script.encode()
     }
 

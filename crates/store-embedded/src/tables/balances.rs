@@ -3,7 +3,7 @@
 use super::{Pen, cell};
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::types::id::AccountId;
-use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 macro_rules! columns {
     () => {
@@ -33,16 +33,16 @@ pub(super) fn after(db: &Connection, after: Option<(AccountId, u8)>, limit: i64)
     db.prepare_cached(AFTER)?.query_map([account, shard, limit], read)?.collect()
 }
 
-/// Writes the balance, whether or not it is there.
-pub(crate) fn put(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
-    if write_whole(pen, UPDATE, balance)? || write_whole(pen, INSERT, balance)? {
-        return Ok(());
-    }
-    Err(Error::StatementChangedRows(0))
+pub(super) fn insert(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
+    write_whole(pen, INSERT, balance)
 }
 
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, balance: &Balance) -> Result<bool> {
-    pen.try_write(
+pub(super) fn replace(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
+    write_whole(pen, UPDATE, balance)
+}
+
+fn write_whole(pen: &mut Pen<'_>, sql: &'static str, balance: &Balance) -> Result<()> {
+    pen.write(
         sql,
         params![
             balance.account.to_i64(),

@@ -63,7 +63,7 @@ pub(super) fn insert(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
 
 pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    let changed = pen.try_write(
+    pen.write(
         UPDATE,
         params![
             claim.subject.to_i64(),
@@ -85,8 +85,11 @@ pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
             cells.body,
             claim.sweep_at().map(Time::ms),
         ],
-    )?;
-    if changed { Ok(()) } else { write_whole(pen, REUSE, claim) }
+    )
+}
+
+pub(super) fn reuse(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
+    write_whole(pen, REUSE, claim)
 }
 
 pub(super) fn remove(pen: &mut Pen<'_>, id: ClaimId) -> Result<()> {

@@ -8,7 +8,7 @@ mod accounts;
 mod api_keys;
 mod assets;
 mod audit_log;
-pub(crate) mod balances;
+mod balances;
 mod cell;
 mod charges;
 mod claims;
@@ -26,12 +26,14 @@ mod reversals;
 mod slots;
 mod snapshots;
 mod tenants;
+mod write;
 
 pub(crate) use pen::Pen;
+pub(crate) use write::Write;
 
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{Change, Due, Position, Receipt, Row, RowKey, Scan};
+use counterfoil_store::{Due, Position, Receipt, Row, RowKey, Scan};
 use rusqlite::{Connection, Error, Result};
 
 /// The row of `key`.
@@ -58,14 +60,14 @@ pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
     })
 }
 
-/// Writes a change that was judged; it fails if the row is not where the judge saw it. Balances are left to the end
-/// of the group.
-pub(crate) fn apply(pen: &mut Pen<'_>, change: &Change, receipt: Receipt) -> Result<()> {
-    match change {
-        Change::Insert(row) => insert(pen, row, receipt),
-        Change::Replace { row, .. } => replace(pen, row),
-        Change::Remove { key, .. } => remove(pen, key),
-        Change::Move(_) => Ok(()),
+/// Writes a change that was judged.
+pub(crate) fn apply(pen: &mut Pen<'_>, write: &Write) -> Result<()> {
+    match write {
+        Write::Insert(row, receipt) => insert(pen, row, *receipt),
+        Write::Replace(row) => replace(pen, row),
+        Write::Reuse(row) => reuse(pen, row),
+        Write::Remove(key) => remove(pen, key),
+        Write::Commit(receipt, set, touched) => commits::insert(pen, *receipt, *set, touched),
     }
 }
 
@@ -83,7 +85,7 @@ fn insert(pen: &mut Pen<'_>, row: &Row, receipt: Receipt) -> Result<()> {
         Row::Account(account) => accounts::insert(pen, account),
         Row::Name(name) => account_names::insert(pen, name),
         Row::Asset(definition) => assets::insert(pen, definition),
-        Row::Balance(_) => Ok(()),
+        Row::Balance(balance) => balances::insert(pen, balance),
         Row::Transaction(transaction) => journal::insert(pen, transaction, receipt),
         Row::Reversal(reversal) => reversals::insert(pen, reversal),
         Row::Hold(hold) => holds::insert(pen, hold),
@@ -104,15 +106,24 @@ fn replace(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
         Row::Slot(slot) => slots::replace(pen, slot),
         Row::Account(account) => accounts::replace(pen, account),
         Row::Hold(hold) => holds::replace(pen, hold),
+        Row::Balance(balance) => balances::replace(pen, balance),
         Row::Cursor(cursor) => cursors::replace(pen, cursor),
         // The judge lets nothing replace these.
         Row::Audit(_)
         | Row::Name(_)
         | Row::Asset(_)
-        | Row::Balance(_)
         | Row::Transaction(_)
         | Row::Reversal(_)
         | Row::Snapshot(_) => Err(Error::StatementChangedRows(0)),
+    }
+}
+
+/// The key of a claim means a new request.
+fn reuse(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
+    match row {
+        Row::Claim(claim) => claims::reuse(pen, claim),
+        // Nothing else is made anew under its key.
+        _ => Err(Error::StatementChangedRows(0)),
     }
 }
 

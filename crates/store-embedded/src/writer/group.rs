@@ -1,27 +1,29 @@
-//! One group: judged, executed, made durable, answered; and later shown by the database, with its neighbours.
+//! One group: judged, made durable, answered, and handed on to be shown.
 
-use super::hidden::Hidden;
+use super::ids::{Ids, Taken};
 use super::{Health, Job};
 use crate::checkpoint::Wal;
 use crate::clock::{Clock, monotonic};
-use crate::error::{NO_SPACE, is_of_the_set, reason};
-use crate::options::{Fault, FaultPoint, Options};
+use crate::display::{Display, Group};
+use crate::error::{NO_SPACE, reason};
+use crate::options::{FaultPoint, Options, fault_at};
 use crate::progress::Progress;
-use crate::redo::{self, Failed, Redo, Script};
-use crate::tables::{self, Pen};
+use crate::redo::{Failed, Redo, Script};
+use crate::tables::{self, Pen, Write};
 use counterfoil_core::types::id::AccountId;
-use counterfoil_store::judge::Image;
+use counterfoil_store::judge::{Image, judge};
 use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
-use rusqlite::ffi;
 use rusqlite::{Connection, Error, ErrorCode};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rows the writer remembers from groups before: a completion then finds what its claim wrote without a query.
+/// Changes after which the writer forgets rows that the database shows. Those it remembers are found without a query: a
+/// completion needs what its claim wrote.
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
 const IMAGE_BALANCES_MAX: usize = 32_768;
-/// How long the writer has nothing to do before it lets the database show what is durable. Under load there is always a
+/// How long the writer has nothing to do before it wants the database to show what is durable. Under load there is always a
 /// next group, and showing them together is what makes them cheap.
 const IDLE: Duration = Duration::from_micros(500);
 /// How long it waits instead when the database could not take it.
@@ -29,21 +31,20 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 
 /// The writer's own state.
 pub(crate) struct Writer {
+    /// Reads what the database shows.
     db: Connection,
     redo: Redo,
     /// The statements of the group at hand.
     script: Script,
-    /// Groups that are durable and that the database does not show yet.
-    hidden: Hidden,
-    /// Committed rows, laid over by the group at hand. This thread is the only writer, so it may trust them; it
-    /// drops them when a write fails or another program has written.
+    /// Rows as the last group left them, laid over by the group at hand: all that the database does not show, and others. Only
+    /// what passes through here is written, so they may be trusted.
     image: Image,
     /// Changes judged since the image was last cut back.
     image_rows: usize,
+    ids: Ids,
+    /// The image holds something that was not written, or lacks something that another program wrote.
+    is_stale: bool,
     position: u64,
-    data_version: i64,
-    /// Why the database does not take what is durable, if it does not now: then nothing more is taken either.
-    stalled: Option<String>,
     shared: Shared,
     options: Options,
 }
@@ -54,24 +55,16 @@ pub(crate) struct Shared {
     pub(crate) wal: Arc<Wal>,
     pub(crate) health: Arc<Health>,
     pub(crate) progress: Arc<Progress>,
+    pub(crate) display: Arc<Display>,
 }
 
-/// Tells readers when the writer has ended, however it did.
-pub(super) struct Ending(Arc<Progress>);
+/// Tells the display that nothing more comes, however the writer ended.
+pub(super) struct Ending(Arc<Display>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.close();
     }
-}
-
-/// What is looked up before judging.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Care {
-    /// Not the absence of rows that bring new ids with them: their tables refuse a second one.
-    Trusting,
-    /// Everything.
-    Thorough,
 }
 
 /// What became of a group.
@@ -82,135 +75,102 @@ enum Fate {
     Untouched(String),
     /// The commit itself failed: the admitted sets may be found after a restart.
     Doubtful(String),
-    /// Nothing was written, and one of the sets is to blame.
-    AtFault(String),
 }
 
-type Verdict = Result<Receipt, Box<Refusal>>;
+/// What is said of one set.
+enum Verdict {
+    Admitted(Receipt),
+    Refused(Box<Refusal>),
+    /// No caller makes such a set, and the judge does not see why it cannot be.
+    Unfit(Taken),
+}
+
+impl Verdict {
+    fn receipt(&self) -> Option<Receipt> {
+        match self {
+            Verdict::Admitted(receipt) => Some(*receipt),
+            Verdict::Refused(_) | Verdict::Unfit(_) => None,
+        }
+    }
+}
+
+/// The balances a group moves, and whether they are new.
+type Moved = BTreeMap<(AccountId, u8), bool>;
 
 impl Writer {
-    pub(crate) fn new(db: Connection, redo: Redo, position: u64, shared: Shared, options: Options) -> Writer {
-        Writer {
+    pub(crate) fn new(
+        db: Connection,
+        redo: Redo,
+        position: u64,
+        shared: Shared,
+        options: Options,
+    ) -> Result<Writer, Error> {
+        let ids = Ids::load(&db, shared.clock.now())?;
+        Ok(Writer {
             db,
             redo,
             script: Script::default(),
-            hidden: Hidden::default(),
             image: Image::default(),
             image_rows: 0,
+            ids,
+            is_stale: false,
             position,
-            data_version: -1,
-            stalled: None,
             shared,
             options,
-        }
+        })
     }
 
-    pub(super) fn into_connection(self) -> Connection {
-        self.db
-    }
-
-    /// Tells readers of the end, when it is dropped.
+    /// Tells the display of the end, when it is dropped.
     pub(super) fn ending(&self) -> Ending {
-        Ending(Arc::clone(&self.shared.progress))
+        Ending(Arc::clone(&self.shared.display))
     }
 
     /// Commits the group and answers every set in it.
     pub(super) fn commit(&mut self, group: &mut Vec<Job>) {
-        let (verdicts, fate) = self.attempt(group, Care::Trusting);
-        if matches!(fate, Fate::AtFault(_)) {
-            // One set hit a rule of the tables. Alone, each gets the answer that is its own.
-            for job in group.drain(..) {
-                let alone = std::slice::from_ref(&job);
-                let (verdicts, fate) = self.attempt(alone, Care::Thorough);
-                answer(std::iter::once(job), verdicts, &fate);
-            }
-        } else {
-            answer(group.drain(..), verdicts, &fate);
-        }
-        if self.hidden.is_enough(monotonic()) || self.shared.progress.take_wish() {
-            self.show();
-        }
+        let (verdicts, fate) = self.attempt(group);
+        answer(group.drain(..), verdicts, &fate);
     }
 
-    /// Whether something is durable that the database does not show.
-    pub(super) fn has_hidden(&self) -> bool {
-        !self.hidden.scripts.is_empty()
+    /// How long to wait for the next set before the database is asked to show what it does not, if there is any.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let is_in_trouble = || self.shared.progress.trouble().is_some();
+        self.has_hidden().then(|| if is_in_trouble() { TRY_AGAIN } else { IDLE })
     }
 
-    /// How long to wait for the next order before the database is asked to show what it does not.
-    pub(super) fn patience(&self) -> Duration {
-        if self.stalled.is_some() { TRY_AGAIN } else { IDLE }
+    /// There is nothing else to do: the database may show what is durable.
+    pub(super) fn rest(&self) {
+        self.shared.progress.wish();
+        self.shared.display.nudge();
     }
 
-    /// Lets the database show everything that is durable.
-    pub(super) fn show(&mut self) {
-        self.shared.progress.take_wish();
-        let shown =
-            self.begin().and_then(|()| self.fault(FaultPoint::Show)).and_then(|()| self.execute("COMMIT"));
-        match shown {
-            Ok(()) => {
-                self.hidden = Hidden::default();
-                self.stalled = None;
-                self.shared.progress.show(self.position);
-                self.shared.wal.between_transactions(&self.db);
-            }
-            Err(error) => {
-                self.undo();
-                self.stall(&error);
-            }
-        }
+    fn has_hidden(&self) -> bool {
+        self.shared.progress.visible() < self.position
     }
 
-    /// What is durable cannot be shown now, whatever the reason: the redo log keeps it, and it is tried again.
-    fn stall(&mut self, error: &Error) {
-        let why = reason(error);
-        if self.stalled.is_none() {
-            tracing::warn!(%why, "the database does not take what is durable; it is tried again");
-        }
-        self.stalled = Some(why.clone());
-        self.shared.progress.stall(why);
-    }
-
-    fn attempt(&mut self, group: &[Job], care: Care) -> (Vec<Verdict>, Fate) {
+    fn attempt(&mut self, group: &mut [Job]) -> (Vec<Verdict>, Fate) {
         if let Some(ailment) = self.shared.health.ailment() {
             return (Vec::new(), Fate::Untouched(ailment.to_owned()));
         }
         let begun = monotonic();
-        if self.stalled.is_some() {
-            self.show();
+        if let Err(why) = self.make_ready() {
+            return (Vec::new(), Fate::Untouched(why));
         }
-        if let Some(why) = &self.stalled {
-            return (Vec::new(), Fate::Untouched(why.clone()));
-        }
-        if let Err(error) = self.begin() {
-            self.undo();
-            self.stall(&error);
-            return (Vec::new(), Fate::Untouched(reason(&error)));
-        }
-        let verdicts = match self.fill(group, care) {
+        let mut writes = Vec::new();
+        let verdicts = match self.fill(group, &mut writes) {
             Ok(verdicts) => verdicts,
             Err(error) => {
-                self.undo();
-                let why = reason(&error);
-                let fate = if is_of_the_set(&error) { Fate::AtFault } else { Fate::Untouched };
-                return (Vec::new(), fate(why));
+                self.give_up();
+                return (Vec::new(), Fate::Untouched(reason(&error)));
             }
         };
-        let admitted = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+        let admitted = verdicts.iter().filter_map(Verdict::receipt).count();
         if admitted == 0 {
-            return match self.leave_untouched() {
-                Ok(()) => (verdicts, Fate::Durable),
-                Err(error) => (Vec::new(), Fate::Untouched(reason(&error))),
-            };
+            self.let_go();
+            return (verdicts, Fate::Durable);
         }
-        if let Err(fate) = self.make_durable(admitted) {
-            self.undo();
+        if let Err(fate) = self.make_durable(admitted, writes, group, &verdicts) {
+            self.give_up();
             return (verdicts, fate);
-        }
-        for (job, receipt) in
-            group.iter().zip(&verdicts).filter_map(|(job, verdict)| Some((job, verdict.as_ref().ok()?)))
-        {
-            self.shared.progress.committed(receipt.position.0, job.set.changes().iter().map(Change::key));
         }
         if let Some(observe) = &self.options.observe {
             observe(admitted, monotonic().saturating_sub(begun));
@@ -218,56 +178,165 @@ impl Writer {
         (verdicts, Fate::Durable)
     }
 
-    /// Opens a transaction if none is open, and executes again what the last one lost.
-    fn begin(&mut self) -> Result<(), Error> {
-        if !self.db.is_autocommit() {
-            return Ok(());
+    /// The image is right, nobody else writes, and the database takes what is durable; why not, if not.
+    fn make_ready(&mut self) -> Result<(), String> {
+        self.is_stale |= self.shared.progress.take_meddled();
+        if self.is_stale || self.shared.progress.trouble().is_some() {
+            self.shared.display.show_all()?;
         }
-        self.execute("BEGIN IMMEDIATE")?;
-        self.refresh()?;
-        self.hidden.scripts.iter().try_for_each(|script| redo::play(&self.db, script))
+        if !self.has_hidden()
+            && let Err(error) = self.be_alone()
+        {
+            self.give_up();
+            return Err(reason(&error));
+        }
+        if self.image_rows > IMAGE_ROWS_MAX {
+            self.cut_back();
+        }
+        Ok(())
     }
 
-    /// Nothing was written, so there is nothing to make durable, and nobody else is kept from writing.
-    fn leave_untouched(&mut self) -> Result<(), Error> {
-        if self.has_hidden() { Ok(()) } else { self.execute("ROLLBACK") }
+    /// Keeps other programs from writing, and looks at what they wrote.
+    fn be_alone(&mut self) -> Result<(), Error> {
+        self.shared.display.applier().begin()?;
+        self.is_stale |= self.shared.progress.take_meddled();
+        if self.is_stale { self.look_again() } else { Ok(()) }
     }
 
-    /// Judges every set and executes those that hold.
-    fn fill(&mut self, group: &[Job], care: Care) -> Result<Vec<Verdict>, Error> {
+    /// Everything is in the database, and only there.
+    fn look_again(&mut self) -> Result<(), Error> {
+        self.image.clear();
+        self.image_rows = 0;
+        self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
+        self.shared.progress.show(self.position);
+        self.ids = Ids::load(&self.db, self.shared.clock.now())?;
+        self.is_stale = false;
+        Ok(())
+    }
+
+    /// Forgets rows that the database shows.
+    fn cut_back(&mut self) {
+        let progress = &self.shared.progress;
+        let visible = progress.visible();
+        let is_balance = |key: &RowKey| matches!(key, RowKey::Balance(..));
+        if self.image.keep(|key| is_balance(key) || progress.hides(key, visible)) > IMAGE_BALANCES_MAX {
+            self.image.keep(|key| progress.hides(key, visible));
+        }
+        self.image_rows = 0;
+        self.ids.cut_back();
+    }
+
+    /// Judges every set and notes what those that hold write.
+    fn fill(&mut self, group: &mut [Job], writes: &mut Vec<Write>) -> Result<Vec<Verdict>, Error> {
         self.script.clear();
-        self.fault(FaultPoint::Write)?;
-        let at = self.shared.clock.now();
-        let mut position = self.position;
-        let mut verdicts = Vec::with_capacity(group.len());
-        let mut moved = Vec::new();
-        for job in group {
-            if let Err(refusal) = self.judge(job, care)? {
-                verdicts.push(Err(refusal));
-                continue;
-            }
-            position = position.saturating_add(1);
-            let receipt = Receipt { position: Position(position), at };
-            let mut pen = Pen::new(&self.db, &mut self.script);
-            for change in job.set.changes() {
-                tables::apply(&mut pen, change, receipt)?;
-                moved.extend(balance_of(change));
-            }
-            tables::commits::insert(&mut pen, receipt, job.set.id(), &job.touched)?;
-            verdicts.push(Ok(receipt));
-        }
-        self.write_balances(moved)?;
+        fault_at(self.options.fault.as_ref(), FaultPoint::Write)?;
+        // One transaction sees one moment, and costs less than one for every row.
+        self.execute("BEGIN")?;
+        let judged = self.judge_each(group, writes);
+        self.execute("COMMIT")?;
+        let verdicts = judged?;
+        let mut pen = Pen::Noting(&mut self.script);
+        writes.iter().try_for_each(|write| tables::apply(&mut pen, write))?;
         Ok(verdicts)
     }
 
-    /// Makes the group at hand durable.
-    fn make_durable(&mut self, admitted: usize) -> Result<(), Fate> {
-        self.fault(FaultPoint::Commit).map_err(|error| self.doubt(&error))?;
+    fn judge_each(&mut self, group: &mut [Job], writes: &mut Vec<Write>) -> Result<Vec<Verdict>, Error> {
+        let at = self.shared.clock.now();
+        let mut position = self.position;
+        let mut moved = Moved::new();
+        let mut verdicts = Vec::with_capacity(group.len());
+        for job in group {
+            let receipt = Receipt { position: Position(position.saturating_add(1)), at };
+            let verdict = self.judge_one(job, receipt, writes, &mut moved)?;
+            if verdict.receipt().is_some() {
+                position = receipt.position.0;
+            }
+            verdicts.push(verdict);
+        }
+        for ((account, shard), is_new) in moved {
+            if let Some(row) = self.image.shared(&RowKey::Balance(account, shard)) {
+                let last = Receipt { position: Position(position), at };
+                writes.push(if is_new { Write::Insert(row, last) } else { Write::Replace(row) });
+            }
+        }
+        Ok(verdicts)
+    }
+
+    fn judge_one(
+        &mut self,
+        job: &mut Job,
+        receipt: Receipt,
+        writes: &mut Vec<Write>,
+        moved: &mut Moved,
+    ) -> Result<Verdict, Error> {
+        self.bring(job)?;
+        let written = writes.len();
+        let changes = job.set.changes();
+        writes.extend(changes.iter().filter_map(|change| Write::of(change, &self.image, receipt)));
+        let mut takes: Vec<Taken> = writes.iter().skip(written).filter_map(subject_of).collect();
+        takes.push(Taken::Set(job.set.id()));
+        for taken in &takes {
+            if !self.ids.is_free(&self.db, *taken)? {
+                writes.truncate(written);
+                return Ok(
+                    judge(&self.image, &job.set).map_or_else(Verdict::Refused, |()| Verdict::Unfit(*taken))
+                );
+            }
+        }
+        let balances: Vec<((AccountId, u8), bool)> = changes
+            .iter()
+            .filter_map(balance_of)
+            .map(|(account, shard)| {
+                ((account, shard), self.image.get(&RowKey::Balance(account, shard)).is_none())
+            })
+            .collect();
+        self.image_rows = self.image_rows.saturating_add(changes.len());
+        if let Err(refusal) = self.image.admit(&job.set) {
+            writes.truncate(written);
+            return Ok(Verdict::Refused(refusal));
+        }
+        for (balance, is_new) in balances {
+            moved.entry(balance).or_insert(is_new);
+        }
+        for taken in takes {
+            self.ids.take(taken);
+        }
+        for change in changes {
+            if let Change::Insert(row) = change {
+                self.ids.inserted(&row.key());
+            }
+        }
+        writes.push(Write::Commit(receipt, job.set.id(), std::mem::take(&mut job.touched)));
+        Ok(Verdict::Admitted(receipt))
+    }
+
+    /// Brings the rows the set is judged by.
+    fn bring(&mut self, job: &Job) -> Result<(), Error> {
+        for change in job.set.changes() {
+            let key = change.key();
+            if self.image.knows(&key) || matches!(change, Change::Insert(_)) && self.ids.is_new(&key) {
+                continue;
+            }
+            let row = tables::load(&self.db, &key)?;
+            self.image.bring(key, row);
+        }
+        Ok(())
+    }
+
+    /// Makes the group at hand durable, and lets it be shown.
+    fn make_durable(
+        &mut self,
+        admitted: usize,
+        writes: Vec<Write>,
+        group: &[Job],
+        verdicts: &[Verdict],
+    ) -> Result<(), Fate> {
+        fault_at(self.options.fault.as_ref(), FaultPoint::Commit).map_err(|error| self.doubt(&error))?;
         let sets = u64::try_from(admitted).unwrap_or(0);
         let script = self.script.encode();
-        if self.redo.turn_if_full() {
+        let fills_a_segment = self.redo.turn_if_full();
+        if fills_a_segment {
             self.shared.wal.urge();
-            self.hidden.fills_a_segment = true;
         }
         match self.redo.append(self.position.saturating_add(1), sets, &script) {
             Ok(()) => {}
@@ -280,7 +349,16 @@ impl Writer {
             }
         }
         self.position = self.position.saturating_add(sets);
-        self.hidden.add(script, self.script.statements(), monotonic());
+        let durable = Group { writes, last: self.position, bytes: script.len(), fills_a_segment };
+        if !self.shared.display.take(durable) {
+            self.shared.health.fail("the store's display has ended; restart to recover".to_owned());
+        }
+        // Who reads these rows from here on finds them hidden or shown.
+        for (job, verdict) in group.iter().zip(verdicts) {
+            if let Some(receipt) = verdict.receipt() {
+                self.shared.progress.committed(receipt.position.0, job.set.changes().iter().map(Change::key));
+            }
+        }
         Ok(())
     }
 
@@ -294,92 +372,21 @@ impl Writer {
         Fate::Doubtful(why)
     }
 
-    /// Writes each balance the group moved once, however many sets moved it.
-    fn write_balances(&mut self, mut moved: Vec<(AccountId, u8)>) -> Result<(), Error> {
-        moved.sort_unstable();
-        moved.dedup();
-        let mut pen = Pen::new(&self.db, &mut self.script);
-        for (account, shard) in moved {
-            if let Some(Row::Balance(balance)) = self.image.get(&RowKey::Balance(account, shard)) {
-                tables::balances::put(&mut pen, balance)?;
-            }
+    /// The image has what was not written.
+    fn give_up(&mut self) {
+        self.is_stale = true;
+        self.let_go();
+    }
+
+    /// Nothing was written: nobody else is kept from writing, if nothing is hidden.
+    fn let_go(&self) {
+        if !self.has_hidden() {
+            self.shared.display.applier().let_go();
         }
-        Ok(())
-    }
-
-    fn judge(&mut self, job: &Job, care: Care) -> Result<Result<(), Box<Refusal>>, Error> {
-        self.bring(job, care)?;
-        let verdict = match self.image.admit(&job.set) {
-            // The first failed precondition may be one that was not looked up.
-            Err(_) if care == Care::Trusting => {
-                self.bring(job, Care::Thorough)?;
-                self.image.admit(&job.set)
-            }
-            verdict => verdict,
-        };
-        self.image_rows = self.image_rows.saturating_add(job.set.changes().len());
-        Ok(verdict)
-    }
-
-    fn bring(&mut self, job: &Job, care: Care) -> Result<(), Error> {
-        for change in job.set.changes() {
-            if care == Care::Trusting && is_new_by_construction(change) {
-                continue;
-            }
-            let key = change.key();
-            if !self.image.knows(&key) {
-                let row = tables::load(&self.db, &key)?;
-                self.image.bring(key, row);
-            }
-        }
-        Ok(())
-    }
-
-    /// Forgets remembered rows if they are too many, or if another program has written to the file.
-    fn refresh(&mut self) -> Result<(), Error> {
-        let version: i64 = self.db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-        if version != self.data_version {
-            if !self.has_hidden() {
-                self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
-            }
-            self.data_version = version;
-            self.forget();
-        } else if self.image_rows > IMAGE_ROWS_MAX {
-            self.image_rows = 0;
-            if self.image.keep(|key| matches!(key, RowKey::Balance(..))) > IMAGE_BALANCES_MAX {
-                self.forget();
-            }
-        }
-        Ok(())
-    }
-
-    /// Undoes the group at hand, and with it what the database does not show yet: that is executed again.
-    fn undo(&mut self) {
-        self.forget();
-        // SQLite rolls back by itself on some errors.
-        if !self.db.is_autocommit()
-            && let Err(error) = self.execute("ROLLBACK")
-        {
-            self.shared.health.fail(format!("a transaction could not be rolled back: {error}"));
-        }
-    }
-
-    fn forget(&mut self) {
-        self.image.clear();
-        self.image_rows = 0;
     }
 
     fn execute(&self, sql: &'static str) -> Result<(), Error> {
         self.db.prepare_cached(sql)?.execute([]).map(|_| ())
-    }
-
-    fn fault(&self, point: FaultPoint) -> Result<(), Error> {
-        let code = match self.options.fault.as_ref().and_then(|fault| fault(point)) {
-            None => return Ok(()),
-            Some(Fault::DiskFull) => ffi::SQLITE_FULL,
-            Some(Fault::Sync) => ffi::SQLITE_IOERR_FSYNC,
-        };
-        Err(Error::SqliteFailure(ffi::Error::new(code), None))
     }
 }
 
@@ -391,30 +398,14 @@ fn told(error: &std::io::Error) -> String {
     }
 }
 
-/// Rows that bring new ids, and what hangs on those: looking for one would find nothing.
-fn is_new_by_construction(change: &Change) -> bool {
-    match change {
-        Change::Insert(row) => match &**row {
-            Row::Charge(_)
-            | Row::Operation(_)
-            | Row::Payout(_)
-            | Row::Outbox(_)
-            | Row::Audit(_)
-            | Row::Account(_)
-            | Row::Transaction(_)
-            | Row::Hold(_) => true,
-            Row::Claim(_)
-            | Row::Tenant(_)
-            | Row::ApiKey(_)
-            | Row::Slot(_)
-            | Row::Name(_)
-            | Row::Asset(_)
-            | Row::Balance(_)
-            | Row::Reversal(_)
-            | Row::Snapshot(_)
-            | Row::Cursor(_) => false,
+/// What a claim makes by this write.
+fn subject_of(write: &Write) -> Option<Taken> {
+    match write {
+        Write::Insert(row, _) | Write::Reuse(row) => match &**row {
+            Row::Claim(claim) => Some(Taken::Subject(claim.subject)),
+            _ => None,
         },
-        Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => false,
+        Write::Replace(_) | Write::Remove(_) | Write::Commit(..) => None,
     }
 }
 
@@ -436,16 +427,17 @@ fn answer(jobs: impl Iterator<Item = Job>, verdicts: Vec<Verdict>, fate: &Fate) 
     for job in jobs {
         let verdict = verdicts.next();
         let result = match (fate, verdict) {
-            (Fate::Durable, Some(Ok(receipt))) => Ok(receipt),
-            (Fate::Durable, Some(Err(refusal))) => Err(CommitError::Refused(refusal)),
+            (Fate::Durable, Some(Verdict::Admitted(receipt))) => Ok(receipt),
+            (Fate::Durable, Some(Verdict::Refused(refusal))) => Err(CommitError::Refused(refusal)),
+            (_, Some(Verdict::Unfit(taken))) => Err(CommitError::Unavailable(format!(
+                "the store refused the set, which is a defect to report: {}",
+                taken.why()
+            ))),
             // A set without a verdict cannot be; if it is, nothing is known of it.
-            (Fate::Doubtful(_), Some(Ok(_))) | (Fate::Durable, None) => {
+            (Fate::Doubtful(_), Some(Verdict::Admitted(_))) | (Fate::Durable, None) => {
                 Err(CommitError::InDoubt(job.set.id()))
             }
             (Fate::Untouched(why) | Fate::Doubtful(why), _) => Err(CommitError::Unavailable(why.clone())),
-            (Fate::AtFault(why), _) => Err(CommitError::Unavailable(format!(
-                "the database refused the set, which is a defect to report: {why}"
-            ))),
         };
         // Nobody may wait any more: the caller went away, the commit stands.
         let _ = job.answer.send(result);

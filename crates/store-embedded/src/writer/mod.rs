@@ -1,11 +1,11 @@
-//! The one thread that writes: it takes every set that waits, judges them in order, executes those that hold, appends
-//! them to the redo log with one sync, and then answers each. The database commits many groups together.
+//! The one thread that decides: it takes every set that waits, judges them in order, appends those that hold to the redo log
+//! with one sync, and then answers each. The database gets them later, many groups together.
 //!
 //! Promises: a set is answered as committed only after its group is durable; one set's refusal leaves its
 //! neighbours alone; the queue is bounded; nobody waits for ever, whatever happens to the thread.
 
 mod group;
-mod hidden;
+mod ids;
 mod queue;
 
 pub(crate) use group::{Shared, Writer};

@@ -5,7 +5,6 @@ use crate::codec::touched;
 use crate::error::OpenError;
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
 use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
-use rusqlite::Connection;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
@@ -22,27 +21,19 @@ pub(crate) struct Job {
     pub(super) answer: oneshot::Sender<Result<Receipt, CommitError>>,
 }
 
-/// What the writer is asked.
-#[derive(Debug)]
-enum Order {
-    Commit(Job),
-    /// Somebody wants to read what was committed.
-    Show,
-}
-
 /// The way to the writer.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    orders: Option<SyncSender<Order>>,
-    thread: Option<JoinHandle<Connection>>,
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Queue {
     /// Starts the writer's thread.
     pub(crate) fn start(writer: Writer) -> Result<Queue, OpenError> {
-        let (orders, waiting) = sync_channel(COMMIT_QUEUE_MAX);
+        let (jobs, waiting) = sync_channel(COMMIT_QUEUE_MAX);
         let thread = Builder::new().name("store-writer".to_owned()).spawn(move || serve(writer, &waiting))?;
-        Ok(Queue { orders: Some(orders), thread: Some(thread) })
+        Ok(Queue { jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
@@ -50,8 +41,8 @@ impl Queue {
         let id = set.id();
         let (answer, answered) = oneshot::channel();
         let job = Job { touched: touched::encode(set.changes().iter().map(Change::key)), set, answer };
-        let orders = self.orders.as_ref().ok_or_else(ended)?;
-        match orders.try_send(Order::Commit(job)) {
+        let jobs = self.jobs.as_ref().ok_or_else(ended)?;
+        match jobs.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Err(CommitError::Throttled),
             Err(TrySendError::Disconnected(_)) => return Err(ended()),
@@ -60,18 +51,13 @@ impl Queue {
         answered.await.unwrap_or(Err(CommitError::InDoubt(id)))
     }
 
-    /// Wakes the writer if it sleeps over something that somebody wants to read.
-    pub(crate) fn ask_to_show(&self) {
-        if let Some(orders) = &self.orders {
-            // Full: it is awake, and looks between two groups. Disconnected: who waits is told by the end of news.
-            let _ = orders.try_send(Order::Show);
+    /// Lets the writer finish what waits.
+    pub(crate) fn stop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has told everyone who waited for it.
+            let _ = thread.join();
         }
-    }
-
-    /// Lets the writer finish what waits, and gives its connection back.
-    pub(crate) fn stop(&mut self) -> Option<Connection> {
-        self.orders = None;
-        self.thread.take()?.join().ok()
     }
 }
 
@@ -79,41 +65,34 @@ fn ended() -> CommitError {
     CommitError::Unavailable("the store's writer has ended; restart to recover".to_owned())
 }
 
-fn serve(mut writer: Writer, waiting: &Receiver<Order>) -> Connection {
+fn serve(mut writer: Writer, waiting: &Receiver<Job>) {
     let _told_at_the_end = writer.ending();
     let mut group = Vec::with_capacity(SETS_PER_GROUP_MAX);
     loop {
-        let order = if writer.has_hidden() {
-            waiting.recv_timeout(writer.patience())
-        } else {
-            waiting.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        let first = match writer.patience() {
+            Some(patience) => waiting.recv_timeout(patience),
+            None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        match order {
-            Ok(Order::Commit(first)) => {
+        match first {
+            Ok(first) => {
                 gather(first, waiting, &mut group);
                 writer.commit(&mut group);
             }
-            Ok(Order::Show) | Err(RecvTimeoutError::Timeout) => writer.show(),
-            Err(RecvTimeoutError::Disconnected) => {
-                writer.show();
-                return writer.into_connection();
-            }
+            Err(RecvTimeoutError::Timeout) => writer.rest(),
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
 /// What waits is taken, and more is never waited for: the group before this one was the waiting time.
-fn gather(first: Job, waiting: &Receiver<Order>, group: &mut Vec<Job>) {
+fn gather(first: Job, waiting: &Receiver<Job>, group: &mut Vec<Job>) {
     let mut changes = first.set.changes().len();
     group.push(first);
     while group.len() < SETS_PER_GROUP_MAX
         && changes < CHANGES_PER_GROUP_MAX
-        && let Ok(order) = waiting.try_recv()
+        && let Ok(job) = waiting.try_recv()
     {
-        // A wish to read is looked at after the group anyway.
-        if let Order::Commit(job) = order {
-            changes = changes.saturating_add(job.set.changes().len());
-            group.push(job);
-        }
+        changes = changes.saturating_add(job.set.changes().len());
+        group.push(job);
     }
 }

@@ -1,0 +1,163 @@
+//! Executes what is durable in one transaction of the database.
+
+use super::hidden::{Group, Hidden};
+use crate::checkpoint::Wal;
+use crate::error::{is_of_the_set, reason};
+use crate::options::{FaultHook, FaultPoint, fault_at};
+use crate::progress::Progress;
+use crate::tables::{self, Pen};
+use crate::writer::Health;
+use rusqlite::{Connection, Error};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The one connection that writes, and what it has to.
+pub(crate) struct Applier {
+    db: Connection,
+    hidden: Hidden,
+    data_version: i64,
+    /// Why the database does not take what is durable, if it does not now.
+    trouble: Option<String>,
+    /// It never will: that is not tried again.
+    is_refused: bool,
+    wal: Arc<Wal>,
+    health: Arc<Health>,
+    progress: Arc<Progress>,
+    fault: Option<FaultHook>,
+}
+
+impl std::fmt::Debug for Applier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Applier").field("trouble", &self.trouble).finish_non_exhaustive()
+    }
+}
+
+impl Applier {
+    pub(crate) fn new(
+        db: Connection,
+        wal: Arc<Wal>,
+        health: Arc<Health>,
+        progress: Arc<Progress>,
+        fault: Option<FaultHook>,
+    ) -> Result<Applier, Error> {
+        let data_version = version(&db)?;
+        Ok(Applier {
+            db,
+            hidden: Hidden::default(),
+            data_version,
+            trouble: None,
+            is_refused: false,
+            wal,
+            health,
+            progress,
+            fault,
+        })
+    }
+
+    /// Takes groups that are to be shown with the next ones.
+    pub(super) fn hide(&mut self, groups: Vec<Group>, now: Duration) {
+        for group in groups {
+            self.hidden.add(group, now);
+        }
+    }
+
+    /// Whether they should be shown, although nobody asks.
+    pub(super) fn is_due(&self, now: Duration) -> bool {
+        self.trouble.is_some() || self.hidden.is_enough(now)
+    }
+
+    /// How long they may stay hidden, if there are any.
+    pub(super) fn patience(&self, now: Duration) -> Option<Duration> {
+        self.hidden.patience(now)
+    }
+
+    /// Why the database does not take what is durable, if it does not now.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.clone()
+    }
+
+    /// Keeps every other program from writing, until what is hidden is shown.
+    pub(crate) fn begin(&mut self) -> Result<(), Error> {
+        if !self.db.is_autocommit() {
+            return Ok(());
+        }
+        self.execute("BEGIN IMMEDIATE")?;
+        let version = version(&self.db)?;
+        if version != self.data_version {
+            self.data_version = version;
+            self.progress.meddle();
+        }
+        Ok(())
+    }
+
+    /// Lets others write again, if there is nothing to show.
+    pub(crate) fn let_go(&mut self) {
+        if self.hidden.is_empty() {
+            self.undo();
+        }
+    }
+
+    /// Lets the database show everything that is hidden.
+    pub(super) fn show(&mut self) {
+        if self.hidden.is_empty() || self.is_refused {
+            return;
+        }
+        match self.write() {
+            Ok(()) => {
+                let last = self.hidden.last();
+                self.hidden.clear();
+                self.trouble = None;
+                self.progress.show(last);
+                self.wal.between_transactions(&self.db);
+            }
+            Err(error) => {
+                self.undo();
+                self.stall(&error);
+            }
+        }
+    }
+
+    fn write(&mut self) -> Result<(), Error> {
+        self.begin()?;
+        let mut pen = Pen::Executing(&self.db);
+        self.hidden.writes().try_for_each(|write| tables::apply(&mut pen, write))?;
+        fault_at(self.fault.as_ref(), FaultPoint::Show)?;
+        self.execute("COMMIT")
+    }
+
+    /// What is durable cannot be shown now, whatever the reason: the redo log keeps it, and it is tried again.
+    fn stall(&mut self, error: &Error) {
+        let why = reason(error);
+        if is_of_the_set(error) {
+            self.is_refused = true;
+            self.health.fail(format!(
+                "the database refused a commit that was admitted, which is a defect to report: {why}"
+            ));
+        } else if self.trouble.is_none() {
+            tracing::warn!(%why, "the database does not take what is durable; it is tried again");
+        }
+        self.trouble = Some(why.clone());
+        self.progress.stall(why);
+    }
+
+    fn undo(&mut self) {
+        // SQLite rolls back by itself on some errors.
+        if !self.db.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            self.health.fail(format!("a transaction could not be rolled back: {error}"));
+        }
+    }
+
+    fn execute(&self, sql: &'static str) -> Result<(), Error> {
+        self.db.prepare_cached(sql)?.execute([]).map(|_| ())
+    }
+
+    pub(super) fn into_connection(self) -> Connection {
+        self.db
+    }
+}
+
+fn version(db: &Connection) -> Result<i64, Error> {
+    db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
+}

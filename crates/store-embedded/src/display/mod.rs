@@ -1,0 +1,164 @@
+//! What the database shows: a thread of its own executes what is durable, many groups together, while the writer goes on.
+//!
+//! Promises: groups are executed in order, each once; what cannot be executed now is kept and tried again, and the writer
+//! hears of it; nobody else writes to the database while something is hidden, but for the moment between two transactions under load.
+
+mod applier;
+mod hidden;
+
+pub(crate) use applier::Applier;
+pub(crate) use hidden::Group;
+
+use crate::clock::monotonic;
+use crate::error::OpenError;
+use crate::progress::Progress;
+use rusqlite::Connection;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Bytes of scripts that may wait while a transaction is under way; then the writer waits too.
+const WAITING_BYTES_MAX: usize = 8 << 20;
+/// How long to wait when the database could not take it.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
+
+/// Between the writer and the thread that executes.
+#[derive(Debug)]
+pub(crate) struct Display {
+    inbox: Mutex<Inbox>,
+    arrived: Condvar,
+    taken: Condvar,
+    applier: Mutex<Applier>,
+    progress: Arc<Progress>,
+}
+
+/// Groups that nobody has looked at yet.
+#[derive(Debug, Default)]
+struct Inbox {
+    groups: Vec<Group>,
+    bytes: usize,
+    /// No more will come.
+    closed: bool,
+    /// Nobody will look.
+    ended: bool,
+}
+
+/// Tells everyone who waits when the thread has ended, however it did.
+struct Ending(Arc<Display>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        held(&self.0.inbox).ended = true;
+        self.0.taken.notify_all();
+        self.0.progress.end();
+    }
+}
+
+impl Display {
+    pub(crate) fn new(applier: Applier, progress: Arc<Progress>) -> Display {
+        Display {
+            inbox: Mutex::default(),
+            arrived: Condvar::new(),
+            taken: Condvar::new(),
+            applier: Mutex::new(applier),
+            progress,
+        }
+    }
+
+    /// Starts the thread. It ends after [`Display::close`].
+    pub(crate) fn start(self: &Arc<Display>) -> Result<JoinHandle<()>, OpenError> {
+        let display = Arc::clone(self);
+        Ok(Builder::new().name("store-display".to_owned()).spawn(move || {
+            let ending = Ending(display);
+            ending.0.serve();
+        })?)
+    }
+
+    /// Takes a group that is durable. Waits if too much waits; tells whether anybody will look at it.
+    pub(crate) fn take(&self, group: Group) -> bool {
+        let inbox = held(&self.inbox);
+        let is_full = |inbox: &mut Inbox| inbox.bytes > WAITING_BYTES_MAX && !inbox.ended;
+        let mut inbox = self.taken.wait_while(inbox, is_full).unwrap_or_else(PoisonError::into_inner);
+        inbox.bytes = inbox.bytes.saturating_add(group.bytes);
+        inbox.groups.push(group);
+        self.arrived.notify_one();
+        !inbox.ended
+    }
+
+    /// Wakes the thread if it sleeps over something that somebody wants to see.
+    pub(crate) fn nudge(&self) {
+        let _wakeful = held(&self.inbox);
+        self.arrived.notify_one();
+    }
+
+    /// No more will come.
+    pub(crate) fn close(&self) {
+        held(&self.inbox).closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// The one who executes, when nothing is under way.
+    pub(crate) fn applier(&self) -> MutexGuard<'_, Applier> {
+        held(&self.applier)
+    }
+
+    /// Shows everything that was taken, now and on this thread; why it cannot, if so.
+    pub(crate) fn show_all(&self) -> Result<(), String> {
+        let mut applier = self.applier();
+        // Nobody else takes them while the applier is held.
+        let groups = self.empty(&mut held(&self.inbox));
+        applier.hide(groups, monotonic());
+        applier.show();
+        applier.trouble().map_or(Ok(()), Err)
+    }
+
+    /// The connection, once both threads have ended.
+    pub(crate) fn into_connection(self) -> Connection {
+        self.applier.into_inner().unwrap_or_else(PoisonError::into_inner).into_connection()
+    }
+
+    fn serve(&self) {
+        let mut patience = None;
+        loop {
+            let closed = self.wait(patience);
+            let mut applier = self.applier();
+            let groups = self.empty(&mut held(&self.inbox));
+            let now = monotonic();
+            applier.hide(groups, now);
+            if self.progress.take_wish() || closed || applier.is_due(now) {
+                applier.show();
+            }
+            if closed {
+                return;
+            }
+            patience =
+                if applier.trouble().is_some() { Some(TRY_AGAIN) } else { applier.patience(monotonic()) };
+        }
+    }
+
+    /// Until there is something to do; tells whether nothing more will come.
+    fn wait(&self, patience: Option<Duration>) -> bool {
+        let inbox = held(&self.inbox);
+        let is_idle =
+            |inbox: &mut Inbox| inbox.groups.is_empty() && !inbox.closed && !self.progress.is_wished();
+        let inbox = match patience {
+            None => self.arrived.wait_while(inbox, is_idle).unwrap_or_else(PoisonError::into_inner),
+            Some(patience) => {
+                let woken = self.arrived.wait_timeout_while(inbox, patience, is_idle);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        inbox.closed
+    }
+
+    fn empty(&self, inbox: &mut Inbox) -> Vec<Group> {
+        inbox.bytes = 0;
+        self.taken.notify_one();
+        std::mem::take(&mut inbox.groups)
+    }
+}
+
+/// A thread that panicked left what it held as it was: durable groups, or an open transaction that nobody commits.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,174 @@
+//! Which rows cannot be there yet, because ids are given out in rising order: looking for them would find nothing.
+//!
+//! Rows that were inserted since the image was last cut back are in the image. Of those before it is known how high their ids
+//! got: a higher one is new. A lower one may be late, and is looked for.
+
+use counterfoil_core::types::id::{SetId, SubjectId};
+use counterfoil_core::types::time::Time;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::RowKey;
+use rusqlite::{Connection, Result};
+use std::collections::HashSet;
+
+/// Tables whose rows bring ids of their own, and where their highest is found.
+const HIGHEST: [(Kind, &str); 9] = [
+    (Kind::Charge, "SELECT max(id) FROM charges"),
+    (Kind::Operation, "SELECT max(id) FROM operations"),
+    (Kind::Payout, "SELECT max(id) FROM payouts"),
+    (Kind::Outbox, "SELECT max(id) FROM outbox"),
+    (Kind::Account, "SELECT max(id) FROM accounts"),
+    (Kind::Transaction, "SELECT max(id) FROM journal_transactions"),
+    (Kind::Hold, "SELECT max(id) FROM holds"),
+    (Kind::Subject, "SELECT max(subject) FROM claims"),
+    (Kind::Set, "SELECT max(set_id) FROM commits"),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Charge,
+    Operation,
+    Payout,
+    Outbox,
+    Account,
+    Transaction,
+    Hold,
+    Subject,
+    Set,
+    Audit,
+}
+
+const KINDS: usize = 10;
+
+type Marks = [i128; KINDS];
+
+/// How high ids got.
+#[derive(Debug)]
+pub(super) struct Ids {
+    /// Of rows that the image may have forgotten.
+    below: Marks,
+    /// Of all rows.
+    highest: Marks,
+    /// What claims have made, and the sets, in this round and the one before: the image does not hold them.
+    taken: [HashSet<Taken>; 2],
+}
+
+/// What no two rows may share, although it is the key of neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Taken {
+    /// What a claim makes.
+    Subject(SubjectId),
+    /// The name of a commit.
+    Set(SetId),
+}
+
+impl Taken {
+    /// Why it cannot be had.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Taken::Subject(_) => "another key has made the same",
+            Taken::Set(_) => "a set of this name was committed before",
+        }
+    }
+
+    fn mark(self) -> (Kind, i128) {
+        match self {
+            Taken::Subject(id) => (Kind::Subject, i128::from(id.to_i64())),
+            Taken::Set(id) => (Kind::Set, i128::from(id.to_i64())),
+        }
+    }
+
+    fn is_found(self, db: &Connection) -> Result<bool> {
+        let (sql, id) = match self {
+            Taken::Subject(id) => ("SELECT 1 FROM claims WHERE subject = ?1", id.to_i64()),
+            Taken::Set(id) => ("SELECT 1 FROM commits WHERE set_id = ?1", id.to_i64()),
+        };
+        db.prepare_cached(sql)?.exists([id])
+    }
+}
+
+impl Ids {
+    /// As the database has them. Audit records are named by the time they were written at, which is before `now`.
+    pub(super) fn load(db: &Connection, now: Time) -> Result<Ids> {
+        let mut highest = [i128::MIN; KINDS];
+        for (kind, sql) in HIGHEST {
+            let id: Option<i64> = db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+            raise(&mut highest, (kind, id.map_or(i128::MIN, i128::from)));
+        }
+        raise(&mut highest, (Kind::Audit, number(Ulid::new(now, u128::MAX))));
+        Ok(Ids { below: highest, highest, taken: Default::default() })
+    }
+
+    /// Whether no such row can be there, unless the image has it.
+    pub(super) fn is_new(&self, key: &RowKey) -> bool {
+        mark(key).is_some_and(|mark| self.is_above(mark))
+    }
+
+    /// A row was inserted.
+    pub(super) fn inserted(&mut self, key: &RowKey) {
+        if let Some(mark) = mark(key) {
+            raise(&mut self.highest, mark);
+        }
+    }
+
+    /// Whether nothing has this yet.
+    pub(super) fn is_free(&self, db: &Connection, wanted: Taken) -> Result<bool> {
+        if self.taken.iter().any(|taken| taken.contains(&wanted)) {
+            return Ok(false);
+        }
+        Ok(self.is_above(wanted.mark()) || !wanted.is_found(db)?)
+    }
+
+    /// Something has it from here on.
+    pub(super) fn take(&mut self, taken: Taken) {
+        raise(&mut self.highest, taken.mark());
+        let [current, _] = &mut self.taken;
+        current.insert(taken);
+    }
+
+    /// The image was cut back.
+    pub(super) fn cut_back(&mut self) {
+        self.below = self.highest;
+        let [current, before] = &mut self.taken;
+        std::mem::swap(current, before);
+        current.clear();
+    }
+
+    fn is_above(&self, (kind, id): (Kind, i128)) -> bool {
+        self.below.get(kind as usize).is_some_and(|below| id > *below)
+    }
+}
+
+fn raise(marks: &mut Marks, (kind, id): (Kind, i128)) {
+    if let Some(mark) = marks.get_mut(kind as usize) {
+        *mark = id.max(*mark);
+    }
+}
+
+/// The id a key consists of, if its kind gives them out in order.
+fn mark(key: &RowKey) -> Option<(Kind, i128)> {
+    let (kind, id) = match key {
+        RowKey::Charge(id) => (Kind::Charge, id.to_i64()),
+        RowKey::Operation(id) => (Kind::Operation, id.to_i64()),
+        RowKey::Payout(id) => (Kind::Payout, id.to_i64()),
+        RowKey::Outbox(id) => (Kind::Outbox, id.to_i64()),
+        RowKey::Account(id) => (Kind::Account, id.to_i64()),
+        RowKey::Transaction(id) => (Kind::Transaction, id.to_i64()),
+        RowKey::Hold(id) => (Kind::Hold, id.to_i64()),
+        RowKey::Audit(_, id) => return Some((Kind::Audit, number(*id))),
+        RowKey::Claim(_)
+        | RowKey::Tenant(_)
+        | RowKey::ApiKey(_)
+        | RowKey::Slot(_)
+        | RowKey::Name(..)
+        | RowKey::Asset(..)
+        | RowKey::Balance(..)
+        | RowKey::Reversal(_)
+        | RowKey::Snapshot(..)
+        | RowKey::Cursor(_) => return None,
+    };
+    Some((kind, i128::from(id)))
+}
+
+fn number(id: Ulid) -> i128 {
+    i128::from_be_bytes(id.to_bytes())
+}
