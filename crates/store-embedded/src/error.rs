@@ -55,6 +55,16 @@ pub enum OpenError {
     /// The file is damaged.
     #[error("the store is damaged ({0}): restore it from a backup; the file was left alone")]
     Corrupt(String),
+    /// The tables refuse what was committed.
+    #[error(
+        "the tables refuse commit {commit} of the redo log ({why}), which is a defect to report: nothing is lost, keep the directory as it is; undo what was changed in the tables by hand, or start a release that mends this"
+    )]
+    Refused {
+        /// The first position of its group.
+        commit: u64,
+        /// What they say.
+        why: String,
+    },
     /// There is no room.
     #[error("there is no space left for the store: free some, then start again")]
     DiskFull,
@@ -89,11 +99,11 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// Whether the error is the fault of what was written, so that it would not have hit a neighbour: a constraint, a
-/// trigger, a number SQLite cannot hold, or a row that was not where the judge saw it.
-pub(crate) fn is_of_the_set(error: &rusqlite::Error) -> bool {
-    matches!(error, rusqlite::Error::ToSqlConversionFailure(_) | rusqlite::Error::StatementChangedRows(_))
-        || matches!(error.sqlite_error_code(), Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig))
+/// Whether the tables refuse what was written, now and whenever it is tried: a constraint, a trigger, or a row that is not
+/// where the judge saw it.
+pub(crate) fn is_refusal(error: &rusqlite::Error) -> bool {
+    matches!(error, rusqlite::Error::StatementChangedRows(_))
+        || error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }
 
 /// The reason as operators read it.

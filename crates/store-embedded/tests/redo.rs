@@ -122,6 +122,36 @@ async fn a_database_that_is_ill_loses_nothing_that_was_answered_and_goes_on_when
 }
 
 #[tokio::test]
+async fn what_the_tables_refuse_stops_the_store_and_is_kept_until_they_take_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    assert!(charge_is_there(&store, 1).await);
+    let rule = "CREATE TRIGGER no_more BEFORE INSERT ON charges BEGIN SELECT RAISE(FAIL, 'no more'); END";
+    raw(dir.path()).execute_batch(rule).unwrap();
+    // The judge knows of no such rule.
+    store.commit(one_charge(&store, 2)).await.unwrap();
+    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };
+    assert!(why.contains("no more"), "{why}");
+    let refused = store.commit(one_charge(&store, 3)).await;
+    assert!(
+        matches!(&refused, Err(CommitError::Unavailable(why)) if why.contains("a defect to report")),
+        "{refused:?}"
+    );
+    assert!(charge_is_there(&store, 1).await, "what is shown is still read");
+    drop(store);
+
+    let refused = EmbeddedStore::open(dir.path(), Options::default()).unwrap_err();
+    assert!(
+        matches!(&refused, OpenError::Refused { commit: 2, why } if why.contains("no more")),
+        "{refused:?}"
+    );
+    raw(dir.path()).execute_batch("DROP TRIGGER no_more").unwrap();
+    let store = open(dir.path());
+    assert!(charge_is_there(&store, 2).await && !charge_is_there(&store, 3).await);
+}
+
+#[tokio::test]
 async fn a_record_that_was_cut_off_is_as_if_it_had_never_been() {
     let dir = tempfile::tempdir().unwrap();
     left_behind(dir.path(), 3).await;

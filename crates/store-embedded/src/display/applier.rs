@@ -2,10 +2,10 @@
 
 use super::hidden::{Group, Hidden};
 use crate::checkpoint::Wal;
-use crate::error::{is_of_the_set, reason};
+use crate::error::{is_refusal, reason};
 use crate::options::{FaultHook, FaultPoint, fault_at};
 use crate::progress::Progress;
-use crate::tables::{self, Pen};
+use crate::tables;
 use crate::writer::Health;
 use rusqlite::{Connection, Error};
 use std::sync::Arc;
@@ -119,8 +119,7 @@ impl Applier {
 
     fn write(&mut self) -> Result<(), Error> {
         self.begin()?;
-        let mut pen = Pen::Executing(&self.db);
-        self.hidden.writes().try_for_each(|write| tables::apply(&mut pen, write))?;
+        tables::apply_all(&self.db, self.hidden.writes())?;
         fault_at(self.fault.as_ref(), FaultPoint::Show)?;
         self.execute("COMMIT")
     }
@@ -128,7 +127,7 @@ impl Applier {
     /// What is durable cannot be shown now, whatever the reason: the redo log keeps it, and it is tried again.
     fn stall(&mut self, error: &Error) {
         let why = reason(error);
-        if is_of_the_set(error) {
+        if is_refusal(error) {
             self.is_refused = true;
             self.health.fail(format!(
                 "the database refused a commit that was admitted, which is a defect to report: {why}"

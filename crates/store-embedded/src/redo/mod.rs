@@ -1,9 +1,9 @@
 //! The redo log: where a group is durable before its sets are answered.
 //!
 //! Writing rows into their trees dirties a page of each; syncing those for every group is what a commit used to cost. So a
-//! group's statements are also noted in a [`Script`], which is appended here and synced: one write, one sync. The database
-//! gets the same statements at once but commits them later, many groups together and without a sync of its own. What it
-//! has not kept when the process ends is played again from here at the next opening.
+//! group's statements are noted in a [`Script`], which is appended here and synced: one write, one sync. The database
+//! gets its rows later, many groups together and without a sync of its own. What it has not kept when the process ends is
+//! played from here at the next opening.
 //!
 //! Promises: what was appended is found again, whole and in order, until the database has it safely; what was torn, or
 //! belongs to an earlier opening, is never played.

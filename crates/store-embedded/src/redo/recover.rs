@@ -2,7 +2,7 @@
 
 use super::segments::paths;
 use super::{Lineage, Media, Record, Tape, play};
-use crate::error::OpenError;
+use crate::error::{OpenError, is_refusal};
 use crate::tables::{commits, meta};
 use rusqlite::Connection;
 use std::path::Path;
@@ -32,12 +32,21 @@ pub(crate) fn recover(db: &mut Connection, dir: &Path, media: &dyn Media) -> Res
             }
             return Err(OpenError::Corrupt(format!("commit {} is damaged in the redo log", record.first)));
         };
-        play(&transaction, &script)?;
+        play(&transaction, &script).map_err(|error| refused(record, error))?;
         sets = record.sets.saturating_add(sets);
     }
     transaction.commit()?;
     tracing::info!(sets, "commits were played from the redo log");
     Ok(())
+}
+
+/// The tables may refuse what an earlier release has admitted: no later try changes that.
+fn refused(record: &Record, error: rusqlite::Error) -> OpenError {
+    if is_refusal(&error) {
+        OpenError::Refused { commit: record.first, why: error.to_string() }
+    } else {
+        error.into()
+    }
 }
 
 /// Whether there is something to play.

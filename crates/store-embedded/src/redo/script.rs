@@ -1,4 +1,4 @@
-//! The statements of one group with their values, as they were executed.
+//! The statements of one group with their values, in order.
 //!
 //! ```text
 //! texts 2 | for each: length 2, SQL | for each statement: text 1, values 1, for each value: kind 1, content
@@ -90,7 +90,7 @@ fn too_large(what: &'static str) -> Error {
     Error::ToSqlConversionFailure(what.into())
 }
 
-/// Executes the statements of a script. Each must change one row, as it did when it was noted.
+/// Executes the statements of a script. Each must change one row.
 pub(crate) fn play(db: &Connection, script: &[u8]) -> Result<()> {
     let mut left = Bytes(script);
     let mut texts = Vec::new();

@@ -4,9 +4,9 @@
 use super::{Pen, cell};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
-use counterfoil_core::types::id::{TenantId, TransactionId};
-use counterfoil_store::Receipt;
+use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
 use counterfoil_store::codec::metadata;
+use counterfoil_store::{Position, Receipt};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
@@ -63,34 +63,60 @@ fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Transacti
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
-    let id = transaction.id.to_i64();
-    let legs = transaction.legs.as_slice();
-    for (number, leg) in (0_u16..).zip(legs) {
+    entries(transaction, receipt).try_for_each(|entry| entry.insert(pen))?;
+    close(pen, transaction, receipt)
+}
+
+/// The legs of a transaction as they are entered.
+pub(super) fn entries(transaction: &Transaction, receipt: Receipt) -> impl Iterator<Item = Entry<'_>> {
+    let legs = (0_u16..).zip(transaction.legs.as_slice());
+    legs.map(move |(number, leg)| Entry { transaction: transaction.id, number, leg, receipt })
+}
+
+/// A leg in its place.
+pub(super) struct Entry<'a> {
+    transaction: TransactionId,
+    number: u16,
+    leg: &'a Leg,
+    receipt: Receipt,
+}
+
+impl Entry<'_> {
+    /// Where it stands in its account.
+    pub(super) fn place(&self) -> (AccountId, Position, TransactionId, u16) {
+        (self.leg.account, self.receipt.position, self.transaction, self.number)
+    }
+
+    pub(super) fn insert(&self, pen: &mut Pen<'_>) -> Result<()> {
         pen.write(
             INSERT_LEG,
             params![
-                id,
-                number,
-                leg.account.to_i64(),
-                leg.side.name(),
-                leg.layer.name(),
-                leg.amount,
-                leg.asset.code(),
-                receipt.position.0,
-                receipt.at.ms(),
+                self.transaction.to_i64(),
+                self.number,
+                self.leg.account.to_i64(),
+                self.leg.side.name(),
+                self.leg.layer.name(),
+                self.leg.amount,
+                self.leg.asset.code(),
+                self.receipt.position.0,
+                self.receipt.at.ms(),
             ],
-        )?;
+        )
     }
+}
+
+/// Writes the transaction over its entries.
+pub(super) fn close(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
     pen.write(
         INSERT,
         params![
-            id,
+            transaction.id.to_i64(),
             transaction.tenant.to_i64(),
             transaction.at.ms(),
             transaction.kind.name(),
             transaction.kind.about(),
             metadata::encode(&transaction.metadata),
-            legs.len(),
+            transaction.legs.as_slice().len(),
             receipt.position.0,
         ],
     )

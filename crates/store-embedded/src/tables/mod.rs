@@ -29,6 +29,7 @@ mod tenants;
 mod write;
 
 pub(crate) use pen::Pen;
+use pen::{Rows, TOGETHER};
 pub(crate) use write::Write;
 
 use counterfoil_core::types::limits::SCAN_MAX;
@@ -69,6 +70,40 @@ pub(crate) fn apply(pen: &mut Pen<'_>, write: &Write) -> Result<()> {
         Write::Remove(key) => remove(pen, key),
         Write::Commit(receipt, set, touched) => commits::insert(pen, *receipt, *set, touched),
     }
+}
+
+/// Executes what many groups wrote. What is only ever added to comes table by table, many rows with one statement, and
+/// the entries account by account: in order of time each would go to another page of the index by account.
+pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
+    let (mut posted, mut records, mut commits) = (Vec::new(), Vec::new(), Vec::new());
+    let mut pen = Pen::Executing(db);
+    for write in writes {
+        match write {
+            Write::Insert(row, receipt) => match &**row {
+                Row::Transaction(transaction) => posted.push((transaction, *receipt)),
+                Row::Audit(record) => records.push(record),
+                _ => insert(&mut pen, row, *receipt)?,
+            },
+            Write::Commit(..) => commits.push(write),
+            Write::Replace(_) | Write::Reuse(_) | Write::Remove(_) => apply(&mut pen, write)?,
+        }
+    }
+    let legs = posted.iter().flat_map(|(transaction, receipt)| journal::entries(transaction, *receipt));
+    let mut legs: Vec<journal::Entry<'_>> = legs.collect();
+    legs.sort_unstable_by_key(journal::Entry::place);
+    together(db, &legs, |pen, entry| entry.insert(pen))?;
+    together(db, &posted, |pen, (transaction, receipt)| journal::close(pen, transaction, *receipt))?;
+    together(db, &records, |pen, record| audit_log::insert(pen, record))?;
+    together(db, &commits, |pen, write| apply(pen, write))
+}
+
+/// Inserts rows into one table.
+fn together<T>(db: &Connection, rows: &[T], insert: impl Fn(&mut Pen<'_>, &T) -> Result<()>) -> Result<()> {
+    let (whole, rest) = rows.as_chunks::<TOGETHER>();
+    let mut pen = Pen::Inserting(Rows::of(db));
+    whole.as_flattened().iter().try_for_each(|row| insert(&mut pen, row))?;
+    let mut pen = Pen::Executing(db);
+    rest.iter().try_for_each(|row| insert(&mut pen, row))
 }
 
 fn insert(pen: &mut Pen<'_>, row: &Row, receipt: Receipt) -> Result<()> {

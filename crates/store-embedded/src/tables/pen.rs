@@ -2,14 +2,19 @@
 //! the same statements, so a script and the database cannot mean different things.
 
 use crate::redo::Script;
-use rusqlite::{Connection, Error, Result, ToSql};
+use rusqlite::{CachedStatement, Connection, Error, Result, ToSql};
+
+/// Rows that are inserted with one statement. It opens its trees once for all of them.
+pub(super) const TOGETHER: usize = 16;
 
 /// Writes rows.
 pub(crate) enum Pen<'a> {
     /// Into the script of a group.
     Noting(&'a mut Script),
-    /// Into the database.
+    /// Into the database, one by one.
     Executing(&'a Connection),
+    /// Into one table of the database, so many as stand together with one statement.
+    Inserting(Rows<'a>),
 }
 
 impl Pen<'_> {
@@ -17,10 +22,49 @@ impl Pen<'_> {
     pub(super) fn write(&mut self, sql: &'static str, values: &[&dyn ToSql]) -> Result<()> {
         match self {
             Pen::Noting(script) => script.note(sql, values),
-            Pen::Executing(db) => match db.prepare_cached(sql)?.execute(values)? {
-                1 => Ok(()),
-                other => Err(Error::StatementChangedRows(other)),
-            },
+            Pen::Executing(db) => changes(1, db.prepare_cached(sql)?.execute(values)?),
+            Pen::Inserting(rows) => rows.insert(sql, values),
         }
     }
+}
+
+/// Insertions of one kind that wait for each other.
+pub(crate) struct Rows<'a> {
+    db: &'a Connection,
+    statement: Option<CachedStatement<'a>>,
+    /// Values that are bound.
+    bound: usize,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn of(db: &'a Connection) -> Rows<'a> {
+        Rows { db, statement: None, bound: 0 }
+    }
+
+    fn insert(&mut self, sql: &'static str, values: &[&dyn ToSql]) -> Result<()> {
+        let statement = match &mut self.statement {
+            Some(statement) => statement,
+            none => none.insert(self.db.prepare_cached(&together(sql, values.len()))?),
+        };
+        for value in values {
+            self.bound = self.bound.saturating_add(1);
+            statement.raw_bind_parameter(self.bound, value)?;
+        }
+        if self.bound < values.len().saturating_mul(TOGETHER) {
+            return Ok(());
+        }
+        self.bound = 0;
+        changes(TOGETHER, statement.raw_execute()?)
+    }
+}
+
+fn changes(expected: usize, found: usize) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(Error::StatementChangedRows(found)) }
+}
+
+/// The insertion of one row, for many.
+fn together(sql: &str, values: usize) -> String {
+    let head = sql.split_once(" VALUES ").map_or(sql, |(head, _)| head);
+    let row = format!("({})", vec!["?"; values].join(", "));
+    format!("{head} VALUES {}", vec![row.as_str(); TOGETHER].join(", "))
 }
