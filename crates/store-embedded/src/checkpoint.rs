@@ -4,6 +4,7 @@
 //! nothing of it is left to copy, which under constant load never happens by itself: once it is long and nearly
 //! copied, the thread asks the writer to copy the small rest between two transactions.
 
+use crate::background::stand_back;
 use crate::options::LogBounds;
 use crate::progress::Progress;
 use crate::writer::Health;
@@ -130,6 +131,7 @@ impl Wal {
 /// writer would otherwise have to wait for all of them at once. The log itself is synced because commits are not: what
 /// was visible before is safe then, and the redo log may let go of it.
 pub(crate) fn run(db: &Connection, syncs: &Syncs, wal: &Wal, woken: &Receiver<()>, stop: &AtomicBool) {
+    stand_back();
     let mut alarmed = false;
     while woken.recv().is_ok() && !stop.load(Ordering::Acquire) {
         // A call that came during the last step was answered by it.

@@ -4,6 +4,7 @@
 //! that any SQLite tool can read, and holds append-only history against raw SQL by triggers. It decides nothing:
 //! whether a set may commit is the judge's word. The file's format is drawn in `docs/storage/embedded.md`.
 
+mod background;
 mod checkpoint;
 mod clock;
 mod codec;

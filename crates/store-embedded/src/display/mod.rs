@@ -9,6 +9,7 @@ mod hidden;
 pub(crate) use applier::Applier;
 pub(crate) use hidden::Group;
 
+use crate::background::stand_back;
 use crate::clock::monotonic;
 use crate::error::OpenError;
 use crate::progress::Progress;
@@ -69,6 +70,7 @@ impl Display {
     pub(crate) fn start(self: &Arc<Display>) -> Result<JoinHandle<()>, OpenError> {
         let display = Arc::clone(self);
         Ok(Builder::new().name("store-display".to_owned()).spawn(move || {
+            stand_back();
             let ending = Ending(display);
             ending.0.serve();
         })?)
