@@ -107,11 +107,12 @@ fn start() -> Check {
             read_twice(&opened, body);
         }
         assert_eq!(inbox.open(None, body, now), Err(Unopened::Missing));
-        Kind::of(format!(
-            "{:?} {}",
-            opened.map(|event| event.payment.is_some()),
-            header.split(|byte| *byte == b',').count()
-        ))
+        // Letters, since numbers do not count: how many parts, how many of them tags.
+        let count =
+            |which: fn(&[u8]) -> bool| header.split(|byte| *byte == b',').filter(|part| which(part)).count();
+        let (parts, tags) = (count(|_| true).min(18), count(|part| part.starts_with(b"v1=")).min(4));
+        let parts = ["p".repeat(parts), "v".repeat(tags)].concat();
+        Kind::of(format!("{:?} {parts}", opened.map(|event| event.payment.is_some())))
     })
 }
 
@@ -188,7 +189,7 @@ fn naive(header: &[u8], body: &[u8]) -> Result<(), Unopened> {
         && times.len() == 1
         && digits(times[0])
         && (times[0] == "0" || !times[0].starts_with('0'))
-        && times[0].parse::<i128>().is_ok_and(|seconds| seconds * 1_000 <= i128::from(i64::MAX))
+        && times[0].parse::<i128>().is_ok_and(|seconds| seconds <= i128::from(i64::MAX / 1_000))
         && !tags.is_empty()
         && tags.iter().all(|tag| hex(tag));
     if !formed {
