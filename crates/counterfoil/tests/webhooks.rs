@@ -1,5 +1,7 @@
 //! The provider's events at the real server: what is not its own is refused, what is its own makes the server ask.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
 mod support;
 
 use counterfoil_simulator::Faults;

@@ -214,5 +214,6 @@ fn tag(secret: &str, time: &str, body: &[u8]) -> String {
     let padded = |pad: u8| key.map(|byte| byte ^ pad);
     let inner = Sha256::digest([&padded(0x36)[..], time.as_bytes(), b".", body].concat());
     let outer = Sha256::digest([&padded(0x5c)[..], &inner[..]].concat());
-    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    outer.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
