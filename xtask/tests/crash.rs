@@ -39,9 +39,11 @@ fn lively(report: &serde_json::Value) {
     let figure = |name| report[name].as_u64().unwrap_or(0);
     let (charges, operations, transfers) = (figure("charges"), figure("operations"), figure("transfers"));
     assert!(charges > 20 && operations > 10 && transfers > 2, "{report:#}");
+    let payouts = figure("payouts");
+    assert!(payouts > 2 && figure("payouts_refused") < payouts, "{report:#}");
     assert!(["captures", "refunds"].into_iter().all(|name| figure(name) > 2), "{report:#}");
-    assert_eq!(report["answered"], charges + operations + transfers);
-    assert_eq!(report["replays"], charges + operations + transfers);
+    assert_eq!(report["answered"], charges + operations + payouts + transfers);
+    assert_eq!(report["replays"], charges + operations + payouts + transfers);
     assert!(report["effects"].as_u64() > Some(10), "{report:#}");
 }
 

@@ -5,6 +5,7 @@ use crate::metrics::Metrics;
 use bytes::Bytes;
 use counterfoil_core::tenancy::KeyPolicy;
 use counterfoil_engine::service::Service;
+use counterfoil_gateway::Inbox;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -57,13 +58,20 @@ pub struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) settings: ApiSettings,
     pub(crate) limiter: Option<Limiter>,
+    /// How what providers send on their own is told from what others do.
+    pub(crate) inboxes: Vec<Box<dyn Inbox>>,
     /// The text of `/openapi.json`, known once the router is built.
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
 impl App {
-    /// A face for `service`.
-    pub fn new(service: Arc<dyn Service>, metrics: Arc<Metrics>, settings: ApiSettings) -> Arc<App> {
+    /// A face for `service`, with an inbox for each provider that may send something on its own.
+    pub fn new(
+        service: Arc<dyn Service>,
+        metrics: Arc<Metrics>,
+        settings: ApiSettings,
+        inboxes: Vec<Box<dyn Inbox>>,
+    ) -> Arc<App> {
         metrics.name_accounts_by(service.references());
         let rate = Rate::new(settings.tenant_requests_per_second, settings.tenant_burst);
         Arc::new(App {
@@ -71,6 +79,7 @@ impl App {
             metrics,
             settings,
             limiter: rate.map(Limiter::new),
+            inboxes,
             openapi: OnceLock::new(),
         })
     }

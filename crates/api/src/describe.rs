@@ -27,6 +27,9 @@ pub(crate) struct PayoutProblems;
 /// Those of resolving a dead letter.
 pub(crate) struct ResolutionProblems;
 
+/// Those of what providers send.
+pub(crate) struct WebhookProblems;
+
 /// Those of writes about the books, which the books may refuse.
 pub(crate) struct BooksProblems;
 
@@ -125,6 +128,17 @@ impl IntoResponses for ResolutionProblems {
             EXPIRED,
             MISMATCH,
             ("503", "`store_unavailable`, `shutting_down`"),
+            DEFAULT,
+        ])
+    }
+}
+
+impl IntoResponses for WebhookProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            ("400", "`invalid_signature`, `invalid_request`; nothing was done"),
+            ("404", "`not_found`: no provider of that name sends here, or it has no secret"),
+            ("503", "`store_unavailable`: it should come again"),
             DEFAULT,
         ])
     }

@@ -31,6 +31,7 @@ mod serve;
 mod timeline;
 mod transactions;
 mod transfers;
+mod webhooks;
 
 pub use app::{ApiSettings, App, RequestLog};
 pub use metrics::Metrics;

@@ -48,6 +48,7 @@ routes! {
     DeadLetters = "/v1/dead-letters",
     DeadLetter = "/v1/dead-letters/{id}",
     Resolve = "/v1/dead-letters/{id}/resolve",
+    Webhook = "/v1/webhooks/{provider}",
     Healthz = "/healthz",
     Readyz = "/readyz",
     Metrics = "/metrics",
@@ -108,6 +109,7 @@ impl Route {
             ("dead-letters", None) => Route::DeadLetters,
             ("dead-letters", Some("")) => Route::DeadLetter,
             ("dead-letters", Some("resolve")) => Route::Resolve,
+            ("webhooks", Some("")) => Route::Webhook,
             _ => return (Route::Unmatched, ""),
         };
         (route, parameter)
@@ -138,7 +140,7 @@ mod tests {
     #[test]
     fn every_template_leads_to_its_route() {
         for route in Route::ALL {
-            let (template, name) = (route.template(), ["id", "key", "code"]);
+            let (template, name) = (route.template(), ["id", "key", "code", "provider"]);
             let path =
                 name.iter().fold(template.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), "x"));
             let parameter = if path == template { "" } else { "x" };
@@ -180,6 +182,9 @@ mod tests {
             "/v1/idempotency-keys",
             "/v1/idempotency-keys/",
             "/v1/idempotency-keys/a/b",
+            "/v1/webhooks",
+            "/v1/webhooks/",
+            "/v1/webhooks/a/b",
             "/errors/",
             "/V1/charges",
             "//v1/charges",

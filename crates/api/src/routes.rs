@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::exchange::Exchange;
 use crate::{
     accounts, assets, charges, conversions, dead_letters, health, keys, metrics, pages, payouts, refunds,
-    transactions, transfers,
+    transactions, transfers, webhooks,
 };
 use axum::Router;
 use axum::body::Body;
@@ -50,6 +50,7 @@ pub fn router(app: Arc<App>) -> (Router, OpenApi) {
         .routes(routes!(dead_letters::list::list))
         .routes(routes!(dead_letters::get::get))
         .routes(routes!(dead_letters::resolve::resolve))
+        .routes(routes!(webhooks::receive))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::scrape::scrape))

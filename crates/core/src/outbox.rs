@@ -63,6 +63,13 @@ impl Payment {
         };
         references.seal(kind, self.subject().to_i64())
     }
+
+    /// The payment of that reference; nothing if this instance never made it.
+    pub fn open(references: &References, text: &str) -> Option<Payment> {
+        let charge = references.open(Kind::Charge, text).map(|id| Payment::Charge(ChargeId::from_i64(id)));
+        charge
+            .or_else(|| references.open(Kind::Payout, text).map(|id| Payment::Payout(PayoutId::from_i64(id))))
+    }
 }
 
 /// A saga under way.

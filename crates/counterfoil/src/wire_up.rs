@@ -21,9 +21,10 @@ use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Beside, Engine, Parts};
 use counterfoil_gateway::fence::Fence;
 use counterfoil_gateway::profile::PROFILES;
-use counterfoil_gateway::{Routes, breaker};
+use counterfoil_gateway::{Inbox, Profile, Routes, breaker};
 use counterfoil_gateway_peer::PeerGateway;
-use counterfoil_gateway_stripe::{Bounds, StripeGateway};
+use counterfoil_gateway_stripe::signature::Secret;
+use counterfoil_gateway_stripe::{Bounds, StripeGateway, StripeInbox};
 use counterfoil_redis::Redis;
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
@@ -87,6 +88,16 @@ fn provider(settings: &Settings) -> Result<StripeGateway, Exit> {
         connections_max: settings.gateway.connections_max,
     })
     .map_err(Exit::refused)
+}
+
+/// The inbox of the provider, under the name its charges have; none without a secret to know it by.
+fn inboxes(settings: &Settings) -> Vec<Box<dyn Inbox>> {
+    let secrets: Vec<Secret> =
+        settings.gateway.webhook_secrets.iter().map(|secret| Secret::new(secret.reveal())).collect();
+    match Profile::named(&settings.gateway.profile) {
+        Some(profile) if !secrets.is_empty() => vec![Box::new(StripeInbox::new(profile.name, secrets))],
+        Some(_) | None => Vec::new(),
+    }
 }
 
 /// A bound that was set; zero is none.
@@ -190,7 +201,7 @@ async fn run<S: Store>(
         }
         None => None,
     };
-    let app = App::new(service, metrics, api_settings(settings));
+    let app = App::new(service, metrics, api_settings(settings), inboxes(settings));
     if let Some(greet) = greeting {
         greet();
     }

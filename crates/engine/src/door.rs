@@ -121,6 +121,10 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         Box::pin(async move { self.inner.resolve_letter(request, id, resolution).await })
     }
 
+    fn hint(&self, payment: Payment) -> Answer<'_, Result<usize, ReadError>> {
+        Box::pin(self.inner.take_hint(payment))
+    }
+
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.read(vec![RowKey::Charge(id)]).await?;

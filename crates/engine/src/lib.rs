@@ -15,6 +15,7 @@ mod door;
 mod drive;
 mod engine;
 pub mod fencing;
+mod hint;
 mod lanes;
 mod mint;
 mod open;

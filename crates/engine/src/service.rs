@@ -95,6 +95,10 @@ pub trait Service: Send + Sync + 'static {
     /// Settles a dead letter as a human decided.
     fn resolve(&self, request: Request, id: SubjectId, resolution: Resolution) -> Answer<'_, Submitted>;
 
+    /// Takes a hint that there may be news of a payment at its provider: what is in doubt about it is asked about now. Says
+    /// how much work that was.
+    fn hint(&self, payment: Payment) -> Answer<'_, Result<usize, ReadError>>;
+
     /// One charge, if the tenant has it.
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>>;
 

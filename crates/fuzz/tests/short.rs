@@ -58,6 +58,8 @@ short! {
     no_time_is_read_in_two_ways = "time",
     no_name_changes_when_it_is_read = "names",
     no_answer_is_believed_beyond_what_it_says = "answer",
+    no_peer_is_believed_beyond_what_it_says = "peer",
+    no_event_is_taken_that_was_not_signed = "webhook",
     no_metadata_is_lost = "metadata",
     no_stored_bytes_stop_the_store = "record",
     no_configuration_stops_the_loader = "config",

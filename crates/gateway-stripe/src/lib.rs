@@ -4,12 +4,16 @@
 //! promises. Whatever it does not understand is `Unknown`, never a success or a refusal, and a payment that is bound to a
 //! peer is never sent. It leaves out retries, breakers and every decision about a payment: it reports, the engine decides.
 //!
+//! Beside it stands the [`StripeInbox`], which tells what Stripe sent from what somebody else did.
+//!
 //! [`Outcome`]: counterfoil_core::payments::provider::Outcome
 
 mod answer;
 mod form;
 mod gateway;
+mod inbox;
 mod settings;
 
 pub use gateway::StripeGateway;
+pub use inbox::{StripeInbox, signature};
 pub use settings::{Bounds, Settings, SettingsError};

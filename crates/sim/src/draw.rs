@@ -21,6 +21,7 @@ pub fn draw(seed: u64, wanted: Option<&'static Profile>) -> Script {
     crowd(&setup, &mut Chance::at(&[seed, 1_001]), &mut events);
     operators(&mut setup, &mut Chance::at(&[seed, 1_002]), &mut events);
     payouts(&setup, &mut Chance::at(&[seed, 1_003]), &mut events);
+    hints(&setup, &mut Chance::at(&[seed, 1_004]), &mut events);
     events.sort_by_key(|event| event.at);
     Script { setup, events, faults }
 }
@@ -56,6 +57,20 @@ fn payouts(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
             let later = at.saturating_add(if burst { chance.below(4) } else { chance.below(2_000) });
             ask_once(setup, chance, events, later, Ask::Payout { tenant, key, body });
         }
+    }
+}
+
+/// In every other run the provider sends events, mostly soon after somebody asked for something, and about anything: early,
+/// late, twice, or out of nowhere.
+fn hints(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
+    if chance.percent(50) {
+        return;
+    }
+    let asked: Vec<u64> = events.iter().map(|event| event.at).collect();
+    for _ in 0..chance.pick(&[10, 60, 240], 60) {
+        let what = What::Hint { process: chance.below(setup.processes), number: chance.below(16) };
+        let at = chance.pick(&asked, 0).saturating_add(chance.below(10_000));
+        events.push(Event { at: at.min(setup.end), what });
     }
 }
 

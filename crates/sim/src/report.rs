@@ -37,6 +37,7 @@ impl Report {
             ("charges", seen.charges),
             ("operations", seen.operations),
             ("payouts", seen.payouts),
+            ("hints", seen.hints),
             ("effects", seen.effects),
             ("parked", seen.parked),
             ("transactions", seen.transactions),

@@ -109,6 +109,13 @@ pub enum What {
         /// Which.
         process: u64,
     },
+    /// The provider hints at a payment that something is still to be done for.
+    Hint {
+        /// To whom.
+        process: u64,
+        /// Which, counted from the oldest and round again.
+        number: u64,
+    },
     /// No process is run for a while, and what follows is put off by as much.
     Freeze(u64),
     /// The store answers nobody for a while.
@@ -269,6 +276,7 @@ impl fmt::Display for What {
             What::Crash { process, back } => write!(f, "crash {process} {back}"),
             What::Pause { process, ms } => write!(f, "pause {process} {ms}"),
             What::Drain { process } => write!(f, "drain {process}"),
+            What::Hint { process, number } => write!(f, "hint {process} {number}"),
             What::Freeze(ms) => write!(f, "freeze {ms}"),
             What::StoreDown(ms) => write!(f, "store-down {ms}"),
             What::ProviderDown(ms) => write!(f, "provider-down {ms}"),
@@ -354,6 +362,7 @@ impl What {
             ("crash", [process, back]) => What::Crash { process: *process, back: *back },
             ("pause", [process, ms]) => What::Pause { process: *process, ms: *ms },
             ("drain", [process]) => What::Drain { process: *process },
+            ("hint", [process, number]) => What::Hint { process: *process, number: *number },
             ("freeze", [ms]) => What::Freeze(*ms),
             ("store-down", [ms]) => What::StoreDown(*ms),
             ("provider-down", [ms]) => What::ProviderDown(*ms),
@@ -380,6 +389,7 @@ mod tests {
             What::Crash { process: 0, back: 500 },
             What::Pause { process: 2, ms: 90_000 },
             What::Drain { process: 1 },
+            What::Hint { process: 2, number: 7 },
             What::Freeze(1),
             What::StoreDown(2),
             What::ProviderDown(3),

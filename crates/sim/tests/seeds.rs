@@ -72,6 +72,14 @@ fn the_last_eighth_of_a_million_charges_holds() {
     an_eighth_of_a_million_charges_holds(70_000);
 }
 
+/// Most come when there is nothing to bring forward, as in life; some must not.
+#[test]
+fn hints_bring_work_forward() {
+    let moved: Vec<u64> = (60_000..60_060).map(|seed| run(&draw(seed, None), None).seen.hints).collect();
+    let (runs, all) = (moved.iter().filter(|hints| **hints > 0).count(), moved.iter().sum::<u64>());
+    assert!(runs >= 3 && all >= 10, "{all} in {runs} of 60");
+}
+
 #[test]
 fn every_kind_of_fault_strikes_within_a_few_hundred_seeds() {
     let mut struck: BTreeSet<Fault> = BTreeSet::new();

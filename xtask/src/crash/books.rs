@@ -92,6 +92,8 @@ pub(super) struct Balances {
     /// Posted, of the chart's own.
     pub(super) receivable: i64,
     pub(super) payable: i64,
+    /// What of the last is reserved.
+    pub(super) reserved: i64,
 }
 
 /// Reads all balances, now that nothing moves any more. `field`: what is read of the guarded accounts.
@@ -101,12 +103,14 @@ pub(super) async fn balances(address: &Address, field: &str) -> Result<Balances>
     for (code, _) in GUARDED {
         guarded.push(balance(&mut client, code, field).await?);
     }
+    let payable = balance(&mut client, PAYABLE, "posted").await?;
     Ok(Balances {
         guarded,
         world: balance(&mut client, WORLD, "posted").await?,
         // What a parked refund has reserved is still there.
         receivable: balance(&mut client, RECEIVABLE, "posted").await?,
-        payable: balance(&mut client, PAYABLE, "posted").await?,
+        payable,
+        reserved: payable - balance(&mut client, PAYABLE, "available").await?,
     })
 }
 

@@ -4,6 +4,7 @@
 mod effects;
 mod money;
 mod payments;
+mod payouts;
 
 pub(super) use money::judge_books;
 pub(super) use payments::{Evidence, Judged, judge};
@@ -32,11 +33,11 @@ pub(super) enum Wrong {
     Differing,
     /// A key without a final answer.
     Unanswered,
-    /// An effect, or a charge, that no client was told of.
+    /// An effect, a charge or a payout, that no client was told of.
     Unexplained,
     /// Two keys that were told the same charge or transfer, or an answer that names none.
     Mistaken,
-    /// A charge that is shown otherwise than the provider has it.
+    /// A charge or payout that is shown otherwise than the provider has it.
     Shown,
     /// A balance that is not what the acknowledged requests, or the provider's effects, make it.
     Balance,
@@ -59,7 +60,7 @@ pub(super) const WRONGS: [(Wrong, &str); 15] = [
     (Wrong::Unanswered, "unanswered keys"),
     (Wrong::Unexplained, "unexplained effects"),
     (Wrong::Mistaken, "mistaken ids"),
-    (Wrong::Shown, "charges shown wrongly"),
+    (Wrong::Shown, "payments shown wrongly"),
     (Wrong::Balance, "wrong balances"),
     (Wrong::Floor, "broken floors"),
     (Wrong::Strange, "strange answers"),

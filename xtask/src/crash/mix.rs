@@ -1,8 +1,8 @@
-//! What clients ask for: which charge comes next, and what is asked of a charge once it is made. Operations come in
+//! What clients ask for: which charge or payout comes next, and what is asked of a charge once it is made. Operations come in
 //! bunches, each under a key of its own, so that several clients race them on one charge.
 
 use super::books;
-use super::order::{Charge, Deed, Operate, Order, Tender, What};
+use super::order::{Charge, Deed, Operate, Order, Payout, Tender, What};
 use super::told::Told;
 use crate::dice::Dice;
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 const DECLINED_ONCE_IN: u64 = 7;
 /// A charge that was taken is given back, or in part, once in so many times.
 const REFUNDED_ONCE_IN: u64 = 8;
+/// Every so-many-th payout goes to a bank account that is closed.
+const CLOSED_ONCE_IN: u64 = 7;
 /// Operations of one bunch, at most.
 const BUNCH_MAX: u64 = 4;
 /// The largest part that an account pays.
@@ -21,6 +23,8 @@ const WALLET_MAX: u64 = 1_000;
 pub(super) struct Mix {
     /// Of all orders: transfers between guarded accounts.
     pub(super) transfers: u64,
+    /// Of the others: payouts.
+    pub(super) payouts: u64,
     /// Of charges: held, to be captured or voided.
     pub(super) held: u64,
     /// Of charges: paid by an account and a card together.
@@ -31,15 +35,18 @@ pub(super) struct Mix {
 
 impl Mix {
     /// Charges at once and nothing else.
-    pub(super) const CHARGES: Mix = Mix { transfers: 0, held: 0, split: 0, wallets: Vec::new() };
+    pub(super) const CHARGES: Mix = Mix { transfers: 0, payouts: 0, held: 0, split: 0, wallets: Vec::new() };
 
     /// The order at this place.
     pub(super) fn draw(&self, index: usize, dice: &mut Dice) -> What {
         if dice.below(100) < self.transfers {
             return books::draw(dice);
         }
-        // Every amount is another, so that an effect of the wrong charge shows.
+        // Every amount is another, so that an effect of the wrong payment shows.
         let amount = 100 + index as u64;
+        if dice.below(100) < self.payouts {
+            return What::Payout(Payout { amount, closed: dice.once_in(CLOSED_ONCE_IN) });
+        }
         let share = dice.below(100);
         let (place, wallet) = (books::place(dice), 1 + dice.below(WALLET_MAX.min(amount - 1)));
         let tender = match self.wallets.get(place) {
@@ -68,7 +75,9 @@ impl Mix {
                 named(told)
             }
             What::Operate(Operate { deed: Deed::Capture, charge, .. }) => Some(charge.clone()),
-            What::Operate(Operate { deed: Deed::Void | Deed::Refund, .. }) | What::Transfer { .. } => None,
+            What::Operate(Operate { deed: Deed::Void | Deed::Refund, .. })
+            | What::Payout(_)
+            | What::Transfer { .. } => None,
         };
         charge.map_or(Vec::new(), |charge| refunds(&charge, told, dice))
     }
@@ -111,7 +120,7 @@ mod tests {
     use super::*;
 
     fn mix() -> Mix {
-        Mix { transfers: 10, held: 30, split: 20, wallets: vec!["ac_1".into(); 4] }
+        Mix { transfers: 10, payouts: 10, held: 30, split: 20, wallets: vec!["ac_1".into(); 4] }
     }
 
     #[test]
@@ -120,12 +129,16 @@ mod tests {
         let drawn: Vec<What> = (0..4_000).map(|index| mix.draw(index, &mut dice)).collect();
         let count = |which: fn(&What) -> bool| drawn.iter().filter(|what| which(what)).count();
         let charges = count(|what| matches!(what, What::Charge(_)));
-        assert!((3_450..=3_750).contains(&charges), "{charges}");
+        assert!((3_090..=3_390).contains(&charges), "{charges}");
+        let payouts = count(|what| matches!(what, What::Payout(_)));
+        assert!((290..=430).contains(&payouts), "{payouts}");
+        let closed = count(|what| matches!(what, What::Payout(Payout { closed: true, .. })));
+        assert!((25..=80).contains(&closed), "{closed}");
         let held = count(|what| matches!(what, What::Charge(Charge { tender: Tender::Held, .. })));
-        assert!((950..=1_210).contains(&held), "{held}");
+        assert!((840..=1_100).contains(&held), "{held}");
         let split =
             |what: &What| matches!(what, What::Charge(charge) if charge.wallet() > 0 && charge.card() > 0);
-        assert!((600..=850).contains(&count(split)), "{}", count(split));
+        assert!((530..=770).contains(&count(split)), "{}", count(split));
         assert!((0..500).all(|index| matches!(
             Mix::CHARGES.draw(index, &mut dice),
             What::Charge(Charge { tender: Tender::Card, .. })

@@ -1,4 +1,4 @@
-//! `crash`: real processes, real kills. Clients charge, capture, void, refund and transfer without pause while the server
+//! `crash`: real processes, real kills. Clients charge, capture, void, refund, pay out and transfer without pause while the server
 //! is killed at random instants, the provider fails at random and the line to it is cut at random bytes; then clients'
 //! history, provider's effects, what is shown, the books and the store are judged together.
 
@@ -74,6 +74,9 @@ pub(crate) struct Crash {
     /// So many of a hundred orders are transfers between guarded accounts; the others are charges.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=100))]
     transfers_percent: u8,
+    /// So many of a hundred other orders are payouts of what was earned, some of them to a bank account that is closed.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(0..=50))]
+    payouts_percent: u8,
     /// So many of a hundred charges are held, and captured or voided by whoever comes first. With 0 nothing is asked of
     /// charges afterwards, refunds neither.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u8).range(0..=50))]
@@ -207,6 +210,7 @@ impl Crash {
         provider::set_faults(scene.provider, &self.faults(dice.roll())).await?;
         let mix = Mix {
             transfers: self.transfers_percent.into(),
+            payouts: self.payouts_percent.into(),
             held: self.held_percent.into(),
             split: self.split_percent.into(),
             wallets,
@@ -236,7 +240,7 @@ impl Crash {
         let evidence = Evidence {
             orders: &orders,
             effects: &effects,
-            shown: &served::charges(&scene.address).await?,
+            shown: &served::payments(&scene.address).await?,
             // This provider keeps its word, so nothing may be left to a human.
             parked: &Parked::default(),
             by_itself: false,

@@ -1,4 +1,5 @@
-//! What a client asks for under one key: a charge, something of a charge, or a transfer between accounts of the books.
+//! What a client asks for under one key: a charge, something of a charge, a payout, or a transfer between accounts of the
+//! books.
 
 use super::books;
 use super::told::Told;
@@ -10,6 +11,8 @@ pub(super) enum What {
     Charge(Charge),
     /// Something of a charge that was answered as made.
     Operate(Operate),
+    /// What was earned is paid out.
+    Payout(Payout),
     /// A transfer, by places in [`books::GUARDED`]; the place behind the last one is where money comes from.
     Transfer {
         from: usize,
@@ -51,6 +54,14 @@ impl Charge {
     pub(super) fn card(&self) -> u64 {
         self.amount.saturating_sub(self.wallet())
     }
+}
+
+/// A payout of the tenant's main account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Payout {
+    pub(super) amount: u64,
+    /// To a bank account that is.
+    pub(super) closed: bool,
 }
 
 /// Something of a charge.
@@ -96,6 +107,10 @@ impl Order {
         matches!(self.what, What::Operate(_))
     }
 
+    pub(super) fn is_payout(&self) -> bool {
+        matches!(self.what, What::Payout(_))
+    }
+
     pub(super) fn is_transfer(&self) -> bool {
         matches!(self.what, What::Transfer { .. })
     }
@@ -119,6 +134,7 @@ impl Order {
             What::Operate(Operate { deed: Deed::Void, charge, .. }) => {
                 (format!("/v1/charges/{charge}/void"), "{}".to_owned())
             }
+            What::Payout(payout) => ("/v1/payouts".to_owned(), payout_body(*payout)),
             What::Transfer { from, to, amount } => {
                 let body = books::transfer(books::code(*from), books::code(*to), *amount);
                 ("/v1/transfers".to_owned(), body)
@@ -138,6 +154,11 @@ fn charge_body(charge: &Charge) -> String {
         }
     };
     format!(r#"{{"amount":{},"currency":"USD","payment_method":"{method}"{tender}}}"#, charge.amount)
+}
+
+fn payout_body(Payout { amount, closed }: Payout) -> String {
+    let bank = if closed { "ba_account_closed" } else { "ba_campaign" };
+    format!(r#"{{"amount":{amount},"currency":"USD","destination":"{bank}"}}"#)
 }
 
 #[cfg(test)]
@@ -177,5 +198,9 @@ mod tests {
         );
         assert_eq!(operate(Deed::Capture, None).1, "{}");
         assert_eq!(operate(Deed::Void, None), ("/v1/charges/ch_1/void".into(), "{}".into()));
+        let payout = |closed| letter(What::Payout(Payout { amount: 7, closed }));
+        let body = r#"{"amount":7,"currency":"USD","destination":"ba_campaign"}"#;
+        assert_eq!(payout(false), ("/v1/payouts".into(), body.into()));
+        assert!(payout(true).1.contains("ba_account_closed"));
     }
 }

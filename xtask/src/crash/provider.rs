@@ -17,6 +17,7 @@ pub(super) enum Kind {
     Capture,
     Cancel,
     Refund,
+    Payout,
 }
 
 /// An effect the provider executed.

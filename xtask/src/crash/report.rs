@@ -35,6 +35,8 @@ pub(super) fn asked(orders: &[Order]) -> Vec<(&'static str, u64)> {
         ("captures", of(Deed::Capture)),
         ("voids", of(Deed::Void)),
         ("refunds", of(Deed::Refund)),
+        ("payouts", count(&Order::is_payout)),
+        ("payouts refused", count(&|order| order.is_payout() && order.is_refused())),
         ("transfers", count(&Order::is_transfer)),
         ("transfers refused", count(&|order| order.is_transfer() && order.is_refused())),
         ("answered", count(&|order| order.first.is_some())),

@@ -1,4 +1,4 @@
-//! What the API serves at the end: every charge, every dead letter, and what came of keys that were never answered.
+//! What the API serves at the end: every charge, every payout, every dead letter, and what came of keys that were never answered.
 
 use super::client::{Address, Client};
 use super::order::{Order, What};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A charge as it is shown.
+/// A charge as it is shown; of a payout, what has become of it and what was paid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) status: String,
@@ -19,11 +19,19 @@ pub(super) struct Shown {
     pub(super) refunded: u64,
 }
 
-/// Every charge, by its name.
-pub(super) async fn charges(address: &Address) -> Result<HashMap<String, Shown>> {
-    let all = list(address, "/v1/charges").await?;
-    let charges = all.iter().filter_map(|charge| Some((charge["id"].as_str()?.to_owned(), shown(charge)?)));
-    Ok(charges.collect())
+/// Every charge and every payout, by its name.
+pub(super) async fn payments(address: &Address) -> Result<HashMap<String, Shown>> {
+    let (charges, payouts) = (list(address, "/v1/charges").await?, list(address, "/v1/payouts").await?);
+    let named = |all: &[Value], read: fn(&Value) -> Option<Shown>| -> Vec<(String, Shown)> {
+        all.iter().filter_map(|one| Some((one["id"].as_str()?.to_owned(), read(one)?))).collect()
+    };
+    Ok(named(&charges, shown).into_iter().chain(named(&payouts, paid)).collect())
+}
+
+fn paid(payout: &Value) -> Option<Shown> {
+    let status = payout["status"].as_str()?.to_owned();
+    let captured = if status == "paid" { payout["amount"].as_u64()? } else { 0 };
+    Some(Shown { status, captured, refunded: 0 })
 }
 
 fn shown(charge: &Value) -> Option<Shown> {

@@ -85,7 +85,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
         }
     }
     let effects = provider::effects(gateway).await?;
-    let shown = served::charges(&scene.address).await?;
+    let shown = served::payments(&scene.address).await?;
     let evidence = Evidence {
         orders: &charges,
         effects: &effects,

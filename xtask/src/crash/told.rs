@@ -11,8 +11,9 @@ const AWAY: &str = "store_unavailable";
 const PASSING: [&str; 5] =
     ["idempotency_key_in_use", "payment_in_progress", "outcome_pending", "rate_limited", "shutting_down"];
 /// Refusals that end the matter.
-const LASTING: [&str; 7] = [
+const LASTING: [&str; 8] = [
     "card_declined",
+    "payout_failed",
     "insufficient_funds",
     "cap_exceeded",
     "charge_state_conflict",
@@ -80,10 +81,11 @@ impl Told {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// What it speaks of: `id` of what was made or moved, `charge` of a refused charge.
+    /// What it speaks of: `id` of what was made or moved, `charge` or `payout` of one that was refused.
     pub(super) fn names(&self) -> Option<String> {
-        let field = if self.is_success() { "id" } else { "charge" };
-        self.body()[field].as_str().map(str::to_owned)
+        let body = self.body();
+        let fields = if self.is_success() { &["id"][..] } else { &["charge", "payout"] };
+        fields.iter().find_map(|field| body[*field].as_str()).map(str::to_owned)
     }
 
     /// The error it tells of.
@@ -121,6 +123,7 @@ pub(super) mod tests {
         assert_ne!(Told::of(&replay), first);
         assert_ne!(told(201, r#"{"id":"ch_1", "amount":7}"#), first);
         assert_eq!(told(402, r#"{"charge":"ch_2"}"#).names().as_deref(), Some("ch_2"));
+        assert_eq!(told(402, r#"{"payout":"po_2"}"#).names().as_deref(), Some("po_2"));
         assert_eq!(told(402, "{}").names(), None);
     }
 

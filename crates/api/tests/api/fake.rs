@@ -16,6 +16,7 @@ use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
@@ -69,6 +70,8 @@ pub(crate) struct Fake {
     /// How often somebody asked whose API key it is.
     pub(crate) principals_asked: AtomicU64,
     pub(crate) store_down: AtomicBool,
+    /// What it was hinted at.
+    pub(crate) hinted: Mutex<Vec<Payment>>,
     pub(crate) reads_hang: AtomicBool,
 }
 
@@ -104,6 +107,7 @@ impl Fake {
             principals,
             principals_asked: AtomicU64::new(0),
             store_down: AtomicBool::new(false),
+            hinted: Mutex::default(),
             reads_hang: AtomicBool::new(false),
         })
     }
@@ -282,6 +286,11 @@ impl Service for Fake {
             let present = (&self.presenter(), request.id);
             self.payments.lock().unwrap().resolve(request.tenant, id, &resolution, present)
         })
+    }
+
+    fn hint(&self, payment: Payment) -> Answer<'_, Result<usize, ReadError>> {
+        self.hinted.lock().unwrap().push(payment);
+        self.read(1)
     }
 
     fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted> {

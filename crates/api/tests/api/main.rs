@@ -18,3 +18,4 @@ mod reading;
 mod server;
 mod slow;
 mod sockets;
+mod webhooks;

@@ -2,6 +2,7 @@
 
 use crate::client::{Connection, Reply, Request};
 use crate::fake::Fake;
+use crate::webhooks::Postbox;
 use counterfoil_api::{ApiSettings, App, Drained, Metrics, RequestLog, serve};
 use counterfoil_core::tenancy::KeyPolicy;
 use counterfoil_engine::service::Service;
@@ -40,7 +41,7 @@ impl Server {
     pub(crate) async fn with(settings: ApiSettings, drain: Duration) -> Server {
         let fake = Fake::new();
         let service: Arc<dyn Service> = fake.clone();
-        let app = App::new(service, Arc::new(Metrics::new()), settings);
+        let app = App::new(service, Arc::new(Metrics::new()), settings, vec![Box::new(Postbox)]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

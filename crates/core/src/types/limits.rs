@@ -60,3 +60,15 @@ pub const BULK_MAX: usize = 1_000;
 pub const SNAPSHOT_EVERY: u64 = 256;
 /// Snapshots kept of one account, closer together the younger they are.
 pub const SNAPSHOTS_MAX: usize = 64;
+/// Bytes of a provider's signature header: several signatures fit while a secret is changed.
+pub const SIGNATURE_BYTES_MAX: usize = 1_024;
+/// Parts of a provider's signature header: a time, and a signature for each secret and scheme in use.
+pub const SIGNATURE_PARTS_MAX: usize = 16;
+/// Secrets one provider may sign with at a time: an old one, a new one, and room for a mistake. Each is tried.
+pub const WEBHOOK_SECRETS_MAX: usize = 4;
+/// Bytes of such a secret at least: what is shorter may be guessed.
+pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
+/// Bytes of such a secret at most.
+pub const WEBHOOK_SECRET_BYTES_MAX: usize = 255;
+/// Operations on one charge that a hint looks at.
+pub const HINTED_OPERATIONS_MAX: usize = 100;

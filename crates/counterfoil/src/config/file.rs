@@ -149,8 +149,17 @@ fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
             let decimal = i128::from_str_radix(integer.as_str(), integer.radix()).map(|n| n.to_string());
             Raw::Integer(decimal.unwrap_or_else(|_| integer.to_string()))
         }
+        DeValue::Array(elements) => list(elements).unwrap_or(Raw::Other("an array")),
         other => Raw::Other(kind(other)),
     }
+}
+
+fn list(elements: &[Spanned<DeValue<'_>>]) -> Option<Raw> {
+    let text = |element: &Spanned<DeValue<'_>>| match element.get_ref() {
+        DeValue::String(text) => Some(text.clone().into_owned()),
+        _ => None,
+    };
+    elements.iter().map(text).collect::<Option<_>>().map(Raw::List)
 }
 
 fn kind(value: &DeValue<'_>) -> &'static str {

@@ -6,6 +6,11 @@
 use std::fmt::Display;
 use std::net::SocketAddr;
 
+use counterfoil_core::types::limits::{
+    WEBHOOK_SECRET_BYTES_MAX, WEBHOOK_SECRET_BYTES_MIN, WEBHOOK_SECRETS_MAX,
+};
+use counterfoil_core::types::mask::Masked;
+
 use super::choice::Choice;
 use super::problem::quoted;
 use super::secret::SecretUrl;
@@ -18,6 +23,8 @@ pub(super) enum Raw {
     Quoted(String),
     /// A TOML integer, in decimal if it fits 128 bits, else as written.
     Integer(String),
+    /// A TOML array of strings.
+    List(Vec<String>),
     /// A TOML value of a kind no setting has, named with its article.
     Other(&'static str),
 }
@@ -27,6 +34,7 @@ impl Raw {
         match self {
             Raw::Bare(text) | Raw::Integer(text) => Ok(text),
             Raw::Quoted(_) => Err("a string"),
+            Raw::List(_) => Err("an array"),
             Raw::Other(kind) => Err(kind),
         }
     }
@@ -35,6 +43,7 @@ impl Raw {
         match self {
             Raw::Bare(text) | Raw::Quoted(text) => Ok(text),
             Raw::Integer(_) => Err("an integer"),
+            Raw::List(_) => Err("an array"),
             Raw::Other(kind) => Err(kind),
         }
     }
@@ -292,5 +301,43 @@ impl Rule for RedisUrl {
 
     fn allowed(&self) -> String {
         "a URL such as `redis://host:6379` or `rediss://:PASSWORD@host:6379/0`".to_owned()
+    }
+}
+
+/// A few secrets. One that is refused is not shown, nor are its neighbours.
+pub(super) struct SecretList;
+
+impl Rule for SecretList {
+    type Value = Vec<Masked<String>>;
+
+    fn read(&self, raw: &Raw) -> Result<Vec<Masked<String>>, String> {
+        let refused = || format!("must be {} (the value is not shown)", self.allowed());
+        let words: Vec<&str> = match raw {
+            Raw::List(words) => words.iter().map(String::as_str).collect(),
+            Raw::Bare(text) | Raw::Quoted(text) => text.split(',').map(str::trim).collect(),
+            Raw::Integer(_) | Raw::Other(_) => return Err(refused()),
+        };
+        let fits = |word: &&str| {
+            let length = WEBHOOK_SECRET_BYTES_MIN..=WEBHOOK_SECRET_BYTES_MAX;
+            length.contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+        };
+        if !(1..=WEBHOOK_SECRETS_MAX).contains(&words.len()) || !words.iter().all(fits) {
+            return Err(refused());
+        }
+        Ok(words.into_iter().map(|word| Masked::new(word.to_owned())).collect())
+    }
+
+    fn default(&self) -> Vec<Masked<String>> {
+        Vec::new()
+    }
+
+    fn default_text(&self) -> Option<String> {
+        None
+    }
+
+    fn allowed(&self) -> String {
+        format!(
+            "1 to {WEBHOOK_SECRETS_MAX} secrets of {WEBHOOK_SECRET_BYTES_MIN} to {WEBHOOK_SECRET_BYTES_MAX} visible ASCII characters, as a list or with commas between them"
+        )
     }
 }

@@ -4,9 +4,11 @@
 
 use std::net::SocketAddr;
 
+use counterfoil_core::types::mask::Masked;
+
 use super::choice::{KeyPolicy, LogFormat, RequestLog, Reuse};
 use super::declare::settings;
-use super::rule::{Address, GatewayUrl, OneOf, RedisUrl, StoreUrl, Text, Whole};
+use super::rule::{Address, GatewayUrl, OneOf, RedisUrl, SecretList, StoreUrl, Text, Whole};
 use super::secret::SecretUrl;
 
 const KIB: usize = 1024;
@@ -93,6 +95,9 @@ settings! {
         breaker_failures: u32 = Whole::new(20, 1, 1_000_000);
         /// How long an open circuit breaker refuses calls before it lets one try, in milliseconds.
         breaker_open_ms: u64 = Whole::new(1_000, 1, 10 * MINUTE_MS);
+        /// What the provider signs its webhooks with (`whsec_…`), never printed; two while one takes the other's place.
+        /// Without any, `/v1/webhooks` takes nothing.
+        webhook_secrets: Vec<Masked<String>> = SecretList;
     }
 
     /// How calls to peers are bounded; the circuit breaker of each is set with the provider's.

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) fn filled(route: &Route, world: &World) -> String {
     // An operator's route is about something nobody has here.
     let id = object_of(&route.path).map_or("dl_00000000000000000000000000", |object| world.id(object));
-    route.path.replace("{id}", id).replace("{key}", "charge").replace("{code}", "not_found")
+    let names = [("{id}", id), ("{key}", "charge"), ("{code}", "not_found"), ("{provider}", "stripe")];
+    names.iter().fold(route.path.clone(), |path, (name, value)| path.replace(name, value))
 }
 
 const METHODS: [&str; 12] =
@@ -68,8 +69,8 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
         for start in STARTS {
             bad.push(get(format!("{start} before {}", route.path), format!("{start}{target}")));
         }
-        // A key may have any visible character.
-        if route.parameter.as_deref() != Some("key") {
+        // A key may have any visible character, and nobody is asked who a provider is before something is sent.
+        if !matches!(route.parameter.as_deref(), Some("key" | "provider")) {
             for end in ENDS {
                 bad.push(get(format!("{end} after {}", route.path), format!("{target}{end}")));
             }

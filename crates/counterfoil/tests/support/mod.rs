@@ -138,6 +138,11 @@ impl Bench {
         self.own().get(path)
     }
 
+    /// The state of a key's record.
+    pub fn own_state(&self, key: &str) -> String {
+        self.own().key_state(key).unwrap()
+    }
+
     /// Repeats the charge until it has its final answer.
     pub fn until_answered(&self, key: &str) -> Answer {
         self.own().until_charged(key)

@@ -1,10 +1,10 @@
 //! A provider's answers, through the connector and a real socket: whatever comes back, nothing is believed that is not
 //! there.
 
+use super::mouth::{http, mouth, read, storable};
 use crate::target::{Check, Kind, Target};
 use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::limits::PROVIDER_REFERENCE_BYTES_MAX;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
@@ -12,8 +12,6 @@ use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 
 pub(super) const TARGET: Target = Target {
@@ -210,21 +208,6 @@ fn believed(outcome: &Outcome, status: u16, body: &[u8]) {
     }
 }
 
-/// The body of an answer that was believed. Nothing if it is JSON that serde's values cannot hold: half a surrogate pair,
-/// a number beyond doubles, a hundred levels, in a field nobody asks for.
-fn read(body: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(body).expect("what is believed is text");
-    match serde_json::from_str(text) {
-        Ok(json) => Some(json),
-        Err(error) => {
-            let said = error.to_string();
-            let beyond = ["surrogate", "hex escape", "out of range", "recursion limit"];
-            assert!(beyond.iter().any(|words| said.contains(words)), "what is believed is JSON: {said}");
-            None
-        }
-    }
-}
-
 /// Whether everything an approval says is written in the payment.
 fn stands_in(approval: &Approval, intent: &Value) -> bool {
     let (status, moved) = if approval.stands == Stands::Captured {
@@ -245,10 +228,6 @@ fn stands_in(approval: &Approval, intent: &Value) -> bool {
         && approval.amount_minor == amount
         && approval.asset == asset
         && approval.payment.as_deref() == intent["metadata"]["counterfoil_payment"].as_str()
-}
-
-fn storable(word: &str) -> bool {
-    (1..=PROVIDER_REFERENCE_BYTES_MAX).contains(&word.len()) && !word.contains(char::is_control)
 }
 
 fn kind(outcome: &Outcome) -> String {
@@ -282,25 +261,9 @@ fn call(gateway: &StripeGateway) -> Call {
     }
 }
 
-/// Statuses without a body have none; a body that is sent all the same belongs to the next answer.
-fn http(status: u16, body: &[u8]) -> Vec<u8> {
-    let body = if status == 304 { &[][..] } else { body };
-    let head = format!("HTTP/1.1 {status} X\r\nretry-after: 7\r\ncontent-length: {}\r\n\r\n", body.len());
-    [head.as_bytes(), body].concat()
-}
-
 /// A provider that says what it is told to, and the connector to it.
 async fn provider(stays: bool) -> (Arc<Mutex<Vec<u8>>>, StripeGateway) {
-    let says = Arc::new(Mutex::new(Vec::new()));
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let said = Arc::clone(&says);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let _ = stream.set_nodelay(true);
-            tokio::spawn(serve(stream, Arc::clone(&said), stays));
-        }
-    });
+    let (says, address) = mouth(stays).await;
     let settings = Settings {
         url: Masked::new(format!("stripe+http://sk_test_1@{address}")),
         profile: Profile::named("stripe").expect("a profile"),
@@ -309,29 +272,4 @@ async fn provider(stays: bool) -> (Arc<Mutex<Vec<u8>>>, StripeGateway) {
         connections_max: 4,
     };
     (says, StripeGateway::new(settings).expect("a connector"))
-}
-
-/// One answer for each request, on one connection for all of them or on one for each.
-async fn serve(mut stream: TcpStream, says: Arc<Mutex<Vec<u8>>>, stays: bool) {
-    let mut chunk = [0; 4_096];
-    loop {
-        let mut read = Vec::new();
-        while !is_whole(&read) {
-            match stream.read(&mut chunk).await {
-                Ok(0) | Err(_) => return,
-                Ok(count) => read.extend_from_slice(&chunk[..count]),
-            }
-        }
-        let answer = says.lock().expect("one thread").clone();
-        if stream.write_all(&answer).await.is_err() || !stays {
-            return;
-        }
-    }
-}
-
-fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0)
 }

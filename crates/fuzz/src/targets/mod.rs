@@ -1,4 +1,4 @@
-//! Every target. Signatures of webhooks get theirs here once there are webhooks.
+//! Every target.
 
 mod answer;
 mod config;
@@ -7,17 +7,20 @@ mod form;
 mod json;
 mod key;
 mod metadata;
+mod mouth;
 mod naive;
 mod names;
+mod peer;
 mod record;
 mod reference;
 mod request;
 mod time;
+mod webhook;
 
 use crate::target::Target;
 
 /// All of them.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 14] = [
     key::TARGET,
     json::TARGET,
     decimal::TARGET,
@@ -27,6 +30,8 @@ pub const TARGETS: [Target; 12] = [
     time::TARGET,
     names::TARGET,
     answer::TARGET,
+    peer::TARGET,
+    webhook::TARGET,
     metadata::TARGET,
     record::TARGET,
     config::TARGET,

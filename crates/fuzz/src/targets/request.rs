@@ -173,7 +173,7 @@ impl World {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let (engine, router) = runtime.block_on(async {
             let engine = engine().await;
-            let app = App::new(Arc::new(engine.clone()), Arc::new(Metrics::new()), settings());
+            let app = App::new(Arc::new(engine.clone()), Arc::new(Metrics::new()), settings(), Vec::new());
             (engine, router(app).0)
         });
         let mut world = World { runtime, router, engine, names: Vec::new(), asked: 0 };

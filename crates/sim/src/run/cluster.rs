@@ -20,7 +20,7 @@ use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, TenantId, Transact
 use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::Policy;
-use counterfoil_engine::service::Submitted;
+use counterfoil_engine::service::{Service as _, Submitted};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
@@ -53,6 +53,8 @@ pub struct Cluster {
     pub heard: Arc<Mutex<Vec<Heard>>>,
     /// What clients know.
     pub learnt: Arc<Mutex<Learnt>>,
+    /// Work that hints have brought forward.
+    pub hinted: Arc<Mutex<u64>>,
     /// The run's settings.
     pub setup: Setup,
     /// What is broken on purpose.
@@ -81,6 +83,7 @@ impl Cluster {
             faults: Arc::new(Mutex::new(faults)),
             heard: Arc::default(),
             learnt: Arc::default(),
+            hinted: Arc::default(),
             setup,
             bug,
             processes: Vec::new(),
@@ -328,6 +331,33 @@ impl Cluster {
             self.hang_ups.push((self.executor.now().saturating_add(patience), task));
         }
         place
+    }
+
+    /// The provider hints at one of the payments that are under way; mostly at one it may have executed.
+    pub fn hint(&mut self, number: u64, which: u64) {
+        let open: Vec<Payment> = {
+            let machine = lock(&self.machine);
+            let work = machine.shelf.rows().values().filter_map(|row| match row.as_ref() {
+                Row::Outbox(outbox) => Some(outbox),
+                _ => None,
+            });
+            work.filter(|outbox| outbox.history.unknown || which == 0).map(|outbox| outbox.payment).collect()
+        };
+        let count = u64::try_from(open.len()).unwrap_or(0);
+        let place = which.checked_rem(count).and_then(|place| usize::try_from(place).ok());
+        let (Some(payment), Some(engine)) =
+            (place.and_then(|place| open.get(place).copied()), self.engine(number))
+        else {
+            return;
+        };
+        let group =
+            self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
+        let hinted = Arc::clone(&self.hinted);
+        self.executor.spawn(group, async move {
+            // A hint that is lost is one that never came.
+            let moved = engine.hint(payment).await.unwrap_or(0);
+            *lock(&hinted) += u64::try_from(moved).unwrap_or(0);
+        });
     }
 
     /// An operator, who sees more than the engine does.

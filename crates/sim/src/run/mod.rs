@@ -63,6 +63,8 @@ pub struct Seen {
     pub operations: u64,
     /// Payouts begun.
     pub payouts: u64,
+    /// Work that hints have brought forward.
+    pub hints: u64,
     /// Effects at the provider.
     pub effects: u64,
     /// Charges that ended with a human.
@@ -184,6 +186,7 @@ fn act(cluster: &mut Cluster, script: &Script, events: &[Event], start: u64) {
                 cluster.drain(process);
                 gone.push((now.saturating_add(6_000), process));
             }
+            What::Hint { process, number } => cluster.hint(process, number),
             What::Freeze(ms) => {
                 cluster.freeze(now.saturating_add(ms));
                 cluster.run(now.saturating_add(ms), |_| false);
@@ -225,6 +228,7 @@ fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
         charges: count(|row| matches!(row, Row::Charge(_))),
         operations: count(|row| matches!(row, Row::Operation(_))),
         payouts: count(|row| matches!(row, Row::Payout(_))),
+        hints: *lock(&cluster.hinted),
         effects: size(lock(&cluster.provider).effects.len()),
         parked: count(|row| matches!(row, Row::Outbox(outbox) if outbox.parked.is_some())),
         transactions: count(|row| matches!(row, Row::Transaction(_))),

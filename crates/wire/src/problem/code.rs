@@ -93,6 +93,8 @@ codes! {
         "Send the body as application/json in UTF-8, or as application/x-www-form-urlencoded, and say so in Content-Type.";
     Unauthorized = "unauthorized", 401, "No valid API key",
         "Send one Authorization header with the value `Bearer sk_…` and a key that is not revoked.";
+    InvalidSignature = "invalid_signature", 400, "Signature not valid",
+        "The delivery is not signed by the provider with a secret that is set here, or not lately; nothing was done. Compare the endpoint's signing secret at the provider with `gateway.webhook_secrets`, and the clocks.";
     Forbidden = "forbidden", 403, "API key lacks the scope",
         "This API key may not do that. Use a key with the scope the route needs: read to look, write to move money, admin for operators.";
     NotFound = "not_found", 404, "Not found",

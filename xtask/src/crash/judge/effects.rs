@@ -12,6 +12,7 @@ pub(super) struct Done {
     pub(super) captures: Vec<u64>,
     pub(super) cancels: Vec<u64>,
     pub(super) refunds: Vec<u64>,
+    pub(super) payouts: Vec<u64>,
 }
 
 impl Done {
@@ -62,6 +63,7 @@ pub(super) fn sort(
             Kind::Capture => &mut done.captures,
             Kind::Cancel => &mut done.cancels,
             Kind::Refund => &mut done.refunds,
+            Kind::Payout => &mut done.payouts,
         };
         kind.push(effect.amount);
     }
@@ -73,7 +75,9 @@ pub(super) fn sort(
 
 fn judge_one(payment: &str, done: &Done, verdict: &mut Verdict) {
     let made = done.charges.len() + done.authorized.len();
-    for (what, count) in [("made", made), ("captured", done.captures.len()), ("voided", done.cancels.len())] {
+    let (captured, voided, paid_out) = (done.captures.len(), done.cancels.len(), done.payouts.len());
+    for (what, count) in [("made", made), ("captured", captured), ("voided", voided), ("paid out", paid_out)]
+    {
         if count > 1 {
             verdict.note(Wrong::Double, format!("{payment} was {what} {count} times"));
         }

@@ -1,4 +1,5 @@
-//! The books: what was acknowledged, and what the provider did, against what the balances show.
+//! The books: what was acknowledged, and what the provider did, against what the balances show. What was reserved for a
+//! payout is posted when it was paid and free when it was not.
 
 use super::super::books::{self, Balances, FUNDS, GUARDED};
 use super::super::order::{Charge, Order, Tender, What};
@@ -23,10 +24,10 @@ pub(in super::super) fn judge_books(orders: &[Order], judged: &Judged, balances:
             {
                 expected[*place] -= signed(*wallet);
             }
-            What::Transfer { .. } | What::Charge(_) | What::Operate(_) => {}
+            What::Transfer { .. } | What::Charge(_) | What::Operate(_) | What::Payout(_) => {}
         }
     }
-    let (taken, wallets) = (signed(judged.cards), signed(judged.wallets));
+    let (taken, wallets) = (signed(judged.cards) - signed(judged.paid_out), signed(judged.wallets));
     let found = balances.guarded.iter().chain([&balances.world, &balances.receivable, &balances.payable]);
     let names = (0..=GUARDED.len()).map(books::code).chain([books::RECEIVABLE, books::PAYABLE]);
     for ((found, expected), name) in found.zip(expected.iter().chain([&taken, &(taken + wallets)])).zip(names)
@@ -35,6 +36,12 @@ pub(in super::super) fn judge_books(orders: &[Order], judged: &Judged, balances:
             let told = format!("{name} holds {found}; what was acknowledged and done makes {expected}");
             verdict.note(Wrong::Balance, told);
         }
+    }
+    // What is parked or has no answer may hold something back; nothing else may.
+    if balances.reserved != 0 && orders.iter().all(|order| order.first.is_some()) {
+        let told =
+            format!("{} of {} are reserved though everything has ended", balances.reserved, books::PAYABLE);
+        verdict.note(Wrong::Balance, told);
     }
     for (place, found) in balances.guarded.iter().enumerate().filter(|(_, found)| **found < 0) {
         verdict.note(Wrong::Floor, format!("{} ended at {found}", books::code(place)));

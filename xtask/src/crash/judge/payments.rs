@@ -1,11 +1,12 @@
-//! Charges and what was asked of them: what clients were told against what the provider did and what is shown.
+//! Charges and what was asked of them, and payouts: what clients were told against what the provider did and what is
+//! shown.
 
 use super::super::order::{Charge, Deed, Operate, Order, Tender, What};
 use super::super::provider::Effect;
 use super::super::served::{Parked, Shown};
 use super::super::told::Told;
 use super::effects::{Done, sort};
-use super::{Verdict, Wrong};
+use super::{Verdict, Wrong, payouts};
 use std::collections::{HashMap, HashSet};
 
 /// Everything that is known from outside.
@@ -27,6 +28,8 @@ pub(in super::super) struct Judged {
     pub(in super::super) cards: u64,
     /// Paid by accounts.
     pub(in super::super) wallets: u64,
+    /// Paid out.
+    pub(in super::super) paid_out: u64,
     /// Requests that the provider executed again by itself.
     pub(in super::super) repeated: u64,
 }
@@ -52,7 +55,7 @@ impl Asked {
     }
 }
 
-/// Judges charges and operations.
+/// Judges charges, operations and payouts.
 pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
     let mut judged = Judged::default();
     let (mut done, repeated) = sort(evidence.effects, evidence.by_itself, &mut judged.verdict);
@@ -60,7 +63,9 @@ pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
     let asked = operations(evidence, &mut judged.verdict);
     let mut seen = HashSet::new();
     for (index, order) in evidence.orders.iter().enumerate() {
-        let What::Charge(charge) = &order.what else { continue };
+        if !order.is_charge() && !order.is_payout() {
+            continue;
+        }
         let verdict = &mut judged.verdict;
         let Some(first) = &order.first else {
             if !evidence.parked.orders.contains(&index) {
@@ -70,6 +75,15 @@ pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
         };
         let Some(id) = named(order, first, &mut seen, verdict) else { continue };
         let done = done.remove(&id).unwrap_or_default();
+        let charge = match &order.what {
+            What::Charge(charge) => charge,
+            What::Payout(payout) => {
+                let case = payouts::Case { key: &order.key, payout: *payout, first, id: &id, done: &done };
+                judged.paid_out += case.judge(evidence.shown.get(&id), verdict);
+                continue;
+            }
+            What::Operate(_) | What::Transfer { .. } => continue,
+        };
         let none = Asked::default();
         let case =
             Case { order, charge, first, id: &id, done: &done, asked: asked.get(&id).unwrap_or(&none) };
@@ -83,7 +97,7 @@ pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
     // What is left belongs to no answer. A parked charge has none, and its effect may be among it.
     let unexplained = |id: &&String| !seen.contains(*id) && !evidence.parked.charges.contains(*id);
     for id in done.keys().filter(unexplained) {
-        judged.verdict.note(Wrong::Unexplained, format!("{id} was charged and nobody was told"));
+        judged.verdict.note(Wrong::Unexplained, format!("{id} was executed and nobody was told"));
     }
     for id in evidence.shown.keys().filter(unexplained) {
         judged.verdict.note(Wrong::Unexplained, format!("{id} is shown and nobody was told"));
@@ -91,18 +105,18 @@ pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
     judged
 }
 
-/// Which charge an answer is about. What an account could not pay for has made none.
+/// Which payment an answer is about. What an account could not pay for has made none.
 fn named(order: &Order, first: &Told, seen: &mut HashSet<String>, verdict: &mut Verdict) -> Option<String> {
     let key = &order.key;
     match first.names() {
         Some(id) if seen.insert(id.clone()) => Some(id),
         Some(id) => {
-            verdict.note(Wrong::Mistaken, format!("{key}: {id} is the charge of another key"));
+            verdict.note(Wrong::Mistaken, format!("{key}: {id} is the payment of another key"));
             None
         }
         None if first.error().as_deref() == Some("insufficient_funds") => None,
         None => {
-            verdict.note(Wrong::Mistaken, format!("{key}: the answer {} names no charge", first.status));
+            verdict.note(Wrong::Mistaken, format!("{key}: the answer {} names no payment", first.status));
             None
         }
     }

@@ -1,7 +1,7 @@
 //! Planted lies: each must be found, and only it.
 
 use super::super::books::Balances;
-use super::super::order::{Charge, Deed, Operate, Order, Tender, What};
+use super::super::order::{Charge, Deed, Operate, Order, Payout, Tender, What};
 use super::super::provider::{Effect, Kind};
 use super::super::served::{Parked, Shown};
 use super::super::told::tests::told;
@@ -99,7 +99,13 @@ fn honest(orders: &[Order], effects: &[Effect]) -> HashMap<String, Shown> {
         let captured = taken + if taken > 0 { charge.wallet() } else { 0 };
         Some((id, Shown { status: status.to_owned(), captured, refunded: back }))
     });
-    shown.collect()
+    let payouts = orders.iter().filter(|order| order.is_payout()).filter_map(|order| {
+        let first = order.first.as_ref()?;
+        let (What::Payout(payout), paid) = (&order.what, first.is_success()) else { return None };
+        let (status, captured) = if paid { ("paid", payout.amount) } else { ("failed", 0) };
+        Some((first.names()?, Shown { status: status.to_owned(), captured, refunded: 0 }))
+    });
+    shown.chain(payouts).collect()
 }
 
 fn judged(orders: &[Order], effects: &[Effect], parked: &Parked) -> Judged {
@@ -303,7 +309,7 @@ mod money {
     }
 
     fn books(guarded: [i64; 4]) -> Balances {
-        Balances { guarded: guarded.to_vec(), world: -40_000, receivable: 0, payable: 0 }
+        Balances { guarded: guarded.to_vec(), world: -40_000, receivable: 0, payable: 0, reserved: 0 }
     }
 
     fn wrongs(orders: &[Order], balances: &Balances) -> Vec<Wrong> {
@@ -357,5 +363,93 @@ mod money {
         assert_eq!(wrongs(&[made(7), twin], &moved), [Wrong::Mistaken]);
         let other = transfer(14, Some(told(201, r#"{"id":"tr_1","amount":13}"#)));
         assert_eq!(wrongs(&[other], &moved), [Wrong::Amount]);
+    }
+}
+
+mod payouts {
+    use super::*;
+
+    fn payout(number: u64, closed: bool, first: Option<Told>) -> Order {
+        order(number, What::Payout(Payout { amount: 100 + number, closed }), first)
+    }
+
+    fn paid_out(number: u64) -> Order {
+        let body = format!(r#"{{"id":"po_{number}","amount":{}}}"#, 100 + number);
+        payout(number, false, Some(told(201, &body)))
+    }
+
+    fn failed(number: u64) -> Order {
+        let body = format!(r#"{{"payout":"po_{number}","error":"payout_failed"}}"#);
+        payout(number, true, Some(told(402, &body)))
+    }
+
+    fn left(number: u64, amount: u64) -> Effect {
+        Effect { payment: Some(format!("po_{number}")), ..effect(Kind::Payout, number, amount) }
+    }
+
+    #[test]
+    fn honest_payouts_are_clean_and_add_up() {
+        let short = payout(3, false, Some(told(400, r#"{"error":"insufficient_funds"}"#)));
+        let orders = [paid_out(1), failed(2), short, paid(4)];
+        let effects = [left(1, 101), done(4)];
+        assert!(wrongs(&orders, &effects).is_empty());
+        let judged = judged(&orders, &effects, &Parked::default());
+        assert_eq!((judged.cards, judged.paid_out), (104, 101));
+        let books = |receivable, payable, reserved| Balances {
+            guarded: vec![10_000; 4],
+            world: -40_000,
+            receivable,
+            payable,
+            reserved,
+        };
+        assert!(judge_books(&orders, &judged, &books(3, 3, 0)).is_clean());
+        // Never posted, posted twice, never released.
+        for wrong in [books(104, 104, 0), books(-98, -98, 0), books(3, 3, 101), books(3, 104, 0)] {
+            assert!(judge_books(&orders, &judged, &wrong).count(Wrong::Balance) > 0, "{wrong:?}");
+        }
+        let open = [paid_out(1), payout(2, false, None), paid(4)];
+        assert!(judge_books(&open, &judged, &books(3, 3, 102)).is_clean(), "it is still under way");
+    }
+
+    #[test]
+    fn every_lie_about_a_payout_is_found() {
+        let twice = Effect { key: Some("another".into()), ..left(1, 101) };
+        for (orders, effects, wrong) in [
+            (vec![paid_out(1)], vec![left(1, 101), twice], Wrong::Double),
+            (vec![paid_out(1)], vec![left(1, 101), left(1, 101)], Wrong::Double),
+            (vec![paid_out(1)], vec![], Wrong::Unpaid),
+            (vec![paid_out(1)], vec![left(1, 100)], Wrong::Amount),
+            (vec![failed(2)], vec![left(2, 102)], Wrong::PaidRefusal),
+            (vec![payout(3, false, None)], vec![], Wrong::Unanswered),
+            (vec![], vec![left(4, 104)], Wrong::Unexplained),
+            (
+                vec![paid_out(1), Order { key: "key-9".into(), ..paid_out(1) }],
+                vec![left(1, 101)],
+                Wrong::Mistaken,
+            ),
+            (vec![payout(1, true, paid_out(1).first)], vec![left(1, 101)], Wrong::Strange),
+            (
+                vec![paid_out(1)],
+                vec![left(1, 101), Effect { kind: Kind::Charge, key: None, ..left(1, 101) }],
+                Wrong::Unexplained,
+            ),
+        ] {
+            let found = wrongs(&orders, &effects);
+            assert!(found.contains(&wrong), "{wrong:?}: {found:?} in {orders:?}");
+        }
+        let (orders, effects) = ([paid_out(1)], [left(1, 101)]);
+        for (status, captured) in [("processing", 0), ("failed", 0), ("paid", 100)] {
+            let shown =
+                HashMap::from([("po_1".to_owned(), Shown { status: status.into(), captured, refunded: 0 })]);
+            let parked = Parked::default();
+            let evidence = Evidence {
+                orders: &orders,
+                effects: &effects,
+                shown: &shown,
+                parked: &parked,
+                by_itself: false,
+            };
+            assert_eq!(judge(&evidence).verdict.count(Wrong::Shown), 1, "{status}");
+        }
     }
 }

@@ -82,7 +82,7 @@ pub(super) async fn run(
 async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dice) -> Result<Found> {
     let wallets = books::open(&scene.address).await?;
     set_faults(scene.provider, &fault.faults(&contract, dice.roll())).await?;
-    let mix = Mix { transfers: 0, held: 30, split: 15, wallets };
+    let mix = Mix { transfers: 0, payouts: 0, held: 30, split: 15, wallets };
     let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, CHARGES)));
     let mut clients = client::start(CLIENTS, &scene.address, &board, &mut dice);
 
@@ -139,7 +139,7 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dic
 /// Judges everything as it stands.
 async fn stock(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -> Result<Judged> {
     let effects = arrived(scene).await?;
-    let shown = served::charges(&scene.address).await?;
+    let shown = served::payments(&scene.address).await?;
     let by_itself = fault.by_itself;
     let mut judged = judge(&Evidence { orders, effects: &effects, shown: &shown, parked, by_itself });
     let balances = books::balances(&scene.address, "posted").await?;

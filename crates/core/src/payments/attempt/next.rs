@@ -19,7 +19,7 @@ pub enum Next {
 
 /// Server errors, or answers that say nothing, after which a provider is asked every other time: it may have stored its
 /// error and repeat it for as long as it remembers the key.
-const ERRORS_BEFORE_QUERY: u32 = 2;
+pub(super) const ERRORS_BEFORE_QUERY: u32 = 2;
 /// Server errors after which it is only asked: every further call would put off the moment when "not found" is proof.
 /// So many in a row are no bad luck any more.
 const ERRORS_BEFORE_SILENCE: u32 = 20;

@@ -1,3 +1,4 @@
+use super::super::Settings;
 use super::super::secret::SecretUrl;
 use super::{file, nothing};
 
@@ -57,5 +58,58 @@ fn a_broken_file_is_refused_without_repeating_its_lines() {
     ] {
         let problems = file(broken).problems().join("\n");
         assert!(!problems.contains("hidden"), "{broken}\n{problems}");
+    }
+}
+
+const SECRETS: &str = "COUNTERFOIL_GATEWAY__WEBHOOK_SECRETS";
+
+#[test]
+fn secrets_of_webhooks_are_a_list_or_words_with_commas_and_never_shown() {
+    let one = "whsec_hidden_0123456789";
+    let revealed = |settings: Settings| -> Vec<String> {
+        let printed = format!("{settings:?} {settings:#?}");
+        assert!(!printed.contains("hidden"), "{printed}");
+        settings.gateway.webhook_secrets.iter().map(|secret| secret.reveal().clone()).collect()
+    };
+    assert_eq!(revealed(nothing().load()), [""; 0]);
+    assert_eq!(revealed(nothing().env(SECRETS, one).load()), [one]);
+    assert_eq!(revealed(nothing().env(SECRETS, &format!("{one}, {one}2")).load()), [one, &format!("{one}2")]);
+    assert_eq!(revealed(file(&format!("[gateway]\nwebhook_secrets = '{one}'\n")).load()), [one]);
+    let list = format!("[gateway]\nwebhook_secrets = ['{one}', \"{one}2\"]\n");
+    assert_eq!(revealed(file(&list).load()), [one, &format!("{one}2")]);
+    assert_eq!(
+        revealed(file(&list).env(SECRETS, one).load()),
+        [one],
+        "the stronger layer gives the whole list"
+    );
+}
+
+#[test]
+fn a_refused_secret_is_never_repeated() {
+    let refusal = "`gateway.webhook_secrets` must be 1 to 4 secrets of 16 to 255 visible ASCII characters, as a list or with commas between them (the value is not shown).";
+    let (good, long) = ("whsec_hidden_0123456789", "hidden".repeat(50));
+    let many = [good; 5].join(",");
+    for bad in [
+        "",
+        "hidden",
+        "whsec_hidden é 0123456789",
+        &format!("{good},"),
+        &format!("{good},hidden"),
+        &many,
+        &long,
+    ] {
+        nothing().env(SECRETS, bad).refused(&[&format!("{SECRETS}: {refusal}")]);
+        file(&format!("[gateway]\nwebhook_secrets = '{bad}'\n")).refused(&[&format!("FILE:2:19: {refusal}")]);
+    }
+    for bad in [
+        "[]",
+        "['hidden']",
+        "7",
+        "['whsec_hidden_0123456789', 7]",
+        "[['whsec_hidden_0123456789']]",
+        "{ a = 'hidden' }",
+        "true",
+    ] {
+        file(&format!("[gateway]\nwebhook_secrets = {bad}\n")).refused(&[&format!("FILE:2:19: {refusal}")]);
     }
 }

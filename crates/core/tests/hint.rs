@@ -1,0 +1,140 @@
+//! A hint brings a question forward, and nothing else: no lease, no proof and no count is touched by it.
+
+mod given;
+
+use counterfoil_core::idempotency::claim::{Hold, State};
+use counterfoil_core::outbox::{History, Outbox, Park, Payment};
+use counterfoil_core::payments::attempt::hint::hint;
+use counterfoil_core::payments::attempt::next::quiescent_at;
+use counterfoil_core::payments::provider::Rules;
+use counterfoil_core::types::digest::MacKey;
+use counterfoil_core::types::id::{ChargeId, PayoutId};
+use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::time::{Span, Time};
+use given::{at, claim_in, lease_until, outbox, states};
+
+const REMEMBERS: Rules = Rules {
+    dedup_window: Some(Span::from_ms(86_400_000)),
+    stores_errors: true,
+    reexecutes_errors: false,
+    queryable: true,
+    send_within: Span::from_ms(20_000),
+    late_delivery: Span::from_ms(120_000),
+    query_lag: Span::from_ms(60_000),
+    key_bytes_max: 64,
+};
+
+/// Work in doubt that is tried again in a while.
+fn doubted() -> Outbox {
+    let history = History { unknown: true, last_sent_at: at(0), ..History::begun(at(0)) };
+    Outbox { due_at: at(30_000), history, ..outbox() }
+}
+
+fn waiting() -> State {
+    State::Uncertain(Hold::Waiting { not_before: at(30_000) })
+}
+
+fn hinted(rules: &Rules, state: State, work: &Outbox, now: Time) -> Option<Outbox> {
+    hint(rules, &claim_in(state), work, now)
+}
+
+#[test]
+fn only_work_that_waits_in_doubt_is_looked_at_sooner() {
+    for (name, state) in states() {
+        let moved = hinted(&REMEMBERS, state, &doubted(), at(1_000));
+        assert_eq!(moved.is_some(), name == "waiting", "{name}");
+    }
+}
+
+#[test]
+fn a_lease_is_nobody_elses_to_end_even_when_it_is_over() {
+    for now in [at(1_000), at(29_999), at(30_000), at(40_000)] {
+        for state in [State::InFlight(lease_until(30_000)), State::Uncertain(Hold::Held(lease_until(30_000)))]
+        {
+            assert_eq!(hinted(&REMEMBERS, state, &doubted(), now), None, "{now:?}");
+        }
+    }
+}
+
+#[test]
+fn what_certainly_had_no_effect_is_left_to_its_own_pace() {
+    let idle = Outbox { history: History { idle_calls: 2, ..History::begun(at(0)) }, ..doubted() };
+    for state in [State::FailedRetry { not_before: at(30_000) }, waiting()] {
+        assert_eq!(hinted(&REMEMBERS, state, &idle, at(1_000)), None);
+    }
+}
+
+#[test]
+fn what_is_a_humans_stays_a_humans() {
+    let parked = Outbox { parked: Some(Park::NoEvidence), due_at: Time::MAX, ..doubted() };
+    assert_eq!(hinted(&REMEMBERS, waiting(), &parked, at(1_000)), None);
+    let silent = Rules { dedup_window: None, queryable: false, ..REMEMBERS };
+    assert_eq!(hinted(&silent, waiting(), &doubted(), at(1_000)), None, "nor is it made a human's sooner");
+}
+
+/// The due time of such work is the bound that "not found" rests on.
+#[test]
+fn quiescence_is_not_shortened_by_a_millisecond() {
+    let forgets = Rules { dedup_window: None, ..REMEMBERS };
+    let repeats = Rules { reexecutes_errors: true, ..REMEMBERS };
+    for rules in [forgets, repeats] {
+        let quiet_at = quiescent_at(&rules, &doubted().history);
+        let work = Outbox { due_at: quiet_at.plus(Span::from_ms(5_000)), ..doubted() };
+        for ms in (0..quiet_at.since(at(0)).ms()).step_by(97).chain([quiet_at.since(at(0)).ms() - 1]) {
+            assert_eq!(hinted(&rules, waiting(), &work, at(ms)), None, "{ms}");
+        }
+        let moved = hinted(&rules, waiting(), &work, quiet_at).unwrap();
+        assert_eq!(moved.due_at, quiet_at, "only the pause after it is cut");
+    }
+}
+
+#[test]
+fn past_half_the_window_it_is_quiescence_again_that_counts() {
+    let sent = 43_200_000;
+    let late = History { last_sent_at: at(sent), ..doubted().history };
+    let work = Outbox { due_at: at(sent + 900_000), history: late, ..doubted() };
+    assert_eq!(hinted(&REMEMBERS, waiting(), &work, at(sent + 1)), None);
+    assert!(hinted(&REMEMBERS, waiting(), &work, quiescent_at(&REMEMBERS, &late)).is_some());
+}
+
+#[test]
+fn where_nobody_can_be_asked_hints_do_not_use_up_what_is_left_before_a_human() {
+    let mute = Rules { queryable: false, ..REMEMBERS };
+    let after = |server_errors| {
+        let history = History { server_errors, ..doubted().history };
+        hinted(&mute, waiting(), &Outbox { history, ..doubted() }, at(1_000)).is_some()
+    };
+    assert_eq!([0, 1, 2, 3, 19, 20].map(after), [true, true, false, false, false, false]);
+    let history = History { server_errors: 20, ..doubted().history };
+    let asked = hinted(&REMEMBERS, waiting(), &Outbox { history, ..doubted() }, at(1_000));
+    assert!(asked.is_some(), "a question uses up nothing");
+}
+
+#[test]
+fn work_that_is_due_is_left_as_it_is() {
+    assert_eq!(hinted(&REMEMBERS, waiting(), &doubted(), at(30_000)), None);
+    assert_eq!(hinted(&REMEMBERS, waiting(), &doubted(), at(30_001)), None);
+}
+
+#[test]
+fn nothing_but_the_due_time_moves() {
+    let before = doubted();
+    let after = hinted(&REMEMBERS, waiting(), &before, at(1_000)).unwrap();
+    assert_eq!(after, Outbox { due_at: at(1_000), revision: before.revision + 1, ..before.clone() });
+    assert!(before.may_become(&after));
+    assert_eq!(hinted(&REMEMBERS, waiting(), &after, at(1_000)), None, "a second hint finds it due");
+}
+
+#[test]
+fn a_payment_is_known_by_its_own_reference_only() {
+    let references = References::new(MacKey::new(&[42; 32]));
+    for payment in [Payment::Charge(ChargeId::from_i64(7)), Payment::Payout(PayoutId::from_i64(7))] {
+        let text = payment.reference(&references);
+        assert_eq!(Payment::open(&references, text.as_str()), Some(payment));
+        assert_eq!(Payment::open(&References::new(MacKey::new(&[1; 32])), text.as_str()), None);
+    }
+    for other in [Kind::Account, Kind::Refund, Kind::Transfer] {
+        assert_eq!(Payment::open(&references, references.seal(other, 7).as_str()), None);
+    }
+    assert_eq!(Payment::open(&references, ""), None);
+}
