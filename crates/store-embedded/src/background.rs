@@ -1,4 +1,4 @@
-//! Threads whose work nobody waits for.
+//! Threads whose work seldom keeps anybody waiting.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::gettid;

@@ -66,7 +66,12 @@ impl Progress {
 
     /// The database shows everything up to there.
     pub(crate) fn show(&self, position: u64) {
-        self.shown.send_replace(Shown { position, ..Shown::default() });
+        self.shown.send_modify(|shown| {
+            shown.position = position;
+            if !shown.ended {
+                shown.trouble = None;
+            }
+        });
     }
 
     /// The database cannot show what is durable.

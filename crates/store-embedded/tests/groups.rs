@@ -10,7 +10,9 @@ use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving
 use counterfoil_store::conformance::fixtures::set;
 use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Reason, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use support::rows::work;
 use support::{Commit, charge_is_there, claim_of, enqueue, gate, one_charge, open, open_with_fault};
 
@@ -93,6 +95,76 @@ async fn a_set_the_tables_refuse_fails_alone() {
     assert!(unavailable(answers.remove(2)).contains("refused the set"));
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(claim_of(&store, second.claim.id).await, Some(second.claim));
+}
+
+#[tokio::test]
+async fn two_claims_of_one_set_that_make_the_same_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let (first, mut second) = (work(1, store.now()), work(2, store.now()));
+    second.claim.subject = first.claim.subject;
+    let twins = set(1).insert(first.claim.clone()).insert(second.claim);
+    assert!(unavailable(store.commit(twins).await).contains("another key has made the same"));
+    store.commit(first.opening(2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_name_that_was_committed_is_not_committed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.commit(one_charge(&store, 7)).await.unwrap();
+    let again = set(7).insert(work(8, store.now()).charge);
+    assert!(unavailable(store.commit(again.clone()).await).contains("was committed before"));
+    drop(store);
+    let store = open(dir.path());
+    assert!(unavailable(store.commit(again).await).contains("was committed before"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_hidden_for_long_is_not_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let (go_on, wait) = channel::<()>();
+    let held = Mutex::new(wait);
+    let hook: FaultHook = Arc::new(move |point| {
+        if point == FaultPoint::Show {
+            let _ = held.lock().unwrap().recv();
+        }
+        None
+    });
+    let store = open_with_fault(dir.path(), hook);
+    let (first, mut impostor) = (work(1, store.now()), work(2, store.now()));
+    impostor.claim.subject = first.claim.subject;
+    store.commit(first.opening(1)).await.unwrap();
+    // Three times as many changes as the writer remembers of what is shown.
+    for number in 0..520 {
+        let moves =
+            (0..99).fold(set(1_000 + number), |set, at| set.shift(moving(100 + at, FLOOR, posted(1))));
+        store.commit(moves).await.unwrap();
+    }
+    let twin = set(5_000).insert(impostor.claim);
+    assert!(unavailable(store.commit(twin).await).contains("another key has made the same"));
+    assert!(matches!(store.commit(first.opening(5_001)).await, Err(CommitError::Refused(_))));
+    drop(go_on);
+    assert!(charge_is_there(&store, 1).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_display_that_dies_loses_nothing_and_leaves_nobody_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let hook: FaultHook = Arc::new(|point| {
+        assert!(point != FaultPoint::Show, "the display dies, as this test wants");
+        None
+    });
+    let store = open_with_fault(dir.path(), hook);
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    for _ in 0..2 {
+        let told = store.tally(store.now()).await.unwrap_err();
+        assert!(told.0.contains("restart to recover"), "{told:?}");
+        assert!(unavailable(store.commit(one_charge(&store, 2)).await).contains("restart to recover"));
+    }
+    drop(store);
+    let store = open(dir.path());
+    assert!(charge_is_there(&store, 1).await && !charge_is_there(&store, 2).await);
 }
 
 #[tokio::test]
@@ -216,6 +288,48 @@ async fn a_row_another_program_wrote_is_seen_by_the_next_group() {
     let answer = store.commit(work.settling(2, store.now(), bytes::Bytes::new())).await;
     let Err(CommitError::Refused(refusal)) = answer else { panic!("{answer:?}") };
     assert_eq!((refusal.change, refusal.reason), (2, Reason::Stale));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_else_writes_while_a_group_is_judged_though_the_one_before_was_just_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let (arrive, reached) = channel();
+    let (judge_on, judging) = channel::<()>();
+    let (show_on, showing) = channel::<()>();
+    let (at_write, at_show) = (Mutex::new((0, arrive, judging)), Mutex::new(showing));
+    let hook: FaultHook = Arc::new(move |point| {
+        if point == FaultPoint::Show {
+            let _ = at_show.lock().unwrap().recv();
+        }
+        if point == FaultPoint::Write {
+            let (judged, arrive, judging) = &mut *at_write.lock().unwrap();
+            *judged += 1;
+            if *judged == 2 {
+                arrive.send(()).unwrap();
+                judging.recv().unwrap();
+            }
+        }
+        None
+    });
+    let store = open_with_fault(dir.path(), hook);
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(one_charge(&store, 2)))];
+    enqueue(&mut commits).await;
+    // The second group was begun while the first was hidden, so its writer took no lock.
+    reached.recv().unwrap();
+    drop(show_on);
+    assert!(charge_is_there(&store, 1).await);
+    let db = support::raw(dir.path());
+    db.busy_timeout(Duration::ZERO).unwrap();
+    // The display takes it a moment after it has shown the first.
+    while db.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok() {
+        std::thread::yield_now();
+    }
+    judge_on.send(()).unwrap();
+    for commit in commits {
+        commit.await.unwrap();
+    }
+    assert!(charge_is_there(&store, 2).await);
 }
 
 /// What account 1 is said to have, and how often it was moved.

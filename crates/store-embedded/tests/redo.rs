@@ -133,6 +133,7 @@ async fn what_the_tables_refuse_stops_the_store_and_is_kept_until_they_take_it()
     store.commit(one_charge(&store, 2)).await.unwrap();
     let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };
     assert!(why.contains("no more"), "{why}");
+    assert!(store.tally(store.now()).await.is_err(), "who comes later is told as well");
     let refused = store.commit(one_charge(&store, 3)).await;
     assert!(
         matches!(&refused, Err(CommitError::Unavailable(why)) if why.contains("a defect to report")),

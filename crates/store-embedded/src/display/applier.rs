@@ -76,6 +76,18 @@ impl Applier {
         self.trouble.clone()
     }
 
+    /// Whether something is durable that the database does not show.
+    pub(super) fn has_hidden(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
+    /// The same for the next groups, if it can be had: otherwise it is tried again when they are shown.
+    pub(super) fn keep_others_out(&mut self) {
+        if self.trouble.is_none() && self.begin().is_err() {
+            self.undo();
+        }
+    }
+
     /// Keeps every other program from writing, until what is hidden is shown.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
         if !self.db.is_autocommit() {
@@ -99,7 +111,14 @@ impl Applier {
 
     /// Lets the database show everything that is hidden.
     pub(super) fn show(&mut self) {
-        if self.hidden.is_empty() || self.is_refused {
+        if self.hidden.is_empty() {
+            return;
+        }
+        if self.is_refused {
+            // Who has come to wait since then is told as well.
+            if let Some(why) = self.trouble.clone() {
+                self.progress.stall(why);
+            }
             return;
         }
         match self.write() {

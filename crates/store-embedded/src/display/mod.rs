@@ -1,7 +1,8 @@
 //! What the database shows: a thread of its own executes what is durable, many groups together, while the writer goes on.
 //!
 //! Promises: groups are executed in order, each once; what cannot be executed now is kept and tried again, and the writer
-//! hears of it; nobody else writes to the database while something is hidden, but for the moment between two transactions under load.
+//! hears of it; a write transaction is open while something is hidden or being judged, so nobody else writes. The one gap is between
+//! two transactions, a moment in which the write-ahead log may be copied: what another program writes then is noticed.
 
 mod applier;
 mod hidden;
@@ -14,6 +15,7 @@ use crate::clock::monotonic;
 use crate::error::OpenError;
 use crate::progress::Progress;
 use rusqlite::Connection;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -23,6 +25,9 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 /// How long to wait when the database could not take it.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
+/// What is told after the thread has ended.
+pub(crate) const ENDED: &str = "the store's display has ended; restart to recover";
+
 /// Between the writer and the thread that executes.
 #[derive(Debug)]
 pub(crate) struct Display {
@@ -31,6 +36,8 @@ pub(crate) struct Display {
     taken: Condvar,
     applier: Mutex<Applier>,
     progress: Arc<Progress>,
+    /// The writer has a group in its hands.
+    judging: AtomicBool,
 }
 
 /// Groups that nobody has looked at yet.
@@ -63,6 +70,7 @@ impl Display {
             taken: Condvar::new(),
             applier: Mutex::new(applier),
             progress,
+            judging: AtomicBool::new(false),
         }
     }
 
@@ -87,6 +95,14 @@ impl Display {
         !inbox.ended
     }
 
+    /// From here on the writer relies on what the database has, until it says that it does not.
+    ///
+    /// Either it sees afterwards that everything is shown, and begins a transaction itself, or the thread sees this after
+    /// showing everything, and begins the next one.
+    pub(crate) fn judging(&self, judging: bool) {
+        self.judging.store(judging, Ordering::SeqCst);
+    }
+
     /// Wakes the thread if it sleeps over something that somebody wants to see.
     pub(crate) fn nudge(&self) {
         let _wakeful = held(&self.inbox);
@@ -107,8 +123,13 @@ impl Display {
     /// Shows everything that was taken, now and on this thread; why it cannot, if so.
     pub(crate) fn show_all(&self) -> Result<(), String> {
         let mut applier = self.applier();
+        let mut inbox = held(&self.inbox);
+        if inbox.ended {
+            return Err(ENDED.to_owned());
+        }
         // Nobody else takes them while the applier is held.
-        let groups = self.empty(&mut held(&self.inbox));
+        let groups = self.empty(&mut inbox);
+        drop(inbox);
         applier.hide(groups, monotonic());
         applier.show();
         applier.trouble().map_or(Ok(()), Err)
@@ -124,11 +145,16 @@ impl Display {
         loop {
             let closed = self.wait(patience);
             let mut applier = self.applier();
+            // Before the groups are taken: who wishes later waits for one that may come later.
+            let wished = self.progress.take_wish();
             let groups = self.empty(&mut held(&self.inbox));
             let now = monotonic();
             applier.hide(groups, now);
-            if self.progress.take_wish() || closed || applier.is_due(now) {
+            if wished || closed || applier.is_due(now) {
                 applier.show();
+            }
+            if self.is_needed(&applier) {
+                applier.keep_others_out();
             }
             if closed {
                 return;
@@ -136,6 +162,11 @@ impl Display {
             patience =
                 if applier.trouble().is_some() { Some(TRY_AGAIN) } else { applier.patience(monotonic()) };
         }
+    }
+
+    /// Whether something is hidden or being judged.
+    fn is_needed(&self, applier: &Applier) -> bool {
+        applier.has_hidden() || self.judging.load(Ordering::SeqCst) || !held(&self.inbox).groups.is_empty()
     }
 
     /// Until there is something to do; tells whether nothing more will come.

@@ -4,7 +4,7 @@ use super::ids::{Ids, Taken};
 use super::{Health, Job};
 use crate::checkpoint::Wal;
 use crate::clock::{Clock, monotonic};
-use crate::display::{Display, Group};
+use crate::display::{Display, ENDED, Group};
 use crate::error::{NO_SPACE, reason};
 use crate::options::{FaultPoint, Options, fault_at};
 use crate::progress::Progress;
@@ -127,7 +127,9 @@ impl Writer {
 
     /// Commits the group and answers every set in it.
     pub(super) fn commit(&mut self, group: &mut Vec<Job>) {
+        self.shared.display.judging(true);
         let (verdicts, fate) = self.attempt(group);
+        self.shared.display.judging(false);
         answer(group.drain(..), verdicts, &fate);
     }
 
@@ -223,7 +225,7 @@ impl Writer {
             self.image.keep(|key| progress.hides(key, visible));
         }
         self.image_rows = 0;
-        self.ids.cut_back();
+        self.ids.cut_back(self.position, visible);
     }
 
     /// Judges every set and notes what those that hold write.
@@ -233,8 +235,10 @@ impl Writer {
         // One transaction sees one moment, and costs less than one for every row.
         self.execute("BEGIN")?;
         let judged = self.judge_each(group, writes);
-        self.execute("COMMIT")?;
+        // SQLite ends it by itself on some errors.
+        let ended = if self.db.is_autocommit() { Ok(()) } else { self.execute("COMMIT") };
         let verdicts = judged?;
+        ended?;
         let mut pen = Pen::Noting(&mut self.script);
         writes.iter().try_for_each(|write| tables::apply(&mut pen, write))?;
         Ok(verdicts)
@@ -275,8 +279,9 @@ impl Writer {
         writes.extend(changes.iter().filter_map(|change| Write::of(change, &self.image, receipt)));
         let mut takes: Vec<Taken> = writes.iter().skip(written).filter_map(subject_of).collect();
         takes.push(Taken::Set(job.set.id()));
-        for taken in &takes {
-            if !self.ids.is_free(&self.db, *taken)? {
+        for (place, taken) in takes.iter().enumerate() {
+            let is_twice = takes.iter().take(place).any(|earlier| earlier == taken);
+            if is_twice || !self.ids.is_free(&self.db, *taken)? {
                 writes.truncate(written);
                 return Ok(
                     judge(&self.image, &job.set).map_or_else(Verdict::Refused, |()| Verdict::Unfit(*taken))
@@ -351,7 +356,7 @@ impl Writer {
         self.position = self.position.saturating_add(sets);
         let durable = Group { writes, last: self.position, bytes: script.len(), fills_a_segment };
         if !self.shared.display.take(durable) {
-            self.shared.health.fail("the store's display has ended; restart to recover".to_owned());
+            self.shared.health.fail(ENDED.to_owned());
         }
         // Who reads these rows from here on finds them hidden or shown.
         for (job, verdict) in group.iter().zip(verdicts) {

@@ -50,6 +50,8 @@ pub(super) struct Ids {
     highest: Marks,
     /// What claims have made, and the sets, in this round and the one before: the image does not hold them.
     taken: [HashSet<Taken>; 2],
+    /// The position at which this round began.
+    since: u64,
 }
 
 /// What no two rows may share, although it is the key of neither.
@@ -95,7 +97,7 @@ impl Ids {
             raise(&mut highest, (kind, id.map_or(i128::MIN, i128::from)));
         }
         raise(&mut highest, (Kind::Audit, number(Ulid::new(now, u128::MAX))));
-        Ok(Ids { below: highest, highest, taken: Default::default() })
+        Ok(Ids { below: highest, highest, taken: Default::default(), since: 0 })
     }
 
     /// Whether no such row can be there, unless the image has it.
@@ -125,12 +127,15 @@ impl Ids {
         current.insert(taken);
     }
 
-    /// The image was cut back.
-    pub(super) fn cut_back(&mut self) {
+    /// The image was cut back at `position`. What the round before has taken is forgotten once the database shows it.
+    pub(super) fn cut_back(&mut self, position: u64, visible: u64) {
         self.below = self.highest;
-        let [current, before] = &mut self.taken;
-        std::mem::swap(current, before);
-        current.clear();
+        if visible >= self.since {
+            let [current, before] = &mut self.taken;
+            std::mem::swap(current, before);
+            current.clear();
+            self.since = position;
+        }
     }
 
     fn is_above(&self, (kind, id): (Kind, i128)) -> bool {
