@@ -7,7 +7,7 @@ mod support;
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted, transfer};
-use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Reason, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
 use std::sync::{Arc, Mutex};
@@ -218,7 +218,7 @@ async fn a_row_another_program_wrote_is_seen_by_the_next_group() {
 
 /// What account 1 is said to have, and how often it was moved.
 async fn told(store: &EmbeddedStore) -> Option<(i64, u64)> {
-    match store.read(vec![RowKey::Balance(account_id(1), 0)]).await.unwrap().remove(0) {
+    match store.read(vec![RowKey::Balance(TENANT, account_id(1), 0)]).await.unwrap().remove(0) {
         Some(Row::Balance(balance)) => Some((balance.posted, balance.revision)),
         _ => None,
     }
@@ -257,7 +257,7 @@ async fn moves_of_one_group_see_each_other_and_a_refused_one_leaves_nothing() {
     // 50, 20, refused at 20, 35, 5, 10, refused at 10.
     assert_eq!(found, [None, None, Some(Some(2)), None, None, None, Some(Some(5))]);
     assert_eq!(told(&store).await, Some((10, 5)));
-    let entered = store.entries(account_id(1), EntryPage::After(Position(0)), 99).await.unwrap();
+    let entered = store.entries(TENANT, account_id(1), EntryPage::After(Position(0)), 99).await.unwrap();
     let entered: Vec<i64> = entered.iter().map(|entry| entry.transaction.to_i64()).collect();
     assert_eq!(entered, [100, 101, 103, 104, 105]);
     drop(store);
@@ -349,6 +349,6 @@ async fn bulk_sets_make_groups_of_a_bounded_size_and_hot_balances_stay_right() {
     // 42 sets of 99 changes are the first to pass 4,096.
     assert_eq!(*sizes.lock().unwrap(), [1, 42, 42, 42, 42, 31]);
     assert_eq!(told(&store).await, Some((200 * 98, 200)));
-    let folded = store.fold(account_id(1), Position(0), Upto::Now).await.unwrap();
+    let folded = store.fold(TENANT, account_id(1), Position(0), Upto::Now).await.unwrap();
     assert_eq!((folded.totals.debits, folded.totals.entries), (200 * 98, 200 * 98));
 }

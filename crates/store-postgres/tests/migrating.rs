@@ -175,7 +175,7 @@ async fn live_rows_read_as_what_they_are() {
 
     // And they go on: the charge at work succeeds, what was held is captured, what was captured is refunded.
     let done = Charge { status: Status::Succeeded, sums: captured, revision: 2, ..charge_of_old(2, true) };
-    let finish = set(1).replace(done.clone(), 1).remove(RowKey::Outbox(charge_id(2).into()), 1);
+    let finish = set(1).replace(done.clone(), 1).remove(RowKey::Outbox(TENANT, charge_id(2).into()), 1);
     store.commit(finish).await.unwrap();
     let taken = Charge { working: Some(OperationId::from_i64(8)), revision: 3, ..held };
     store.commit(set(2).replace(taken, 2)).await.unwrap();

@@ -96,7 +96,8 @@ async fn live_rows_read_as_what_they_are_and_an_older_server_goes_on() {
     let store = open(&database.url()).await;
     older.open(2).await;
     for number in [1, 2] {
-        let keys = vec![RowKey::Charge(charge(number).id), RowKey::Outbox(charge(number).id.into())];
+        let keys =
+            vec![RowKey::Charge(TENANT, charge(number).id), RowKey::Outbox(TENANT, charge(number).id.into())];
         let rows = store.read(keys).await.unwrap();
         assert_eq!(rows, [Some(charge(number).into()), Some(outbox(number).into())]);
     }
@@ -123,7 +124,10 @@ async fn a_payout_is_done_by_newer_servers_only() {
     store.commit(set(2).replace(moved.clone(), 1)).await.unwrap();
     let of = Scan::PayoutsOf { tenant: TENANT, before: None, limit: 9 };
     assert_eq!(store.scan(of).await.unwrap(), [payout(7).into()]);
-    assert_eq!(store.read(vec![RowKey::Outbox(payout(7).id.into())]).await.unwrap(), [Some(moved.into())]);
+    assert_eq!(
+        store.read(vec![RowKey::Outbox(TENANT, payout(7).id.into())]).await.unwrap(),
+        [Some(moved.into())]
+    );
 }
 
 #[tokio::test]

@@ -52,10 +52,10 @@ impl Image {
 
     /// The balance after `motion`, as the next set will find it.
     fn after(&self, motion: &Move) -> Result<Balance, Unfit> {
-        let key = RowKey::Balance(motion.account, motion.shard);
+        let key = RowKey::Balance(motion.tenant, motion.account, motion.shard);
         let found = match self.get(&key) {
             Some(Row::Balance(balance)) => *balance,
-            Some(_) | None => Balance::empty(motion.account, motion.shard, motion.guarded),
+            Some(_) | None => Balance::empty(motion.tenant, motion.account, motion.shard, motion.guarded),
         };
         found.moved(motion.delta)
     }

@@ -9,7 +9,7 @@ use crate::options::{Fault, FaultPoint, Options};
 use crate::progress::Progress;
 use crate::redo::{self, Failed, Redo, Script};
 use crate::tables::{self, Pen};
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
 use rusqlite::ffi;
@@ -295,12 +295,12 @@ impl Writer {
     }
 
     /// Writes each balance the group moved once, however many sets moved it.
-    fn write_balances(&mut self, mut moved: Vec<(AccountId, u8)>) -> Result<(), Error> {
+    fn write_balances(&mut self, mut moved: Vec<(TenantId, AccountId, u8)>) -> Result<(), Error> {
         moved.sort_unstable();
         moved.dedup();
         let mut pen = Pen::new(&self.db, &mut self.script);
-        for (account, shard) in moved {
-            if let Some(Row::Balance(balance)) = self.image.get(&RowKey::Balance(account, shard)) {
+        for (tenant, account, shard) in moved {
+            if let Some(Row::Balance(balance)) = self.image.get(&RowKey::Balance(tenant, account, shard)) {
                 tables::balances::put(&mut pen, balance)?;
             }
         }
@@ -419,11 +419,11 @@ fn is_new_by_construction(change: &Change) -> bool {
 }
 
 /// The balance a change makes or moves.
-fn balance_of(change: &Change) -> Option<(AccountId, u8)> {
+fn balance_of(change: &Change) -> Option<(TenantId, AccountId, u8)> {
     match change {
-        Change::Move(motion) => Some((motion.account, motion.shard)),
+        Change::Move(motion) => Some((motion.tenant, motion.account, motion.shard)),
         Change::Insert(row) => match &**row {
-            Row::Balance(balance) => Some((balance.account, balance.shard)),
+            Row::Balance(balance) => Some((balance.tenant, balance.account, balance.shard)),
             _ => None,
         },
         Change::Replace { .. } | Change::Remove { .. } => None,

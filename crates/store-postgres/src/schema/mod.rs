@@ -11,7 +11,7 @@ use counterfoil_core::types::digest::Digest;
 use std::time::Duration;
 
 /// The version this build needs.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// A step: its name, the oldest version a server must know to work with its result, and its SQL.
 struct Step {
@@ -21,7 +21,7 @@ struct Step {
 }
 
 /// Step `n` (counted from 1) leads from version `n - 1` to version `n`.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "tables", serves: 3, sql: include_str!("1_tables.sql") },
     Step { name: "rules", serves: 3, sql: include_str!("2_rules.sql") },
     Step { name: "walls", serves: 3, sql: include_str!("3_walls.sql") },
@@ -30,6 +30,7 @@ const STEPS: [Step; 8] = [
     Step { name: "payouts", serves: 3, sql: include_str!("6_payouts.sql") },
     Step { name: "balanced", serves: 3, sql: include_str!("7_balanced.sql") },
     Step { name: "lighter", serves: 3, sql: include_str!("8_lighter.sql") },
+    Step { name: "tenants lead", serves: 9, sql: include_str!("9_tenants_lead.sql") },
 ];
 const _: () = assert!(STEPS.len() == VERSION as usize, "a new step makes a new version");
 
