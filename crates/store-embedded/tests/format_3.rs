@@ -283,7 +283,7 @@ async fn a_file_of_format_3_is_read_as_it_was_written() {
     assert_eq!(rows, new.read(keys).await.unwrap());
     for scan in [
         Scan::OperationsOn {
-            tenant: TenantId::from_i64(1),
+            tenant: TenantId::from_i64(3),
             charge: ChargeId::from_i64(702),
             after: None,
             limit: 9,

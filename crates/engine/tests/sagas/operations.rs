@@ -26,9 +26,9 @@ async fn a_charge_that_is_not_there_or_somebody_elses_is_not_found_and_the_key_s
     let theirs = {
         let mut command = holding("theirs", 100);
         command.request = request_of(TenantId::from_i64(2), "theirs", b"");
-        let claim = command.request.claim;
+        let claim = RowKey::Claim(command.request.tenant, command.request.claim);
         engine.submit(command).await;
-        match store.read(vec![RowKey::Claim(TENANT, claim)]).await.unwrap().remove(0) {
+        match store.read(vec![claim]).await.unwrap().remove(0) {
             Some(counterfoil_store::Row::Claim(claim)) => ChargeId::from(claim.subject),
             other => panic!("{other:?}"),
         }

@@ -6,7 +6,7 @@ use super::variants::states;
 use crate::port::{Reason, Receipt, Refusal, Store};
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::{Claim, Event, Hold, Resource, State};
-use counterfoil_core::types::id::{Holder, TenantId};
+use counterfoil_core::types::id::Holder;
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
@@ -75,7 +75,6 @@ pub async fn a_claim_never_forgets_its_past<S: Store>(store: &Arc<S>) {
         Claim { fence: 3, ..legal.clone() },
         Claim { attempts: 3, ..legal.clone() },
         Claim { fingerprint: fingerprint(2), ..legal.clone() },
-        Claim { tenant: TenantId::from_i64(2), ..legal.clone() },
         Claim { created_at: at(1), ..legal.clone() },
         Claim { makes: Resource::Transfer, ..legal.clone() },
     ] {

@@ -93,6 +93,7 @@ macro_rules! conformance_suite {
                 a_key_given_up_comes_back_only_with_another_step,
                 an_open_charge_may_become_anything,
                 an_order_is_fixed,
+                what_is_a_tenants_stays_the_tenants,
                 work_stays_with_its_payment_and_its_provider,
                 a_generation_never_falls,
                 a_revoked_key_stays_revoked,

@@ -1,10 +1,10 @@
 //! Rows of the ledger in every variant.
 
+use super::super::fixtures::at;
 use super::super::fixtures::ledger::{
     account, account_id, asset, code, cursor, definition, hold, hold_id, name, opened, reversal, snapshot,
     transaction_id, transfer,
 };
-use super::super::fixtures::{TENANT, at};
 use super::{metadata_full, metadata_odd};
 use counterfoil_core::ledger::account::{Account, Guard, Name, Side};
 use counterfoil_core::ledger::asset::Definition;
@@ -156,8 +156,7 @@ fn far_accounts() -> Legs {
 
 /// Reversals, near and far.
 pub fn reversals() -> Vec<Reversal> {
-    let far =
-        Reversal { tenant: TENANT, original: transaction_id(i64::MAX), by: transaction_id(i64::MAX - 1) };
+    let far = Reversal { tenant: FAR, original: transaction_id(i64::MAX), by: transaction_id(i64::MAX - 1) };
     vec![reversal(1), reversal(2), far]
 }
 

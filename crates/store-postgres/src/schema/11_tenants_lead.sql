@@ -1,82 +1,46 @@
--- The tenant leads every key of what belongs to one. A key with another tenant's number finds nothing, a tenant's rows lie
--- together, and lists need no index of their own. Servers of older schemas ask by id alone, which nothing serves any more:
--- they are turned away. The first rename stops the commits of those that still run.
---
--- It locks everything it touches for as long as it takes: it builds every key anew, and writes anew the tables that get a
--- tenant, most of all the journal's entries.
-
-SET LOCAL statement_timeout = 0;
+-- The tenant leads every primary key of what belongs to one; what was there for servers of schemas before 10 is taken away.
+-- They ask by id alone, which nothing serves any more. The new keys are there already: this only names them, and holds the
+-- tables for a moment.
 
 -- In the order in which servers lock: who is in the middle of a commit ends it first.
 LOCK TABLE idempotency_keys, charges, operations, payouts, outbox, audit_log, accounts, balances, journal_transactions,
-    reversals, holds, snapshots, head, commits, journal_entries, unproven IN ACCESS EXCLUSIVE MODE;
-
--- What a commit touched names its tenant now.
-ALTER TABLE commits RENAME COLUMN touched TO rows;
-
--- Whose rows are that did not say so. What is of an account or a transaction that is not there is nobody's.
-CREATE FUNCTION owner_of(kind TEXT, number BIGINT) RETURNS BIGINT LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    owner BIGINT;
-BEGIN
-    IF kind = 'account' THEN
-        SELECT tenant INTO owner FROM counterfoil.accounts WHERE id = number;
-    ELSE
-        SELECT tenant INTO owner FROM counterfoil.journal_transactions WHERE id = number;
-    END IF;
-    RETURN coalesce(owner, -9223372036854775808);
-END $$;
+    reversals, holds, snapshots, head, journal_entries, unproven IN ACCESS EXCLUSIVE MODE;
 
 DO $$
+DECLARE
+    name TEXT;
 BEGIN
-    IF EXISTS (SELECT FROM pg_policies WHERE schemaname = 'counterfoil' AND tablename = 'balances') THEN
-        DROP POLICY of_the_tenant ON journal_entries;
-        DROP POLICY of_the_tenant ON balances;
-        DROP POLICY of_the_tenant ON snapshots;
-    END IF;
+    -- The constraint is valid, so nothing is read to know that no row lacks an owner.
+    FOREACH name IN ARRAY ARRAY['journal_entries', 'reversals', 'balances', 'snapshots'] LOOP
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN tenant SET NOT NULL', name);
+        EXECUTE format('ALTER TABLE %I DROP CONSTRAINT has_an_owner', name);
+        EXECUTE format('DROP TRIGGER owner_filled_in ON %I', name);
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['idempotency_keys', 'charges', 'operations', 'payouts', 'outbox', 'audit_log', 'accounts',
+                                'balances', 'journal_transactions', 'journal_entries', 'reversals', 'holds', 'snapshots'] LOOP
+        EXECUTE format('ALTER TABLE %1$I DROP CONSTRAINT %2$I, ADD CONSTRAINT %2$I PRIMARY KEY USING INDEX %3$I',
+            name, name || '_pkey', name || '_of_tenant');
+    END LOOP;
 END $$;
+DROP FUNCTION owned_by_its_account();
+DROP FUNCTION owned_by_its_transaction();
+DROP FUNCTION owned_by_account_or_transaction();
 
-ALTER TABLE journal_entries DROP CONSTRAINT journal_entries_pkey;
-DROP INDEX journal_entries_by_account;
-ALTER TABLE journal_entries ADD COLUMN tenant BIGINT;
-ALTER TABLE journal_entries
-    ALTER COLUMN tenant TYPE BIGINT USING owner_of('transaction', transaction),
-    ADD PRIMARY KEY (tenant, transaction, leg);
-CREATE UNIQUE INDEX journal_entries_by_account ON journal_entries (tenant, account, position, transaction, leg);
+DROP INDEX journal_entries_by_account, operations_by_charge, idempotency_keys_by_subject;
+ALTER INDEX journal_entries_of_account RENAME TO journal_entries_by_account;
+ALTER INDEX operations_of_charge RENAME TO operations_by_charge;
 
-ALTER TABLE reversals DROP CONSTRAINT reversals_pkey;
-ALTER TABLE reversals ADD COLUMN tenant BIGINT;
-ALTER TABLE reversals
-    ALTER COLUMN tenant TYPE BIGINT USING owner_of('transaction', original),
-    ADD PRIMARY KEY (tenant, original);
-
-ALTER TABLE balances DROP CONSTRAINT balances_pkey;
-ALTER TABLE balances ADD COLUMN tenant BIGINT;
-ALTER TABLE balances
-    ALTER COLUMN tenant TYPE BIGINT USING owner_of('account', account),
-    ADD PRIMARY KEY (tenant, account, shard);
-
-ALTER TABLE snapshots DROP CONSTRAINT snapshots_pkey;
-ALTER TABLE snapshots ADD COLUMN tenant BIGINT;
-ALTER TABLE snapshots
-    ALTER COLUMN tenant TYPE BIGINT USING owner_of('account', account),
-    ADD PRIMARY KEY (tenant, account, position);
-
-DROP FUNCTION owner_of(TEXT, BIGINT);
-
--- These have it already. What was listed by an index of its own is listed by the key.
-DROP INDEX idempotency_keys_by_subject, charges_by_tenant, payouts_by_tenant, accounts_by_tenant,
-    journal_transactions_by_tenant, holds_by_tenant, operations_by_charge;
-ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey, ADD PRIMARY KEY (tenant, id);
-ALTER TABLE charges DROP CONSTRAINT charges_pkey, ADD PRIMARY KEY (tenant, id);
-ALTER TABLE operations DROP CONSTRAINT operations_pkey, ADD PRIMARY KEY (tenant, id);
-CREATE INDEX operations_by_charge ON operations (tenant, charge, id);
-ALTER TABLE payouts DROP CONSTRAINT payouts_pkey, ADD PRIMARY KEY (tenant, id);
-ALTER TABLE outbox DROP CONSTRAINT outbox_pkey, ADD PRIMARY KEY (tenant, id);
-ALTER TABLE audit_log DROP CONSTRAINT audit_log_pkey, ADD PRIMARY KEY (tenant, subject, id);
-ALTER TABLE accounts DROP CONSTRAINT accounts_pkey, ADD PRIMARY KEY (tenant, id);
-ALTER TABLE journal_transactions DROP CONSTRAINT journal_transactions_pkey, ADD PRIMARY KEY (tenant, id);
-ALTER TABLE holds DROP CONSTRAINT holds_pkey, ADD PRIMARY KEY (tenant, id);
+-- History takes no change at all again.
+DROP TRIGGER owner_stays ON journal_entries;
+DROP TRIGGER owner_stays ON reversals;
+DROP TRIGGER append_only ON journal_entries;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON journal_entries
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse('it is append-only');
+ALTER TABLE journal_entries ENABLE ALWAYS TRIGGER append_only;
+DROP TRIGGER append_only ON reversals;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON reversals
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse('it is append-only');
+ALTER TABLE reversals ENABLE ALWAYS TRIGGER append_only;
 
 -- The rules of the journal, by tenant and transaction.
 
@@ -174,6 +138,9 @@ BEGIN
     IF (SELECT count(*) FROM pg_roles WHERE rolname IN ('counterfoil_writer', 'counterfoil_reader')) < 2 THEN
         RETURN;
     END IF;
+    FOREACH name IN ARRAY ARRAY['journal_entries', 'balances', 'snapshots'] LOOP
+        EXECUTE format('DROP POLICY IF EXISTS of_the_tenant ON %I', name);
+    END LOOP;
     FOREACH name IN ARRAY ARRAY['journal_entries', 'balances', 'snapshots', 'reversals'] LOOP
         EXECUTE format('CREATE POLICY of_the_tenant ON %I FOR SELECT TO counterfoil_reader
             USING (tenant = chosen_tenant())', name);
@@ -182,5 +149,3 @@ BEGIN
     ALTER TABLE reversals ENABLE ROW LEVEL SECURITY;
     CREATE POLICY all_rows ON reversals TO counterfoil_writer USING (TRUE) WITH CHECK (TRUE);
 END $$;
-
-ANALYZE journal_entries, reversals, balances, snapshots;
