@@ -35,7 +35,8 @@ ALTER TABLE journal_entries ENABLE ALWAYS TRIGGER owner_filled_in;
 CREATE TRIGGER owner_filled_in BEFORE INSERT ON reversals FOR EACH ROW WHEN (NEW.tenant IS NULL)
 EXECUTE FUNCTION owned_by_its_transaction();
 ALTER TABLE reversals ENABLE ALWAYS TRIGGER owner_filled_in;
-CREATE TRIGGER owner_filled_in BEFORE INSERT ON balances FOR EACH ROW WHEN (NEW.tenant IS NULL)
+-- A balance may be moved before the next step has come to it.
+CREATE TRIGGER owner_filled_in BEFORE INSERT OR UPDATE ON balances FOR EACH ROW WHEN (NEW.tenant IS NULL)
 EXECUTE FUNCTION owned_by_its_account();
 ALTER TABLE balances ENABLE ALWAYS TRIGGER owner_filled_in;
 CREATE TRIGGER owner_filled_in BEFORE INSERT ON snapshots FOR EACH ROW WHEN (NEW.tenant IS NULL)
