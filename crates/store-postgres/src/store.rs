@@ -12,8 +12,8 @@ use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
-    Scan, Store, Tally, UNTOLD, Upto, adopted,
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, KeyMap, Position, ReadError, Receipt, Row,
+    RowKey, Scan, Store, Tally, UNTOLD, Upto, adopted,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Store for PostgresStore {
             parameters: batch.parameters(),
         });
         let answers = self.readers.ask(questions.collect()).await?;
-        let mut found: HashMap<RowKey, Row> = HashMap::new();
+        let mut found: KeyMap<Row> = KeyMap::default();
         for ((place, _), rows) in batches.iter().zip(&answers) {
             for row in rows {
                 let row = place.take(row).map_err(damaged)?;

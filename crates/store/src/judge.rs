@@ -5,16 +5,15 @@
 
 use crate::change::{Change, ChangeSet, Move};
 use crate::port::{Reason, Refusal};
-use crate::row::{Row, RowKey};
+use crate::row::{KeyMap, Row, RowKey};
 use counterfoil_core::ledger::balance::{Balance, Unfit};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The rows a group of sets is judged against, with the writes of those already accepted laid over them.
 #[derive(Debug, Default)]
 pub struct Image {
-    rows: HashMap<RowKey, Option<Arc<Row>>>,
+    rows: KeyMap<Option<Arc<Row>>>,
 }
 
 impl Image {

@@ -20,6 +20,15 @@ use counterfoil_core::types::id::{
 };
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::ulid::Ulid;
+use foldhash::fast::RandomState;
+use std::collections::{HashMap, HashSet};
+
+/// Something by row. Every commit asks such maps some dozen times, so they hash fast instead of with a cipher. The numbers
+/// in keys are minted and the digests are ours; only codes and names are words of clients, and for their sake the hash is
+/// seeded anew in every process. A map holds what one group touches, which is bounded.
+pub type KeyMap<V> = HashMap<RowKey, V, RandomState>;
+/// A set of rows, hashed as [`KeyMap`].
+pub type KeySet = HashSet<RowKey, RandomState>;
 
 /// Anything a store keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
