@@ -59,7 +59,7 @@ pub(crate) fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
                 put_named(&mut out, ASSET, &number(tenant.to_i64()), asset.code());
             }
             RowKey::Balance(_, account, shard) => {
-                put(&mut out, BALANCE, &[&number(account.to_i64()), &[shard]])
+                put(&mut out, BALANCE, &[&number(account.to_i64()), &[shard]]);
             }
             RowKey::Transaction(_, id) => put(&mut out, TRANSACTION, &[&number(id.to_i64())]),
             RowKey::Reversal(_, original) => put(&mut out, REVERSAL, &[&number(original.to_i64())]),
