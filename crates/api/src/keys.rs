@@ -45,7 +45,7 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
     };
     let text = form::decode(segment.as_bytes(), Plus::Plus).map_err(|error| invalid(&error.message))?;
     let key = IdempotencyKey::from_text(text.as_bytes()).map_err(|error| invalid(error.sentence()))?;
-    let found = app.service.claim(ClaimId::new(principal.tenant, &key)).await;
+    let found = app.service.claim(principal.tenant, ClaimId::new(principal.tenant, &key)).await;
     let view = found.map_err(|_| store_unavailable())?.ok_or(Problem::new(Code::NotFound))?;
     key::write(&view, app.service.references(), app.service.now())
         .map(answer::json)

@@ -156,6 +156,7 @@ fn an_opened_account_has_its_name_and_where_it_is_guarded_its_first_balance() {
     assert_eq!(account, expected);
     assert_eq!(name, Name { tenant: TENANT, code: Code::parse("a").unwrap(), account: id(1) });
     let first = Balance {
+        tenant: TENANT,
         account: id(1),
         shard: 0,
         posted: 0,

@@ -6,7 +6,7 @@ use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::balance::{Balance, Delta, Guarded, Unfit};
 use counterfoil_core::ledger::transaction::{Layer, Leg};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::limits::AMOUNT_MAX;
 use proptest::prelude::*;
 
@@ -14,6 +14,7 @@ const NOTHING: Delta = Delta { posted: 0, outgoing: 0, incoming: 0, floor: 0, ca
 
 fn balance(posted: i64, floor: Option<i64>, cap: Option<i64>) -> Balance {
     Balance {
+        tenant: TenantId::from_i64(2),
         account: AccountId::from_i64(1),
         shard: 3,
         posted,
@@ -28,7 +29,7 @@ fn balance(posted: i64, floor: Option<i64>, cap: Option<i64>) -> Balance {
 #[test]
 fn an_empty_shard_has_nothing_and_its_bounds_are_nothing() {
     for (floor, cap) in [(false, false), (true, false), (false, true), (true, true)] {
-        let empty = Balance::empty(AccountId::from_i64(1), 3, Guarded { floor, cap });
+        let empty = Balance::empty(TenantId::from_i64(2), AccountId::from_i64(1), 3, Guarded { floor, cap });
         let expected = Balance { revision: 0, ..balance(0, floor.then_some(0), cap.then_some(0)) };
         assert_eq!(empty, expected);
     }

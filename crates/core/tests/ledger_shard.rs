@@ -4,7 +4,7 @@
 
 use counterfoil_core::ledger::balance::{Balance, Delta, Unfit};
 use counterfoil_core::ledger::shard::{Part, Plan, pick, plan};
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use proptest::prelude::*;
 
 const ACCOUNT: AccountId = AccountId::from_i64(1);
@@ -13,6 +13,7 @@ const NOTHING: Delta = Delta { posted: 0, outgoing: 0, incoming: 0, floor: 0, ca
 /// A shard without holds and without a cap.
 fn funded(number: usize, posted: i64, floor: i64) -> Balance {
     Balance {
+        tenant: TenantId::from_i64(2),
         account: ACCOUNT,
         shard: u8::try_from(number).expect("at most 256 shards"),
         posted,

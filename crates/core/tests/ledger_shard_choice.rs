@@ -2,14 +2,15 @@
 
 use counterfoil_core::ledger::balance::{Balance, Delta};
 use counterfoil_core::ledger::shard::{Plan, plan};
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 
 const NOTHING: Delta = Delta { posted: 0, outgoing: 0, incoming: 0, floor: 0, cap: 0 };
 
 fn plain(shard: u8) -> Balance {
     let account = AccountId::from_i64(1);
     let (floor, cap) = (Some(0), Some(1_000));
-    Balance { account, shard, posted: 500, outgoing: 0, incoming: 0, floor, cap, revision: 1 }
+    let tenant = TenantId::from_i64(2);
+    Balance { tenant, account, shard, posted: 500, outgoing: 0, incoming: 0, floor, cap, revision: 1 }
 }
 
 fn posted(posted: i64) -> Delta {

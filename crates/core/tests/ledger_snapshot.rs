@@ -4,7 +4,7 @@
 
 use counterfoil_core::ledger::snapshot::{Reader, Snapshot, superfluous};
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::limits::SNAPSHOTS_MAX;
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
@@ -13,7 +13,14 @@ use proptest::prelude::*;
 /// A snapshot after so many entries; its position tells it apart.
 fn after(entries: u64, position: u64) -> Snapshot {
     let totals = Totals { entries, ..Totals::default() };
-    Snapshot { account: AccountId::from_i64(1), position: Position(position), at: Time::EPOCH, totals }
+    let tenant = TenantId::from_i64(2);
+    Snapshot {
+        tenant,
+        account: AccountId::from_i64(1),
+        position: Position(position),
+        at: Time::EPOCH,
+        totals,
+    }
 }
 
 /// Newest first, positions counted from 100 down.

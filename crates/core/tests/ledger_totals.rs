@@ -7,7 +7,7 @@ use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
 use counterfoil_core::ledger::totals::{Totals, View};
 use counterfoil_core::ledger::transaction::{Layer, Leg};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::limits::AMOUNT_MAX;
 use proptest::prelude::*;
 
@@ -101,7 +101,7 @@ proptest! {
     fn what_entries_add_up_to_is_what_the_balance_holds(legs in legs()) {
         for normal in SIDES {
             let none = Guarded { floor: false, cap: false };
-            let mut balance = Balance::empty(AccountId::from_i64(1), 0, none);
+            let mut balance = Balance::empty(TenantId::from_i64(2), AccountId::from_i64(1), 0, none);
             let mut totals = Totals::default();
             for leg in &legs {
                 // A release of more than is held is refused, and is then in neither.

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use counterfoil_core::types::mask::Masked;
-use counterfoil_store_postgres::{OpenError, Options, PostgresStore};
+use counterfoil_store_postgres::{OpenError, Options, PostgresStore, Reach};
 use std::path::PathBuf;
 
 /// Where everything is kept.
@@ -51,7 +51,7 @@ impl StoreUrl {
 pub(crate) async fn open_database(url: &Masked<String>, options: Options) -> Result<PostgresStore, Exit> {
     match PostgresStore::open(url.reveal(), options.clone()).await {
         Err(OpenError::NotMigrated) => {
-            counterfoil_store_postgres::migrate(url.reveal()).await.map_err(Exit::refused)?;
+            counterfoil_store_postgres::migrate(url.reveal(), Reach::Needed).await.map_err(Exit::refused)?;
             PostgresStore::open(url.reveal(), options).await.map_err(Exit::refused)
         }
         opened => opened.map_err(Exit::refused),

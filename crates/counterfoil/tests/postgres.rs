@@ -72,6 +72,22 @@ fn migrate_is_for_databases_and_does_nothing_twice() {
 }
 
 #[test]
+fn what_older_servers_need_is_left_until_somebody_says_that_none_runs() {
+    let database = database::empty();
+    let url = database.url();
+    assert!(run(&["migrate", "--store", &url]).status.success());
+    database::execute(&url, "DELETE FROM counterfoil.schema_steps WHERE version > 10");
+    let done = run(&["migrate", "--store", &url]);
+    let said = text(&done.stdout);
+    assert!(done.status.success() && said.contains("nothing was changed"), "{said}");
+    assert!(said.contains("tenants lead") && said.contains("counterfoil migrate --contract"), "{said}");
+    let told = text(&run(&["migrate", "--json", "--store", &url]).stdout);
+    assert!(told.contains(r#""left":["tenants lead"]"#), "{told}");
+    // And it serves as it is.
+    assert!(run(&["verify", "--store", &url]).status.success());
+}
+
+#[test]
 fn an_empty_database_gets_its_tables_from_the_first_server() {
     let database = database::empty();
     refused(&["verify", "--store", &database.url()], &["counterfoil migrate"]);

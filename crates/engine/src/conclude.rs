@@ -262,8 +262,9 @@ impl Draft<'_> {
         let claim = self.before.claim.on(event)?;
         let answer = claim.state.settled().map_or(0, |settled| settled.reply.status);
         let detail = format!("status={} answer={answer}", self.after.matter.status());
-        let set =
-            self.moved(&claim).remove(RowKey::Outbox(self.before.outbox.id), self.before.outbox.revision);
+        let work = &self.before.outbox;
+        let done = (RowKey::Outbox(work.tenant, work.id), work.revision);
+        let set = self.moved(&claim).remove(done.0, done.1);
         let set = self.audited(set, Some((Kind::Settled, detail)));
         self.after.claim = claim.clone();
         let told = Concluded::Told(claim.id, News::Settled(Arc::new(claim)));

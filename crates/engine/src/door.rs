@@ -62,8 +62,8 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
 
     fn payout(&self, tenant: TenantId, id: PayoutId) -> Answer<'_, Result<Option<Payout>, ReadError>> {
         Box::pin(async move {
-            let rows = self.inner.store.read(vec![RowKey::Payout(id)]).await?;
-            Ok(rows.into_iter().flatten().filter_map(payout_of).find(|payout| payout.tenant == tenant))
+            let rows = self.inner.store.read(vec![RowKey::Payout(tenant, id)]).await?;
+            Ok(rows.into_iter().flatten().find_map(payout_of))
         })
     }
 
@@ -81,9 +81,9 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
 
     fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>> {
         Box::pin(async move {
-            let rows = self.inner.store.read(vec![RowKey::Operation(id)]).await?;
+            let rows = self.inner.store.read(vec![RowKey::Operation(tenant, id)]).await?;
             let refund = rows.into_iter().flatten().filter_map(operation_of);
-            let refund = refund.filter(|one| one.tenant == tenant && one.kind == Kind::Refund);
+            let refund = refund.filter(|one| one.kind == Kind::Refund);
             Ok(self.inner.with_charges(refund.collect()).await?.into_iter().next())
         })
     }
@@ -127,8 +127,8 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
 
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
         Box::pin(async move {
-            let rows = self.inner.store.read(vec![RowKey::Charge(id)]).await?;
-            Ok(rows.into_iter().flatten().filter_map(charge_of).find(|charge| charge.tenant == tenant))
+            let rows = self.inner.store.read(vec![RowKey::Charge(tenant, id)]).await?;
+            Ok(rows.into_iter().flatten().find_map(charge_of))
         })
     }
 
@@ -152,13 +152,12 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         limit: usize,
     ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>> {
         Box::pin(async move {
-            // Whatever has a history has its first record: it says whose it is.
-            let first = self.inner.store.scan(Scan::Timeline { subject, after: None, limit: 1 }).await?;
-            let own = first.iter().any(|row| matches!(row, Row::Audit(record) if record.tenant == tenant));
-            if !own {
+            // Whatever has a history has its first record.
+            let first = Scan::Timeline { tenant, subject, after: None, limit: 1 };
+            if self.inner.store.scan(first).await?.is_empty() {
                 return Ok(None);
             }
-            let rows = self.inner.store.scan(Scan::Timeline { subject, after, limit }).await?;
+            let rows = self.inner.store.scan(Scan::Timeline { tenant, subject, after, limit }).await?;
             Ok(Some(
                 rows.into_iter()
                     .filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None })
@@ -201,11 +200,12 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
 
     fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         before: Option<(TransactionId, u16)>,
         limit: usize,
     ) -> Answer<'_, Result<Vec<Entry>, ReadError>> {
-        Box::pin(self.inner.store.entries(account, EntryPage::Before(before), limit))
+        Box::pin(self.inner.store.entries(tenant, account, EntryPage::Before(before), limit))
     }
 
     fn transfer(
@@ -251,17 +251,17 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>> {
+    fn claim(&self, tenant: TenantId, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>> {
         Box::pin(async move {
-            let rows = self.inner.store.read(vec![RowKey::Claim(id)]).await?;
+            let rows = self.inner.store.read(vec![RowKey::Claim(tenant, id)]).await?;
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else {
                 return Ok(None);
             };
             let subject = claim.subject;
             let keys = vec![
-                RowKey::Outbox(subject),
-                RowKey::Operation(subject.into()),
-                RowKey::Payout(subject.into()),
+                RowKey::Outbox(tenant, subject),
+                RowKey::Operation(tenant, subject.into()),
+                RowKey::Payout(tenant, subject.into()),
             ];
             let (mut parked, mut payment) = (None, None);
             for row in self.inner.store.read(keys).await?.into_iter().flatten() {
@@ -327,7 +327,8 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Each operation with the charge it is done to.
     async fn with_charges(&self, operations: Vec<Operation>) -> Result<Vec<RefundView>, ReadError> {
-        let keys = operations.iter().map(|operation| RowKey::Charge(operation.charge)).collect();
+        let key = |operation: &Operation| RowKey::Charge(operation.tenant, operation.charge);
+        let keys = operations.iter().map(key).collect();
         let charges = self.store.read(keys).await?;
         let pairs = operations.into_iter().zip(charges);
         Ok(pairs.filter_map(|(operation, row)| Some((operation, charge_of(row?)?))).collect())

@@ -6,11 +6,11 @@ use crate::engine::Inner;
 use crate::world::World;
 use counterfoil_core::outbox::{Outbox, Payment};
 use counterfoil_core::payments::attempt::hint::hint;
-use counterfoil_core::payments::{Work, flow, operation};
-use counterfoil_core::types::id::{SetId, SubjectId};
-use counterfoil_core::types::limits::HINTED_OPERATIONS_MAX;
+use counterfoil_core::payments::{Work, flow};
+use counterfoil_core::types::id::SetId;
+use counterfoil_core::types::limits::HINTED_WORK_MAX;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, ReadError, Row, RowKey, Scan, Store};
+use counterfoil_store::{ChangeSet, ReadError, Row, Scan, Store};
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Makes the payment's waiting work due, and says how much of it there was. An error means that the store could not
@@ -25,18 +25,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// What is still to be done for a payment: its making, and what was asked of it since.
     async fn work_on(&self, payment: Payment) -> Result<Vec<Outbox>, ReadError> {
-        let mut subjects: Vec<SubjectId> = vec![payment.subject()];
-        if let Payment::Charge(charge) = payment {
-            let scan = Scan::OperationsOn { charge, after: None, limit: HINTED_OPERATIONS_MAX };
-            subjects.extend(self.store.scan(scan).await?.into_iter().filter_map(under_way));
-        }
-        let rows = self.store.read(subjects.into_iter().map(RowKey::Outbox).collect()).await?;
+        // Its name says nothing of whose it is.
+        let rows = self.store.scan(Scan::WorkOn { payment, limit: HINTED_WORK_MAX }).await?;
         Ok(rows
             .into_iter()
-            .flatten()
             .filter_map(|row| if let Row::Outbox(outbox) = row { Some(outbox) } else { None })
             // The provider knows nothing of what is bound to a peer.
-            .filter(|outbox| outbox.payment == payment && outbox.provider.peer().is_none())
+            .filter(|outbox| outbox.provider.peer().is_none())
             .collect())
     }
 
@@ -55,12 +50,5 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Err(NotCommitted::Unavailable(why)) => Err(ReadError(why)),
             Err(NotCommitted::InDoubt) => Err(ReadError("the commit of a hint is in doubt".into())),
         }
-    }
-}
-
-fn under_way(row: Row) -> Option<SubjectId> {
-    match row {
-        Row::Operation(one) if one.status == operation::Status::Processing => Some(one.id.into()),
-        _ => None,
     }
 }

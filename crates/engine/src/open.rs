@@ -255,7 +255,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         command: &Operate,
         expired: Option<&Claim>,
     ) -> Result<Charge, Opened> {
-        let keys = vec![RowKey::Claim(command.request.claim), RowKey::Charge(command.charge)];
+        let (tenant, claim) = (command.request.tenant, command.request.claim);
+        let keys = vec![RowKey::Claim(tenant, claim), RowKey::Charge(tenant, command.charge)];
         let Ok(rows) = self.store.read(keys).await else { return Err(Opened::Failed) };
         let mut rows = rows.into_iter();
         if let (Some(Some(Row::Claim(claim))), None) = (rows.next(), expired) {
@@ -415,7 +416,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let meeting = found.meet(work.claim.fingerprint, self.store.now());
             found.subject != work.claim.subject && meeting != Meeting::Free
         };
-        match self.store.read(vec![RowKey::Claim(work.claim.id)]).await.as_deref() {
+        match self.store.read(vec![RowKey::Claim(work.claim.tenant, work.claim.id)]).await.as_deref() {
             Ok([Some(Row::Claim(found))]) if speaks(found) => Opened::Found(Box::new(found.clone())),
             Ok(_) | Err(_) => Opened::Doubtful(work.outbox.payment),
         }

@@ -61,9 +61,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     async fn parked(&self, tenant: TenantId, id: SubjectId) -> Result<Option<Work>, ReadError> {
-        let rows = self.store.read(vec![RowKey::Outbox(id)]).await?;
+        let rows = self.store.read(vec![RowKey::Outbox(tenant, id)]).await?;
         let Some(Some(Row::Outbox(outbox))) = rows.into_iter().next() else { return Ok(None) };
-        if outbox.tenant != tenant || outbox.parked.is_none() {
+        if outbox.parked.is_none() {
             return Ok(None);
         }
         Ok(self.work(&outbox).await?.filter(|work| work.outbox.parked.is_some()))
@@ -100,7 +100,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let _active = self.enter();
         let mut expired = None;
         for _ in 0..crate::submit::ROUNDS_MAX {
-            let rows = self.store.read(vec![RowKey::Claim(request.claim)]).await;
+            let rows = self.store.read(vec![RowKey::Claim(request.tenant, request.claim)]).await;
             let Ok(rows) = rows else { return Submitted::StoreUnavailable };
             if let Some(Some(Row::Claim(claim))) = rows.into_iter().next() {
                 match self.settled(&claim, &request) {

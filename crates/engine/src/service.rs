@@ -134,6 +134,7 @@ pub trait Service: Send + Sync + 'static {
     /// gives nothing.
     fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         before: Option<(TransactionId, u16)>,
         limit: usize,
@@ -174,7 +175,7 @@ pub trait Service: Send + Sync + 'static {
     ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>>;
 
     /// The record of a key, and why it is parked if it is.
-    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>>;
+    fn claim(&self, tenant: TenantId, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>>;
 
     /// Who holds the API key of that digest. Revocation is seen within half a second.
     fn principal(&self, key: Digest) -> Answer<'_, Result<Option<Arc<Principal>>, ReadError>>;

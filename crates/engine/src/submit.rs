@@ -111,7 +111,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// A server that is shutting down gives stored answers and takes nothing new.
     pub(crate) async fn only_replay(&self, request: &Request) -> Submitted {
-        match self.store.read(vec![RowKey::Claim(request.claim)]).await.as_deref() {
+        match self.store.read(vec![RowKey::Claim(request.tenant, request.claim)]).await.as_deref() {
             Ok([Some(Row::Claim(claim))]) => match self.settled(claim, request) {
                 Met::Answered(submitted) => submitted,
                 Met::Unsettled | Met::Free => Submitted::Draining,
@@ -123,7 +123,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// A request that does not fit gets `otherwise`, unless its key has a record that speaks first.
     pub(crate) async fn unless_kept(self: &Arc<Self>, request: &Request, otherwise: Submitted) -> Submitted {
-        match self.store.read(vec![RowKey::Claim(request.claim)]).await.as_deref() {
+        match self.store.read(vec![RowKey::Claim(request.tenant, request.claim)]).await.as_deref() {
             Ok([Some(Row::Claim(claim))]) => match self.settled(claim, request) {
                 Met::Answered(submitted) => submitted,
                 Met::Unsettled => self.wait(request).await,
@@ -186,7 +186,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let made = Payment::Charge(claim.subject.into());
         match claim.makes {
             Resource::Capture | Resource::Void | Resource::Refund => {
-                let rows = self.store.read(vec![RowKey::Operation(claim.subject.into())]).await;
+                let rows = self.store.read(vec![RowKey::Operation(claim.tenant, claim.subject.into())]).await;
                 match rows.as_deref() {
                     Ok([Some(Row::Operation(operation))]) => Payment::Charge(operation.charge),
                     Ok(_) | Err(_) => made,
@@ -212,7 +212,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         loop {
             // Queue first, then look: news that comes in between is not missed.
             let Some(mut waiting) = self.waiters.queue(request.claim) else { return Submitted::InUse };
-            let Ok(rows) = self.store.read(vec![RowKey::Claim(request.claim)]).await else {
+            let Ok(rows) = self.store.read(vec![RowKey::Claim(request.tenant, request.claim)]).await else {
                 // The key is known to be in use: that the store cannot be read just now does not make it free.
                 if self.world.elapsed().saturating_sub(begun) >= patience {
                     return Submitted::InUse;

@@ -248,7 +248,7 @@ async fn every_step_is_in_the_timeline() {
     charge(&engine, "k", 1250).await;
     charge(&engine, "k", 1250).await;
     let subject = claim(&store, "k").await.subject;
-    let rows = store.scan(Scan::Timeline { subject, after: None, limit: 100 }).await.unwrap();
+    let rows = store.scan(Scan::Timeline { tenant: TENANT, subject, after: None, limit: 100 }).await.unwrap();
     let kinds: Vec<&str> = rows
         .iter()
         .map(|row| match row {

@@ -321,7 +321,7 @@ impl Protocol {
         let set = set().replace(claim, held.claim.revision);
         let set = match outbox {
             Some((outbox, due_at)) => set.replace(Outbox { due_at, ..outbox }, held.outbox.revision),
-            None => set.remove(RowKey::Outbox(held.outbox.id), held.outbox.revision),
+            None => set.remove(RowKey::Outbox(held.outbox.tenant, held.outbox.id), held.outbox.revision),
         };
         self.commit(state, held.key, &set);
     }
@@ -329,7 +329,10 @@ impl Protocol {
     /// Commits as every store does: by the one judge.
     fn commit(&self, state: &mut State, key: usize, set: &ChangeSet) -> bool {
         let Some(stored) = state.stored.get_mut(key) else { return false };
-        let (claim_key, outbox_key) = (RowKey::Claim(claim_id()), RowKey::Outbox(CHARGE.into()));
+        let (claim_key, outbox_key) = (
+            RowKey::Claim(TenantId::from_i64(1), claim_id()),
+            RowKey::Outbox(TenantId::from_i64(1), CHARGE.into()),
+        );
         if self.bug == Some(Bug::NoCompareAndSwap) {
             for change in set.changes() {
                 match change {

@@ -12,6 +12,7 @@ use crate::story::Story;
 use crate::workload::{Boot, Size};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::types::time::Time;
+use counterfoil_store::conformance::fixtures::TENANT;
 use counterfoil_store::conformance::fixtures::ledger::account_id;
 use counterfoil_store::judge::Image as Rows;
 use counterfoil_store::{Change, Committed, Position, Row, RowKey, Store, Upto};
@@ -174,10 +175,10 @@ impl<'a> Checker<'a> {
     fn books(&self, store: &EmbeddedStore, model: &Rows) -> Result<(), String> {
         let mut all = 0_i128;
         for account in (1..=ACCOUNTS).map(account_id) {
-            let folded = store.fold(account, Position::START, Upto::Now);
+            let folded = store.fold(TENANT, account, Position::START, Upto::Now);
             let totals = self.runtime.block_on(folded).map_err(text)?.totals;
             let posted = totals.seen_from(Side::Credit).posted;
-            let balance = match model.get(&RowKey::Balance(account, 0)) {
+            let balance = match model.get(&RowKey::Balance(TENANT, account, 0)) {
                 Some(Row::Balance(balance)) => i128::from(balance.posted),
                 Some(_) | None => 0,
             };

@@ -7,7 +7,8 @@ use counterfoil_store::conformance::fixtures::ledger::{
     FLOOR, account, definition, hold, moving, name, posted, snapshot, transfer,
 };
 use counterfoil_store::conformance::fixtures::{
-    api_key, at, audit, charge, charge_id, claim, claim_id, claim_in, opening, set, settled, slot, tenant,
+    TENANT, api_key, at, audit, charge, charge_id, claim, claim_id, claim_in, opening, set, settled, slot,
+    tenant,
 };
 use counterfoil_store::{ChangeSet, RowKey};
 
@@ -54,7 +55,7 @@ pub fn settle(number: i64, body: &[u8]) -> ChangeSet {
     set(number * SETS + 3)
         .replace(answered, 1)
         .replace(captured, 1)
-        .remove(RowKey::Outbox(charge_id(number).into()), 1)
+        .remove(RowKey::Outbox(TENANT, charge_id(number).into()), 1)
         .insert(audit(number, 1))
         .insert(audit(number, 2))
 }
@@ -68,7 +69,7 @@ pub fn expire(number: i64) -> ChangeSet {
 
 /// The sweep that frees the key.
 pub fn free(number: i64) -> ChangeSet {
-    set(number * SETS + 5).remove(RowKey::Claim(claim_id(number)), 3)
+    set(number * SETS + 5).remove(RowKey::Claim(TENANT, claim_id(number)), 3)
 }
 
 /// A transfer with its moves; refused if it would pass a floor.
@@ -99,5 +100,5 @@ pub fn note(number: i64) -> ChangeSet {
 /// The snapshot is dropped.
 pub fn unnote(number: i64) -> ChangeSet {
     let snapshot = snapshot(1, number.unsigned_abs());
-    set(number * SETS + 9).remove(RowKey::Snapshot(snapshot.account, snapshot.position), 1)
+    set(number * SETS + 9).remove(RowKey::Snapshot(snapshot.tenant, snapshot.account, snapshot.position), 1)
 }

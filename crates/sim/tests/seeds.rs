@@ -11,7 +11,7 @@ use counterfoil_sim::faults::{FAULTS, Fault};
 use counterfoil_sim::run::{Cluster, run, witnessed};
 use counterfoil_sim::script::Script;
 use counterfoil_sim::shrink::listed;
-use counterfoil_store::{Row, RowKey};
+use counterfoil_store::{Row, RowKey, UNTOLD};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ fn some_runs_have_operators_and_payouts_and_some_have_not() {
 fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
     evidence.each().filter_map(|row| {
         let Row::Audit(Record { kind: Kind::Resolved, detail, subject, .. }) = row else { return None };
-        let payout = evidence.rows.contains_key(&RowKey::Payout((*subject).into()));
+        let payout = evidence.whose(&RowKey::Payout(UNTOLD, (*subject).into())).is_some();
         let word = detail.split_whitespace().find_map(|word| word.strip_prefix("resolution="))?;
         Some(format!("{word} of a {}", if payout { "payout" } else { "charge" }))
     })

@@ -8,7 +8,7 @@
 #![allow(clippy::expect_used, reason = "a measurement that cannot go on should stop")]
 
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, moving, posted, transfer};
-use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{ChangeSet, Position, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, Options};
 use rustix::time::{ClockId, clock_gettime};
@@ -87,7 +87,7 @@ async fn measure(dir: &Path, seconds: i64, producers: i64, accounts: i64, guarde
     let begun = micros(ClockId::Monotonic);
     let (account, _) = pair(next.load(Ordering::Relaxed), accounts);
     let account = counterfoil_core::types::id::AccountId::from_i64(account);
-    let folded = store.fold(account, Position::START, Upto::Now).await.expect("a sum");
+    let folded = store.fold(TENANT, account, Position::START, Upto::Now).await.expect("a sum");
     println!("  {} entries added up in {} µs", folded.totals.entries, micros(ClockId::Monotonic) - begun);
 }
 

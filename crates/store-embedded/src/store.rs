@@ -11,7 +11,7 @@ use crate::tables;
 use crate::writer::{Health, Queue};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
@@ -119,17 +119,34 @@ impl Store for EmbeddedStore {
 
     async fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
         self.sees_all().await?;
-        self.readers.with(|db| tables::entries::page(db, account, page, tables::bound(limit)))
+        self.readers.with(|db| {
+            if !tables::owners::may_see(db, tenant, account)? {
+                return Ok(Vec::new());
+            }
+            tables::entries::page(db, account, page, tables::bound(limit))
+        })
     }
 
-    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+    async fn fold(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> Result<Folded, ReadError> {
         self.sees_all().await?;
-        self.readers.with(|db| tables::entries::fold(db, account, after, upto))
+        self.readers.with(|db| {
+            if !tables::owners::may_see(db, tenant, account)? {
+                return Ok(Folded::default());
+            }
+            tables::entries::fold(db, account, after, upto)
+        })
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {

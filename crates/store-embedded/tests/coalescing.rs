@@ -85,7 +85,7 @@ impl Sets {
         };
         self.0.push(self.next().replace(expired.clone(), answered.revision));
         if removes {
-            self.0.push(self.next().remove(RowKey::Claim(expired.id), expired.revision));
+            self.0.push(self.next().remove(RowKey::Claim(expired.tenant, expired.id), expired.revision));
         }
     }
 
@@ -222,6 +222,6 @@ async fn late_and_together_is_as_one_by_one_and_as_played_again() {
     assert_eq!(dump(fast.path()), expected);
     assert_eq!(dump(played.path()), expected);
     let store = open(fast.path());
-    let key = RowKey::Charge(ChargeId::from_i64(100));
+    let key = RowKey::Charge(fresh(100).charge.tenant, ChargeId::from_i64(100));
     assert!(store.read(vec![key]).await.unwrap()[0].is_some());
 }

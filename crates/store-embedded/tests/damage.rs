@@ -9,7 +9,7 @@ use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::ledger::{
     FLOOR, account, account_id, cursor, definition, hold, moving, name, posted, reversal, snapshot, transfer,
 };
-use counterfoil_store::conformance::fixtures::{operation, payout, set};
+use counterfoil_store::conformance::fixtures::{TENANT, operation, payout, set};
 use counterfoil_store::{ChangeSet, CommitError, Due, EntryPage, Position, Row, RowKey, Scan, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, OpenError, Options};
 use std::fs;
@@ -122,14 +122,14 @@ async fn everything_else(store: &EmbeddedStore) -> bool {
             hurt |= store.scan(scan).await.is_err();
         }
     }
-    hurt |= store.entries(account_id(1), EntryPage::Before(None), 1_000).await.is_err();
-    hurt |= store.fold(account_id(1), Position(0), Upto::Now).await.is_err();
+    hurt |= store.entries(TENANT, account_id(1), EntryPage::Before(None), 1_000).await.is_err();
+    hurt |= store.fold(TENANT, account_id(1), Position(0), Upto::Now).await.is_err();
     for scan in [
         Scan::Tenants,
         Scan::ApiKeys,
         Scan::Slots,
         Scan::Balances { after: None, limit: 9 },
-        Scan::OperationsOn { charge: ChargeId::from_i64(1), after: None, limit: 9 },
+        Scan::OperationsOn { tenant: TENANT, charge: ChargeId::from_i64(1), after: None, limit: 9 },
     ] {
         hurt |= store.scan(scan).await.is_err();
     }
@@ -146,7 +146,7 @@ async fn a_file_that_was_cut_is_an_error_and_never_a_wrong_row() {
     let Ok(store) = try_open(&dir.path().join("cut"), &bytes[..bytes.len() / 2]) else { return };
     let mut failed = 0;
     for work in &all {
-        match store.read(vec![RowKey::Charge(work.charge.id)]).await {
+        match store.read(vec![RowKey::Charge(TENANT, work.charge.id)]).await {
             Ok(found) => assert_eq!(found, [Some(work.charge.clone().into())]),
             Err(_) => failed += 1,
         }

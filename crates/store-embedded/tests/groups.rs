@@ -4,10 +4,10 @@
 
 mod support;
 
-use counterfoil_core::types::id::{ChargeId, SetId};
+use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted, transfer};
-use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Reason, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
 use std::sync::mpsc::channel;
@@ -106,6 +106,27 @@ async fn two_claims_of_one_set_that_make_the_same_are_refused() {
     let twins = set(1).insert(first.claim.clone()).insert(second.claim);
     assert!(unavailable(store.commit(twins).await).contains("another key has made the same"));
     store.commit(first.opening(2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_number_that_is_another_tenants_is_not_given_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let first = work(7, store.now());
+    let mut stranger = work(7, store.now()).charge;
+    stranger.tenant = TenantId::from_i64(99);
+    store.commit(first.opening(1)).await.unwrap();
+    for (number, shows) in [(2, false), (3, true)] {
+        if shows {
+            assert!(charge_is_there(&store, 7).await);
+        }
+        let why = unavailable(store.commit(set(number).insert(stranger.clone())).await);
+        assert!(why.contains("another tenant's"), "{why}");
+    }
+    drop(store);
+    let store = open(dir.path());
+    assert!(unavailable(store.commit(set(4).insert(stranger)).await).contains("another tenant's"));
+    assert!(charge_is_there(&store, 7).await);
 }
 
 #[tokio::test]
@@ -217,7 +238,7 @@ async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
         }
     };
     assert!(why.contains("no space left") && stored > 10, "{stored}: {why}");
-    let last = vec![RowKey::Charge(ChargeId::from_i64(stored))];
+    let last = vec![RowKey::Charge(work(stored, store.now()).charge.tenant, ChargeId::from_i64(stored))];
     assert!(store.read(last).await.is_err(), "what is durable and cannot be shown is not denied");
     drop(store);
     let store = open(dir.path());
@@ -334,7 +355,7 @@ async fn nobody_else_writes_while_a_group_is_judged_though_the_one_before_was_ju
 
 /// What account 1 is said to have, and how often it was moved.
 async fn told(store: &EmbeddedStore) -> Option<(i64, u64)> {
-    match store.read(vec![RowKey::Balance(account_id(1), 0)]).await.unwrap().remove(0) {
+    match store.read(vec![RowKey::Balance(TENANT, account_id(1), 0)]).await.unwrap().remove(0) {
         Some(Row::Balance(balance)) => Some((balance.posted, balance.revision)),
         _ => None,
     }
@@ -373,7 +394,7 @@ async fn moves_of_one_group_see_each_other_and_a_refused_one_leaves_nothing() {
     // 50, 20, refused at 20, 35, 5, 10, refused at 10.
     assert_eq!(found, [None, None, Some(Some(2)), None, None, None, Some(Some(5))]);
     assert_eq!(told(&store).await, Some((10, 5)));
-    let entered = store.entries(account_id(1), EntryPage::After(Position(0)), 99).await.unwrap();
+    let entered = store.entries(TENANT, account_id(1), EntryPage::After(Position(0)), 99).await.unwrap();
     let entered: Vec<i64> = entered.iter().map(|entry| entry.transaction.to_i64()).collect();
     assert_eq!(entered, [100, 101, 103, 104, 105]);
     drop(store);
@@ -465,6 +486,6 @@ async fn bulk_sets_make_groups_of_a_bounded_size_and_hot_balances_stay_right() {
     // 42 sets of 99 changes are the first to pass 4,096.
     assert_eq!(*sizes.lock().unwrap(), [1, 42, 42, 42, 42, 31]);
     assert_eq!(told(&store).await, Some((200 * 98, 200)));
-    let folded = store.fold(account_id(1), Position(0), Upto::Now).await.unwrap();
+    let folded = store.fold(TENANT, account_id(1), Position(0), Upto::Now).await.unwrap();
     assert_eq!((folded.totals.debits, folded.totals.entries), (200 * 98, 200 * 98));
 }

@@ -26,7 +26,7 @@ use counterfoil_store_embedded::{EmbeddedStore, FORMAT, OpenError, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
 use support::rows::work;
-use support::{one_charge, open, raw};
+use support::{one_charge, open, raw, whose};
 use tempfile::TempDir;
 
 const NOON: i64 = 1_760_000_000_000;
@@ -83,7 +83,7 @@ async fn account(store: &EmbeddedStore, tenant: i64, role: Role, code: &str) -> 
 }
 
 async fn charge(store: &EmbeddedStore, number: i64) -> Charge {
-    match store.read(vec![RowKey::Charge(ChargeId::from_i64(number))]).await.unwrap().remove(0) {
+    match whose(store, |tenant| RowKey::Charge(tenant, ChargeId::from_i64(number))).await {
         Some(Row::Charge(charge)) => charge,
         other => panic!("{number}: {other:?}"),
     }
@@ -154,7 +154,11 @@ async fn sums_of_the_accounts_are_the_captured_charges() {
     ] {
         for role in ROLES {
             let account = account(&store, tenant, role, code).await;
-            let totals = store.fold(account, Position::START, Upto::Now).await.unwrap().totals;
+            let totals = store
+                .fold(TenantId::from_i64(tenant), account, Position::START, Upto::Now)
+                .await
+                .unwrap()
+                .totals;
             let expected = match role {
                 Role::Receivable => Totals { debits: captured, entries, ..Totals::default() },
                 Role::Payable => Totals { credits: captured, entries, ..Totals::default() },
@@ -196,7 +200,7 @@ async fn charts_are_whole_and_their_numbers_their_own() {
     let store = open(dir.path());
     let rows = store.scan(Scan::Accounts { after: None, limit: 1_000 }).await.unwrap();
     assert_eq!(rows.len(), 5 * ROLES.len());
-    let key = RowKey::Account(account(&store, BETA, Role::Fees, "USD").await);
+    let key = RowKey::Account(TenantId::from_i64(BETA), account(&store, BETA, Role::Fees, "USD").await);
     let expected = Account {
         id: account(&store, BETA, Role::Fees, "USD").await,
         tenant: TenantId::from_i64(BETA),
@@ -237,10 +241,13 @@ async fn the_feed_tells_of_everything_in_sets_of_the_usual_size() {
             .iter()
             .all(Option::is_some)
     );
-    let entries = store.entries(AccountId::from_i64(ACME_MAIN), EntryPage::After(Position(0)), 1_000).await;
+    let (acme, main) = (TenantId::from_i64(ACME), AccountId::from_i64(ACME_MAIN));
+    let entries = store.entries(acme, main, EntryPage::After(Position(0)), 1_000).await;
     for entry in entries.unwrap() {
-        let (_, receipt) =
-            told.iter().find(|(key, _)| *key == RowKey::Transaction(entry.transaction)).expect("it is told");
+        let (_, receipt) = told
+            .iter()
+            .find(|(key, _)| *key == RowKey::Transaction(acme, entry.transaction))
+            .expect("it is told");
         assert_eq!((entry.position, entry.at), (receipt.position, receipt.at));
     }
     let next = store.commit(one_charge(&store, 9_999)).await.unwrap();
@@ -319,7 +326,7 @@ fn golden() -> Vec<ChangeSet> {
         leg(poor, Side::Credit, Layer::Posted, 20),
     ]);
     let both = Guarded { floor: true, cap: true };
-    let shift = |delta| Move { account: rich, shard: 0, guarded: both, delta };
+    let shift = |delta| Move { tenant, account: rich, shard: 0, guarded: both, delta };
     let totals =
         Totals { debits: i128::MAX, credits: i128::MIN, debits_pending: -1, credits_pending: 1, entries: 7 };
     let claim = Claim { makes: Resource::Transfer, ..work(601, at).claim };
@@ -334,7 +341,7 @@ fn golden() -> Vec<ChangeSet> {
                 floor: Some(-50),
                 cap: Some(1_000_000),
                 revision: 1,
-                ..Balance::empty(rich, 0, both)
+                ..Balance::empty(tenant, rich, 0, both)
             }),
         ChangeSet::new(SetId::from_i64(2))
             .insert(claim)
@@ -344,7 +351,11 @@ fn golden() -> Vec<ChangeSet> {
                 Kind::Reversal(TransactionId::from_i64(601)),
                 transfer.map(|legs| legs.reversed()),
             ))
-            .insert(Reversal { original: TransactionId::from_i64(601), by: TransactionId::from_i64(602) })
+            .insert(Reversal {
+                tenant,
+                original: TransactionId::from_i64(601),
+                by: TransactionId::from_i64(602),
+            })
             .insert(transaction(603, Kind::Held(HoldId::from_i64(603)), reserve(40)))
             .insert(hold(603, 40))
             .insert(transaction(604, Kind::Held(HoldId::from_i64(604)), reserve(30)))
@@ -354,7 +365,7 @@ fn golden() -> Vec<ChangeSet> {
             .insert(transaction(605, Kind::HoldPosted(HoldId::from_i64(604)), posted))
             .replace(hold(604, 30).ended(State::Posted { amount: 20, by: posting }), 1)
             .shift(shift(Delta { posted: -20, outgoing: -30, ..Delta::default() }))
-            .insert(Snapshot { account: rich, position: Position(2), at, totals })
+            .insert(Snapshot { tenant, account: rich, position: Position(2), at, totals })
             .insert(Cursor { reader: Reader::Projection, position: Position(2), at, revision: 1 }),
     ]
 }
@@ -377,8 +388,8 @@ async fn a_file_of_format_2_is_read_as_it_was_written() {
     assert_eq!(told(feeds.0), told(feeds.1));
     for account in [501, 502].map(AccountId::from_i64) {
         let (was, is) = (
-            old.fold(account, Position(0), Upto::Now).await,
-            new.fold(account, Position(0), Upto::Now).await,
+            old.fold(TenantId::from_i64(1), account, Position(0), Upto::Now).await,
+            new.fold(TenantId::from_i64(1), account, Position(0), Upto::Now).await,
         );
         assert_eq!(was.unwrap().totals, is.unwrap().totals);
     }

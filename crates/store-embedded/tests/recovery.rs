@@ -12,7 +12,7 @@ use counterfoil_core::types::id::ChargeId;
 use counterfoil_store::conformance::fixtures::ledger::{
     account_id, moving, posted, transaction_id, transfer,
 };
-use counterfoil_store::conformance::fixtures::set;
+use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{ChangeSet, Position, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::EmbeddedStore;
 use std::io::{BufRead, BufReader, Write};
@@ -107,13 +107,15 @@ fn kill_after(dir: &Path, acknowledgements: usize) -> Vec<(i64, Said)> {
 
 async fn check(store: &EmbeddedStore, acknowledged: &[(i64, Said)]) {
     for (number, said) in acknowledged {
-        let there = store.read(vec![RowKey::Transaction(transaction_id(*number))]).await.unwrap().remove(0);
+        let there =
+            store.read(vec![RowKey::Transaction(TENANT, transaction_id(*number))]).await.unwrap().remove(0);
         if let Some(Row::Transaction(transaction)) = &there {
             assert_eq!(transaction.legs, movement(*number).0.legs);
         }
         assert!(there.is_some() || *said != Said::Moved, "transaction {number} is gone");
         let id = ChargeId::from_i64(*number);
-        let rows = store.read(vec![RowKey::Charge(id), RowKey::Outbox(id.into())]).await.unwrap();
+        let rows =
+            store.read(vec![RowKey::Charge(TENANT, id), RowKey::Outbox(TENANT, id.into())]).await.unwrap();
         let [Some(Row::Charge(charge)), outbox] = rows.as_slice() else { panic!("charge {number} is gone") };
         let claim =
             claim_of(store, work(*number, charge.created_at).claim.id).await.expect("the claim is there");
@@ -125,9 +127,9 @@ async fn check(store: &EmbeddedStore, acknowledged: &[(i64, Said)]) {
     }
     let mut all = 0;
     for account in (1..=ACCOUNTS).map(account_id) {
-        let rows = store.read(vec![RowKey::Balance(account, 0)]).await.unwrap();
+        let rows = store.read(vec![RowKey::Balance(TENANT, account, 0)]).await.unwrap();
         let [Some(Row::Balance(balance))] = rows.as_slice() else { panic!("{rows:?}") };
-        let totals = store.fold(account, Position::START, Upto::Now).await.unwrap().totals;
+        let totals = store.fold(TENANT, account, Position::START, Upto::Now).await.unwrap().totals;
         assert_eq!(i128::from(balance.posted), totals.seen_from(Side::Credit).posted, "{account:?}");
         assert_eq!(balance.revision, totals.entries, "each transaction moved it once");
         all += balance.posted;

@@ -20,7 +20,7 @@ mod wake;
 
 pub use error::OpenError;
 pub use options::{Observe, Options};
-pub use schema::{Migrated, VERSION, migrate};
+pub use schema::{Migrated, NEEDED, Reach, VERSION, migrate};
 pub use store::PostgresStore;
 
 /// The statements whose plans matter, by name, for a test that looks at them.

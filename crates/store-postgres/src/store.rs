@@ -8,12 +8,12 @@ use crate::tables::{self, Batch, Damage, Place, commits, journal, outbox, ranges
 use crate::wake::Wake;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
-    Scan, Store, Tally, Upto,
+    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, KeyMap, Position, ReadError, Receipt, Row,
+    RowKey, Scan, Store, Tally, UNTOLD, Upto, adopted,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Store for PostgresStore {
             parameters: batch.parameters(),
         });
         let answers = self.readers.ask(questions.collect()).await?;
-        let mut found: HashMap<RowKey, Row> = HashMap::new();
+        let mut found: KeyMap<Row> = KeyMap::default();
         for ((place, _), rows) in batches.iter().zip(&answers) {
             for row in rows {
                 let row = place.take(row).map_err(damaged)?;
@@ -117,37 +117,49 @@ impl Store for PostgresStore {
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
         let Ok(after) = i64::try_from(after.0) else { return Ok(Vec::new()) };
         let rows = self.readers.ask_one(commits::AFTER, vec![&after, &ranges::bound(limit)]).await?;
-        rows.iter().map(commits::committed).collect::<Result<_, _>>().map_err(damaged)
+        let page: Vec<Committed> =
+            rows.iter().map(commits::committed).collect::<Result<_, _>>().map_err(damaged)?;
+        self.owned(page).await
     }
 
     async fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
-        let (account, limit) = (account.to_i64(), ranges::bound(limit));
+        let (tenant, account, limit) = (tenant.to_i64(), account.to_i64(), ranges::bound(limit));
         let rows = match page {
             EntryPage::After(position) => {
                 let Ok(position) = i64::try_from(position.0) else { return Ok(Vec::new()) };
-                self.readers.ask_one(journal::ENTRIES_AFTER, vec![&account, &position, &limit]).await?
+                let parameters: Vec<&(dyn ToSql + Sync)> = vec![&tenant, &account, &position, &limit];
+                self.readers.ask_one(journal::ENTRIES_AFTER, parameters).await?
             }
             EntryPage::Before(None) => {
-                self.readers.ask_one(journal::ENTRIES_NEWEST, vec![&account, &limit]).await?
+                self.readers.ask_one(journal::ENTRIES_NEWEST, vec![&tenant, &account, &limit]).await?
             }
             EntryPage::Before(Some((transaction, leg))) => {
                 let (transaction, leg) = (transaction.to_i64(), i64::from(leg));
-                let parameters: Vec<&(dyn ToSql + Sync)> = vec![&account, &transaction, &leg, &limit];
+                let parameters: Vec<&(dyn ToSql + Sync)> =
+                    vec![&tenant, &account, &transaction, &leg, &limit];
                 self.readers.ask_one(journal::ENTRIES_BEFORE, parameters).await?
             }
         };
         rows.iter().map(journal::entry).collect::<Result<_, _>>().map_err(damaged)
     }
 
-    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+    async fn fold(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> Result<Folded, ReadError> {
         let Ok(after) = i64::try_from(after.0) else { return Ok(Folded::default()) };
-        let (account, (position, at)) = (account.to_i64(), journal::limits(upto));
-        let rows = self.readers.ask_one(journal::FOLD, vec![&account, &after, &position, &at]).await?;
+        let (tenant, account, (position, at)) = (tenant.to_i64(), account.to_i64(), journal::limits(upto));
+        let parameters: Vec<&(dyn ToSql + Sync)> = vec![&tenant, &account, &after, &position, &at];
+        let rows = self.readers.ask_one(journal::FOLD, parameters).await?;
         rows.first().map_or(Ok(Folded::default()), journal::folded).map_err(damaged)
     }
 
@@ -170,6 +182,30 @@ impl PostgresStore {
             // A committer that panicked has answered its sets as doubtful.
             let _ = task.await;
         }
+    }
+
+    /// The page with every row under its tenant, also where its commit is from before that was told.
+    async fn owned(&self, mut page: Vec<Committed>) -> Result<Vec<Committed>, ReadError> {
+        let untold =
+            page.iter().flat_map(|commit| &commit.touched).filter(|key| key.tenant() == Some(UNTOLD));
+        let mut numbers: Vec<i64> = untold.filter_map(commits::sought).collect();
+        if numbers.is_empty() {
+            return Ok(page);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        let rows = self.readers.ask_one(commits::OWNERS, vec![&numbers]).await?;
+        let owners: HashMap<i64, i64> = rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<_, tokio_postgres::Error>>()
+            .map_err(|error| ReadError(crate::error::reason(&error)))?;
+        let owner = |key: &RowKey| commits::sought(key).and_then(|number| owners.get(&number));
+        for commit in &mut page {
+            let keys = std::mem::take(&mut commit.touched);
+            commit.touched = adopted(keys, |key| Ok(owner(key).map(|tenant| TenantId::from_i64(*tenant))))?;
+        }
+        Ok(page)
     }
 
     async fn range(&self, range: ranges::Range) -> Result<Vec<Row>, ReadError> {
@@ -216,6 +252,7 @@ pub(crate) fn statements() -> Vec<(String, String)> {
     let others = [
         ("committed", commits::OF_SET),
         ("feed", commits::AFTER),
+        ("owners", commits::OWNERS),
         ("entries after", journal::ENTRIES_AFTER),
         ("entries newest", journal::ENTRIES_NEWEST),
         ("entries before", journal::ENTRIES_BEFORE),

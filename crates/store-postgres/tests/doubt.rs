@@ -6,7 +6,7 @@ mod support;
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::Doubtful;
@@ -82,15 +82,22 @@ impl Store for Cuttable {
 
     async fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
-        self.store.entries(account, page, limit).await
+        self.store.entries(tenant, account, page, limit).await
     }
 
-    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
-        self.store.fold(account, after, upto).await
+    async fn fold(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> Result<Folded, ReadError> {
+        self.store.fold(tenant, account, after, upto).await
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {

@@ -7,7 +7,7 @@ mod support;
 
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::conformance::fixtures::{charge, charge_id, opening, set, slot};
+use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, opening, set, slot};
 use counterfoil_store::{CommitError, Position, Receipt, RowKey, Store};
 use counterfoil_store_postgres::PostgresStore;
 use counterfoil_testkit::postgres::Server;
@@ -83,7 +83,7 @@ async fn a_connection_lost_before_anything_was_written_is_not_noticed() {
     assert_eq!(proxy.cuts(), 5);
     // Terminated while idle: the next read and the next commit find new connections.
     raw(&url).await.batch_execute(TERMINATE).await.unwrap();
-    let keys = vec![RowKey::Charge(charge_id(1)), RowKey::Outbox(charge_id(1).into())];
+    let keys = vec![RowKey::Charge(TENANT, charge_id(1)), RowKey::Outbox(TENANT, charge_id(1).into())];
     assert!(store.read(keys).await.unwrap().iter().all(Option::is_some));
     store.commit(opening(9)).await.unwrap();
 }
@@ -163,7 +163,7 @@ async fn a_server_that_lost_commits_is_not_trusted_again() {
         matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("lost commits")),
         "{answer:?}"
     );
-    let read = store.read(vec![RowKey::Charge(charge_id(1))]).await;
+    let read = store.read(vec![RowKey::Charge(TENANT, charge_id(1))]).await;
     assert!(read.is_err_and(|error| error.to_string().contains("lost commits")));
 }
 
@@ -203,7 +203,8 @@ async fn a_killed_server_loses_nothing_it_confirmed() {
         let (mut confirmed, mut doubtful) = (0, 0);
         for (number, answer) in answers {
             let id = opening(number).id();
-            let there = store.read(vec![RowKey::Charge(charge_id(number))]).await.unwrap()[0].is_some();
+            let there =
+                store.read(vec![RowKey::Charge(TENANT, charge_id(number))]).await.unwrap()[0].is_some();
             match answer {
                 Ok(receipt) => {
                     confirmed += 1;

@@ -7,7 +7,7 @@ mod support;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, moving, opened, posted};
-use counterfoil_store::conformance::fixtures::{charge, charge_id, opening, set};
+use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, opening, set};
 use counterfoil_store::{ChangeSet, CommitError, Receipt, RowKey, Store};
 use counterfoil_store_postgres::{Options, PostgresStore};
 use std::sync::Arc;
@@ -83,7 +83,8 @@ async fn a_set_that_is_there_already_is_told_by_its_id() {
     // Nothing in the set itself speaks against a second time: only its id does.
     assert_eq!(store.commit(shift.clone()).await, Err(CommitError::InDoubt(shift.id())));
     assert_eq!(store.committed(shift.id()).await, Ok(Some(receipt)));
-    let balance = store.read(vec![RowKey::Balance(moving(1, BOTH, posted(5)).account, 0)]).await.unwrap();
+    let balance =
+        store.read(vec![RowKey::Balance(TENANT, moving(1, BOTH, posted(5)).account, 0)]).await.unwrap();
     let Some(counterfoil_store::Row::Balance(balance)) = balance[0].clone() else { panic!("{balance:?}") };
     assert_eq!(balance.posted, 5);
 }
@@ -114,8 +115,10 @@ async fn sets_that_wait_are_committed_together() {
     assert!(all.await.unwrap().iter().all(Result::is_ok));
     assert_eq!(sets.load(Ordering::SeqCst), 100);
     assert!(groups.load(Ordering::SeqCst) < 50, "{groups:?} groups for a hundred sets");
-    let there =
-        store.read((1..=100).map(|number| RowKey::Charge(charge_id(number))).collect()).await.unwrap();
+    let there = store
+        .read((1..=100).map(|number| RowKey::Charge(TENANT, charge_id(number))).collect())
+        .await
+        .unwrap();
     assert!(there.iter().all(Option::is_some));
 }
 

@@ -14,7 +14,7 @@ use counterfoil_store::conformance::fixtures::{
     NOW, TENANT, charge, charge_id, claim_id, opening, operation, outbox, set,
 };
 use counterfoil_store::{Due, Row, RowKey, Scan, Store};
-use counterfoil_store_postgres::{Migrated, PostgresStore, VERSION, migrate};
+use counterfoil_store_postgres::{Migrated, NEEDED, PostgresStore, Reach, migrate};
 use counterfoil_testkit::postgres::{Database, shared};
 use support::{open, raw};
 use tokio_postgres::{Client, Statement};
@@ -145,13 +145,14 @@ async fn live_rows_read_as_what_they_are() {
     }
     older.settle(1, "succeeded").await;
     older.settle(5, "requires_capture").await;
-    let migrated = migrate(&database.url()).await.unwrap();
+    let migrated = migrate(&database.url(), Reach::Needed).await.unwrap();
     assert_eq!(
         migrated,
         Migrated {
             from: 3,
-            to: VERSION,
-            steps: vec!["operations", "captured", "payouts", "balanced", "lighter"]
+            to: NEEDED,
+            steps: vec!["operations", "captured", "payouts", "balanced", "lighter", "owners", "by tenant"],
+            left: vec!["tenants lead"],
         }
     );
 
@@ -175,7 +176,7 @@ async fn live_rows_read_as_what_they_are() {
 
     // And they go on: the charge at work succeeds, what was held is captured, what was captured is refunded.
     let done = Charge { status: Status::Succeeded, sums: captured, revision: 2, ..charge_of_old(2, true) };
-    let finish = set(1).replace(done.clone(), 1).remove(RowKey::Outbox(charge_id(2).into()), 1);
+    let finish = set(1).replace(done.clone(), 1).remove(RowKey::Outbox(TENANT, charge_id(2).into()), 1);
     store.commit(finish).await.unwrap();
     let taken = Charge { working: Some(OperationId::from_i64(8)), revision: 3, ..held };
     store.commit(set(2).replace(taken, 2)).await.unwrap();
@@ -190,7 +191,7 @@ async fn an_older_server_goes_on_with_what_it_knows() {
     let database = schema_3().await;
     let older = Older::of(&database).await;
     older.open(1, true, None).await;
-    migrate(&database.url()).await.unwrap();
+    migrate(&database.url(), Reach::Needed).await.unwrap();
     let store = open(&database.url()).await;
 
     // What it opens, a newer server can go on with; the charge says which saga its work is.
@@ -235,7 +236,7 @@ async fn an_older_server_goes_on_with_what_it_knows() {
 async fn an_older_server_is_stopped_before_work_it_does_not_know() {
     let database = schema_3().await;
     let older = Older::of(&database).await;
-    migrate(&database.url()).await.unwrap();
+    migrate(&database.url(), Reach::Needed).await.unwrap();
     let store = open(&database.url()).await;
     // A charge that a wallet pays in part: it would ask the provider for the whole.
     let wallet = Some(Wallet { account: AccountId::from_i64(5), amount: 250 });
@@ -288,8 +289,12 @@ async fn an_older_server_at_work_does_not_notice_the_migration() {
             }
         }
     };
-    let (migrated, (), ()) = tokio::join!(migrate(&url), busy(&older, 1..300), busy(&other, 1_000..1_300));
-    assert_eq!(migrated.unwrap().steps, ["operations", "captured", "payouts", "balanced", "lighter"]);
+    let (migrated, (), ()) =
+        tokio::join!(migrate(&url, Reach::Needed), busy(&older, 1..300), busy(&other, 1_000..1_300));
+    assert_eq!(
+        migrated.unwrap().steps,
+        ["operations", "captured", "payouts", "balanced", "lighter", "owners", "by tenant"]
+    );
     let db = raw(&url).await;
     let odd = "SELECT (SELECT count(*) FROM charges WHERE (status = 'succeeded') <> (captured = amount_minor)), \
         (SELECT count(*) FROM outbox JOIN charges ON charges.id = outbox.charge \

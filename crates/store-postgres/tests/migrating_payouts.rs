@@ -11,7 +11,7 @@ use counterfoil_store::conformance::fixtures::{
     NOW, TENANT, charge, claim_id, outbox, payout, payout_work, set,
 };
 use counterfoil_store::{Due, RowKey, Scan, Store};
-use counterfoil_store_postgres::{Migrated, VERSION, migrate};
+use counterfoil_store_postgres::{Migrated, NEEDED, Reach, migrate};
 use counterfoil_testkit::postgres::{Database, shared};
 use support::{open, raw};
 use tokio_postgres::{Client, Statement};
@@ -90,13 +90,22 @@ async fn live_rows_read_as_what_they_are_and_an_older_server_goes_on() {
     let database = schema_5().await;
     let older = Older::of(&database).await;
     older.open(1).await;
-    let migrated = migrate(&database.url()).await.unwrap();
-    assert_eq!(migrated, Migrated { from: 5, to: VERSION, steps: vec!["payouts", "balanced", "lighter"] });
+    let migrated = migrate(&database.url(), Reach::Needed).await.unwrap();
+    assert_eq!(
+        migrated,
+        Migrated {
+            from: 5,
+            to: NEEDED,
+            steps: vec!["payouts", "balanced", "lighter", "owners", "by tenant"],
+            left: vec!["tenants lead"]
+        }
+    );
 
     let store = open(&database.url()).await;
     older.open(2).await;
     for number in [1, 2] {
-        let keys = vec![RowKey::Charge(charge(number).id), RowKey::Outbox(charge(number).id.into())];
+        let keys =
+            vec![RowKey::Charge(TENANT, charge(number).id), RowKey::Outbox(TENANT, charge(number).id.into())];
         let rows = store.read(keys).await.unwrap();
         assert_eq!(rows, [Some(charge(number).into()), Some(outbox(number).into())]);
     }
@@ -111,7 +120,7 @@ async fn live_rows_read_as_what_they_are_and_an_older_server_goes_on() {
 async fn a_payout_is_done_by_newer_servers_only() {
     let database = schema_5().await;
     let older = Older::of(&database).await;
-    migrate(&database.url()).await.unwrap();
+    migrate(&database.url(), Reach::Needed).await.unwrap();
     let store = open(&database.url()).await;
     store.commit(set(1).insert(payout(7)).insert(payout_work(7))).await.unwrap();
     let due = store.due(Due::Outbox, payout_work(7).due_at, 9).await.unwrap();
@@ -123,7 +132,10 @@ async fn a_payout_is_done_by_newer_servers_only() {
     store.commit(set(2).replace(moved.clone(), 1)).await.unwrap();
     let of = Scan::PayoutsOf { tenant: TENANT, before: None, limit: 9 };
     assert_eq!(store.scan(of).await.unwrap(), [payout(7).into()]);
-    assert_eq!(store.read(vec![RowKey::Outbox(payout(7).id.into())]).await.unwrap(), [Some(moved.into())]);
+    assert_eq!(
+        store.read(vec![RowKey::Outbox(TENANT, payout(7).id.into())]).await.unwrap(),
+        [Some(moved.into())]
+    );
 }
 
 #[tokio::test]
@@ -139,8 +151,8 @@ async fn an_older_server_at_work_does_not_notice_the_migration() {
             }
         }
     };
-    let (migrated, ()) = tokio::join!(migrate(&url), busy);
-    assert_eq!(migrated.unwrap().steps, ["payouts", "balanced", "lighter"]);
+    let (migrated, ()) = tokio::join!(migrate(&url, Reach::Needed), busy);
+    assert_eq!(migrated.unwrap().steps, ["payouts", "balanced", "lighter", "owners", "by tenant"]);
     let db = raw(&url).await;
     let odd = "SELECT (SELECT count(*) FROM outbox WHERE charge IS NULL OR payout IS NOT NULL), \
         (SELECT count(*) FROM outbox), (SELECT count(*) FROM charges)";

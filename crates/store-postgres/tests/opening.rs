@@ -6,7 +6,9 @@ mod support;
 
 use counterfoil_store::Store;
 use counterfoil_store::conformance::fixtures::opening;
-use counterfoil_store_postgres::{Migrated, OpenError, Options, PostgresStore, VERSION, migrate};
+use counterfoil_store_postgres::{
+    Migrated, NEEDED, OpenError, Options, PostgresStore, Reach, VERSION, migrate,
+};
 use counterfoil_testkit::postgres::{Database, Server, connect, shared};
 use support::{database, open, own_server, raw};
 
@@ -43,16 +45,29 @@ async fn a_database_without_tables_is_brought_forward_once() {
     let database = empty().await;
     assert_eq!(error(&database.url()).await, OpenError::NotMigrated);
     let url = database.url();
-    let (one, other) = tokio::join!(migrate(&url), migrate(&url));
+    let (one, other) = tokio::join!(migrate(&url, Reach::Needed), migrate(&url, Reach::Needed));
     let (one, other) = (one.unwrap(), other.unwrap());
-    let nothing = Migrated { from: VERSION, to: VERSION, steps: Vec::new() };
+    let nothing = Migrated { from: VERSION, to: VERSION, steps: Vec::new(), left: Vec::new() };
     let all = Migrated {
         from: 0,
         to: VERSION,
-        steps: vec!["tables", "rules", "walls", "operations", "captured", "payouts", "balanced", "lighter"],
+        steps: vec![
+            "tables",
+            "rules",
+            "walls",
+            "operations",
+            "captured",
+            "payouts",
+            "balanced",
+            "lighter",
+            "owners",
+            "by tenant",
+            "tenants lead",
+        ],
+        left: Vec::new(),
     };
     assert!([(&all, &nothing), (&nothing, &all)].contains(&(&one, &other)), "{one:?} {other:?}");
-    assert_eq!(migrate(&url).await.unwrap(), nothing);
+    assert_eq!(migrate(&url, Reach::Needed).await.unwrap(), nothing);
     // Whoever looks with psql sees the tables: the database holds nothing else.
     let plain = connect(&url).await.unwrap();
     plain.query_one("SELECT count(*) FROM journal_entries", &[]).await.unwrap();
@@ -74,15 +89,15 @@ async fn an_older_newer_or_foreign_schema_is_told_apart() {
     db.batch_execute(&newer(VERSION)).await.unwrap();
     let store = open(&database.url()).await;
     store.commit(opening(1)).await.unwrap();
-    assert_eq!(migrate(&database.url()).await.unwrap().steps, Vec::<&str>::new());
+    assert_eq!(migrate(&database.url(), Reach::Needed).await.unwrap().steps, Vec::<&str>::new());
     // It took something away that this one needs.
     db.batch_execute(&newer(VERSION + 1)).await.unwrap();
     assert_eq!(error(&database.url()).await, OpenError::Ahead { found: VERSION + 1, known: VERSION });
-    db.batch_execute(&format!("DELETE FROM schema_steps WHERE version >= {VERSION}")).await.unwrap();
-    assert_eq!(error(&database.url()).await, OpenError::Behind { found: VERSION - 1, known: VERSION });
+    db.batch_execute(&format!("DELETE FROM schema_steps WHERE version >= {NEEDED}")).await.unwrap();
+    assert_eq!(error(&database.url()).await, OpenError::Behind { found: NEEDED - 1, known: NEEDED });
     db.batch_execute("UPDATE schema_steps SET digest = 'edited' WHERE version = 1").await.unwrap();
     assert_eq!(error(&database.url()).await, OpenError::Foreign(1));
-    assert_eq!(migrate(&database.url()).await, Err(OpenError::Foreign(1)));
+    assert_eq!(migrate(&database.url(), Reach::Needed).await, Err(OpenError::Foreign(1)));
 }
 
 #[tokio::test]
@@ -91,7 +106,7 @@ async fn a_server_at_work_is_not_disturbed_by_a_migration() {
     let (store, url) = (open(&database.url()).await, database.url());
     // Whoever holds a table makes the migration wait and try again, and nobody behind it.
     for number in 1..=20 {
-        let (committed, migrated) = tokio::join!(store.commit(opening(number)), migrate(&url));
+        let (committed, migrated) = tokio::join!(store.commit(opening(number)), migrate(&url, Reach::Needed));
         committed.unwrap();
         assert_eq!(migrated.unwrap().to, VERSION);
     }
@@ -136,7 +151,7 @@ async fn a_server_without_room_says_so() {
 #[tokio::test]
 async fn the_secret_is_the_databases_own_and_every_process_has_it() {
     let (one, other) = (database().await, empty().await);
-    migrate(&other.url()).await.unwrap();
+    migrate(&other.url(), Reach::Needed).await.unwrap();
     let (first, second) = (open(&one.url()).await, open(&one.url()).await);
     assert_eq!(first.secret().reveal(), second.secret().reveal());
     assert_ne!(first.secret().reveal(), open(&other.url()).await.secret().reveal());

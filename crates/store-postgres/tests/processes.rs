@@ -8,7 +8,7 @@ use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, account_id, moving, opened, posted, transfer};
-use counterfoil_store::conformance::fixtures::{at, charge, charge_id, claim, opening, outbox, set};
+use counterfoil_store::conformance::fixtures::{TENANT, at, charge, charge_id, claim, opening, outbox, set};
 use counterfoil_store::{
     ChangeSet, CommitError, EntryPage, Position, Reason, Receipt, Row, RowKey, Store, Upto,
 };
@@ -59,7 +59,7 @@ async fn two_processes_on_shared_rows_never_lose_or_double_anything() {
                 let (one, other) = ((writer * 5 + round) % ROWS + 1, (writer * 3 + round * 7 + 1) % ROWS + 1);
                 let number = 1_000 + writer * ROUNDS + round;
                 loop {
-                    let keys = [one, other].map(|row| RowKey::Charge(charge_id(row)));
+                    let keys = [one, other].map(|row| RowKey::Charge(TENANT, charge_id(row)));
                     let mut rows = store.read(keys.to_vec()).await.unwrap();
                     rows.dedup();
                     let mut next = set(number);
@@ -93,7 +93,7 @@ async fn two_processes_on_shared_rows_never_lose_or_double_anything() {
     }
     assert!(feed.is_sorted_by_key(|(_, receipt)| receipt.at), "time goes along with positions");
 
-    let balances = (1..=ROWS).map(|row| RowKey::Balance(account_id(row), 0)).collect();
+    let balances = (1..=ROWS).map(|row| RowKey::Balance(TENANT, account_id(row), 0)).collect();
     let moved: i64 = stores[0]
         .read(balances)
         .await
@@ -163,13 +163,13 @@ async fn a_reader_of_positions_never_misses_a_later_commit() {
             assert_eq!(entry.receipt.position, Position(seen), "a gap that could still be filled");
         }
         let upto = Upto::Position(Position(seen));
-        folds.push((upto, reader.fold(account_id(1), Position::START, upto).await.unwrap()));
+        folds.push((upto, reader.fold(TENANT, account_id(1), Position::START, upto).await.unwrap()));
     }
     writers.join_all().await;
     for (upto, folded) in folds {
-        assert_eq!(reader.fold(account_id(1), Position::START, upto).await.unwrap(), folded);
+        assert_eq!(reader.fold(TENANT, account_id(1), Position::START, upto).await.unwrap(), folded);
     }
-    let newest = reader.entries(account_id(1), EntryPage::Before(None), 1_000).await.unwrap();
+    let newest = reader.entries(TENANT, account_id(1), EntryPage::Before(None), 1_000).await.unwrap();
     assert_eq!(newest.len(), 120);
     assert!(newest.is_sorted_by(|one, other| one.position > other.position));
 }
@@ -198,15 +198,15 @@ async fn a_row_that_was_removed_and_put_back_is_not_taken_for_the_one_before() {
     let database = database().await;
     let (one, other) = (open(&database.url()).await, open(&database.url()).await);
     one.commit(opening(1)).await.unwrap();
-    other.commit(set(2).remove(RowKey::Outbox(charge_id(1).into()), 1)).await.unwrap();
+    other.commit(set(2).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)).await.unwrap();
     let again = Outbox { due_at: at(77), ..outbox(1) };
     other.commit(set(3).insert(again.clone())).await.unwrap();
     // Same key, same revision, another row: whoever is refused because of it is shown the new one.
-    let twin = set(4).insert(outbox(1)).remove(RowKey::Claim(claim(1).id), 1);
+    let twin = set(4).insert(outbox(1)).remove(RowKey::Claim(TENANT, claim(1).id), 1);
     let Err(CommitError::Refused(refusal)) = one.commit(twin).await else { panic!("not refused") };
     assert_eq!((refusal.change, refusal.reason, refusal.found), (0, Reason::Present, Some(again.into())));
-    one.commit(set(5).remove(RowKey::Outbox(charge_id(1).into()), 1)).await.unwrap();
-    assert_eq!(one.read(vec![RowKey::Outbox(charge_id(1).into())]).await.unwrap(), [None]);
+    one.commit(set(5).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)).await.unwrap();
+    assert_eq!(one.read(vec![RowKey::Outbox(TENANT, charge_id(1).into())]).await.unwrap(), [None]);
 }
 
 #[tokio::test]

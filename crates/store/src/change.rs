@@ -2,7 +2,7 @@
 
 use crate::row::{Row, RowKey};
 use counterfoil_core::ledger::balance::{Delta, Guarded};
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use std::sync::Arc;
 
 /// One write with its precondition. Rows are shared, not copied: a set may be offered more than once, and a store may
@@ -32,6 +32,8 @@ pub enum Change {
 /// A guarded change of a balance: never an image of one, so two of them do not stand in each other's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
+    /// The account's tenant.
+    pub tenant: TenantId,
     /// Whose balance.
     pub account: AccountId,
     /// Which shard of it.
@@ -48,7 +50,7 @@ impl Change {
         match self {
             Change::Insert(row) | Change::Replace { row, .. } => row.key(),
             Change::Remove { key, .. } => key.clone(),
-            Change::Move(motion) => RowKey::Balance(motion.account, motion.shard),
+            Change::Move(motion) => RowKey::Balance(motion.tenant, motion.account, motion.shard),
         }
     }
 }

@@ -5,16 +5,15 @@
 
 use crate::change::{Change, ChangeSet, Move};
 use crate::port::{Reason, Refusal};
-use crate::row::{Row, RowKey};
+use crate::row::{KeyMap, Row, RowKey};
 use counterfoil_core::ledger::balance::{Balance, Unfit};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The rows a group of sets is judged against, with the writes of those already accepted laid over them.
 #[derive(Debug, Default)]
 pub struct Image {
-    rows: HashMap<RowKey, Option<Arc<Row>>>,
+    rows: KeyMap<Option<Arc<Row>>>,
 }
 
 impl Image {
@@ -57,10 +56,10 @@ impl Image {
 
     /// The balance after `motion`, as the next set will find it.
     fn after(&self, motion: &Move) -> Result<Balance, Unfit> {
-        let key = RowKey::Balance(motion.account, motion.shard);
+        let key = RowKey::Balance(motion.tenant, motion.account, motion.shard);
         let found = match self.get(&key) {
             Some(Row::Balance(balance)) => *balance,
-            Some(_) | None => Balance::empty(motion.account, motion.shard, motion.guarded),
+            Some(_) | None => Balance::empty(motion.tenant, motion.account, motion.shard, motion.guarded),
         };
         found.moved(motion.delta)
     }

@@ -10,7 +10,7 @@ use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::payments::operation::Kind;
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
@@ -30,8 +30,8 @@ pub struct MemoryStore {
 struct Shared {
     rows: BTreeMap<RowKey, Row>,
     log: Vec<Committed>,
-    /// Entries in the order of their commits.
-    journal: Vec<Entry>,
+    /// Entries in the order of their commits, with their tenants.
+    journal: Vec<(TenantId, Entry)>,
     sets: HashMap<SetId, Receipt>,
     faults: VecDeque<Fault>,
     down: bool,
@@ -110,6 +110,14 @@ impl Shared {
     }
 }
 
+impl Shared {
+    fn of(&self, tenant: TenantId, account: AccountId) -> impl DoubleEndedIterator<Item = &Entry> {
+        let own =
+            self.journal.iter().filter(move |(owner, entry)| (*owner, entry.account) == (tenant, account));
+        own.map(|(_, entry)| entry)
+    }
+}
+
 impl Store for MemoryStore {
     fn now(&self) -> Time {
         let mut shared = self.lock();
@@ -155,6 +163,7 @@ impl Store for MemoryStore {
             | Scan::Operations { limit, .. }
             | Scan::Payouts { limit, .. }
             | Scan::Outbox { limit, .. }
+            | Scan::WorkOn { limit, .. }
             | Scan::Accounts { limit, .. }
             | Scan::Transactions { limit, .. }
             | Scan::Balances { limit, .. }
@@ -166,12 +175,13 @@ impl Store for MemoryStore {
 
     async fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
         let shared = self.readable()?;
-        let own = shared.journal.iter().filter(|entry| entry.account == account);
+        let own = shared.of(tenant, account);
         let limit = limit.min(SCAN_MAX);
         Ok(match page {
             EntryPage::After(position) => {
@@ -188,11 +198,16 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+    async fn fold(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> Result<Folded, ReadError> {
         let shared = self.readable()?;
         let mut folded = Folded::default();
-        for entry in shared.journal.iter().filter(|entry| entry.account == account && entry.position > after)
-        {
+        for entry in shared.of(tenant, account).filter(|entry| entry.position > after) {
             let receipt = Receipt { position: entry.position, at: entry.at };
             if upto.includes(receipt) {
                 folded.totals = folded.totals.plus(entry.side, entry.layer, entry.amount);
@@ -281,16 +296,17 @@ impl Store for MemoryStore {
 }
 
 /// The entries of a set's transactions: within one commit they stand by transaction and leg.
-fn entries(set: &ChangeSet, receipt: Receipt) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn entries(set: &ChangeSet, receipt: Receipt) -> Vec<(TenantId, Entry)> {
+    let mut entries: Vec<(TenantId, Entry)> = Vec::new();
     for change in set.changes() {
         if let Change::Insert(row) = change
             && let Row::Transaction(transaction) = &**row
         {
-            entries.extend(transaction.entries(receipt.position, receipt.at));
+            let own = transaction.entries(receipt.position, receipt.at);
+            entries.extend(own.map(|entry| (transaction.tenant, entry)));
         }
     }
-    entries.sort_unstable_by_key(|entry| (entry.transaction, entry.leg));
+    entries.sort_unstable_by_key(|(_, entry)| (entry.transaction, entry.leg));
     entries
 }
 
@@ -299,13 +315,19 @@ fn is_in(scan: &Scan, row: &Row) -> bool {
         (Scan::ChargesOf { tenant, before, .. }, Row::Charge(charge)) => {
             charge.tenant == *tenant && before.is_none_or(|before| charge.id < before)
         }
-        (Scan::Timeline { subject, after, .. }, Row::Audit(record)) => {
-            record.subject == *subject && after.is_none_or(|after| record.id > after)
+        (Scan::Timeline { tenant, subject, after, .. }, Row::Audit(record)) => {
+            (record.tenant, record.subject) == (*tenant, *subject)
+                && after.is_none_or(|after| record.id > after)
         }
-        (Scan::Claims { after, .. }, Row::Claim(claim)) => after.is_none_or(|after| claim.subject > after),
-        (Scan::Charges { after, .. }, Row::Charge(charge)) => after.is_none_or(|after| charge.id > after),
-        (Scan::OperationsOn { charge, after, .. }, Row::Operation(operation)) => {
-            operation.charge == *charge && after.is_none_or(|after| operation.id > after)
+        (Scan::Claims { after, .. }, Row::Claim(claim)) => {
+            after.is_none_or(|(.., after)| claim.subject > after)
+        }
+        (Scan::Charges { after, .. }, Row::Charge(charge)) => {
+            after.is_none_or(|after| (charge.tenant, charge.id) > after)
+        }
+        (Scan::OperationsOn { tenant, charge, after, .. }, Row::Operation(operation)) => {
+            (operation.tenant, operation.charge) == (*tenant, *charge)
+                && after.is_none_or(|after| operation.id > after)
         }
         (Scan::RefundsOf { tenant, before, .. }, Row::Operation(operation)) => {
             operation.tenant == *tenant
@@ -313,13 +335,18 @@ fn is_in(scan: &Scan, row: &Row) -> bool {
                 && before.is_none_or(|before| operation.id < before)
         }
         (Scan::Operations { after, .. }, Row::Operation(operation)) => {
-            after.is_none_or(|after| operation.id > after)
+            after.is_none_or(|after| (operation.tenant, operation.id) > after)
         }
         (Scan::PayoutsOf { tenant, before, .. }, Row::Payout(payout)) => {
             payout.tenant == *tenant && before.is_none_or(|before| payout.id < before)
         }
-        (Scan::Payouts { after, .. }, Row::Payout(payout)) => after.is_none_or(|after| payout.id > after),
-        (Scan::Outbox { after, .. }, Row::Outbox(outbox)) => after.is_none_or(|after| outbox.id > after),
+        (Scan::Payouts { after, .. }, Row::Payout(payout)) => {
+            after.is_none_or(|after| (payout.tenant, payout.id) > after)
+        }
+        (Scan::Outbox { after, .. }, Row::Outbox(outbox)) => {
+            after.is_none_or(|after| (outbox.tenant, outbox.id) > after)
+        }
+        (Scan::WorkOn { payment, .. }, Row::Outbox(outbox)) => outbox.payment == *payment,
         (Scan::ParkedOf { tenant, before, .. }, Row::Outbox(outbox)) => {
             outbox.tenant == *tenant
                 && outbox.parked.is_some()
@@ -332,18 +359,22 @@ fn is_in(scan: &Scan, row: &Row) -> bool {
         (Scan::TransactionsOf { tenant, before, .. }, Row::Transaction(transaction)) => {
             transaction.tenant == *tenant && before.is_none_or(|before| transaction.id < before)
         }
-        (Scan::Snapshots { account, upto, .. }, Row::Snapshot(snapshot)) => {
+        (Scan::Snapshots { tenant, account, upto, .. }, Row::Snapshot(snapshot)) => {
             let receipt = Receipt { position: snapshot.position, at: snapshot.at };
-            snapshot.account == *account && upto.includes(receipt)
+            (snapshot.tenant, snapshot.account) == (*tenant, *account) && upto.includes(receipt)
         }
-        (Scan::Accounts { after, .. }, Row::Account(account)) => after.is_none_or(|after| account.id > after),
+        (Scan::Accounts { after, .. }, Row::Account(account)) => {
+            after.is_none_or(|after| (account.tenant, account.id) > after)
+        }
         (Scan::Transactions { after, .. }, Row::Transaction(transaction)) => {
-            after.is_none_or(|after| transaction.id > after)
+            after.is_none_or(|after| (transaction.tenant, transaction.id) > after)
         }
         (Scan::Balances { after, .. }, Row::Balance(balance)) => {
-            after.is_none_or(|after| (balance.account, balance.shard) > after)
+            after.is_none_or(|after| (balance.tenant, balance.account, balance.shard) > after)
         }
-        (Scan::Holds { after, .. }, Row::Hold(hold)) => after.is_none_or(|after| hold.id > after),
+        (Scan::Holds { after, .. }, Row::Hold(hold)) => {
+            after.is_none_or(|after| (hold.tenant, hold.id) > after)
+        }
         (Scan::Tenants, Row::Tenant(_)) | (Scan::ApiKeys, Row::ApiKey(_)) | (Scan::Slots, Row::Slot(_)) => {
             true
         }

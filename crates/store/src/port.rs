@@ -4,6 +4,7 @@ use crate::change::ChangeSet;
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::{Entry, Totals};
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::id::{
     AccountId, ChargeId, HoldId, OperationId, PayoutId, SetId, SubjectId, TenantId, TransactionId,
 };
@@ -53,9 +54,10 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Committed>, ReadError>> + Send;
 
-    /// Entries of one account, at most `limit`. They are written with their transactions and never change.
+    /// Entries of one account of that tenant, at most `limit`. They are written with their transactions and never change.
     fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
@@ -64,6 +66,7 @@ pub trait Store: Send + Sync + 'static {
     /// What an account's entries after `after` and up to `upto` add up to.
     fn fold(
         &self,
+        tenant: TenantId,
         account: AccountId,
         after: Position,
         upto: Upto,
@@ -112,6 +115,8 @@ pub enum Scan {
     },
     /// The audit records of one subject, in order.
     Timeline {
+        /// Whose.
+        tenant: TenantId,
         /// Of what.
         subject: SubjectId,
         /// Younger than this one.
@@ -119,22 +124,24 @@ pub enum Scan {
         /// At most so many.
         limit: usize,
     },
-    /// Claims by the id of what they made.
+    /// All claims, in the store's own order.
     Claims {
-        /// Younger than this one.
-        after: Option<SubjectId>,
+        /// After this one, told by all that a store may go by: its key and what it made.
+        after: Option<(TenantId, ClaimId, SubjectId)>,
         /// At most so many.
         limit: usize,
     },
-    /// All charges by id.
+    /// All charges, in the store's own order: by tenant and id, or by id.
     Charges {
-        /// Younger than this one.
-        after: Option<ChargeId>,
+        /// After this one.
+        after: Option<(TenantId, ChargeId)>,
         /// At most so many.
         limit: usize,
     },
     /// The operations on one charge, oldest first.
     OperationsOn {
+        /// Whose.
+        tenant: TenantId,
         /// Which.
         charge: ChargeId,
         /// Younger than this one.
@@ -151,10 +158,10 @@ pub enum Scan {
         /// At most so many.
         limit: usize,
     },
-    /// All operations by id.
+    /// All operations, in the store's own order: by tenant and id, or by id.
     Operations {
-        /// Younger than this one.
-        after: Option<OperationId>,
+        /// After this one.
+        after: Option<(TenantId, OperationId)>,
         /// At most so many.
         limit: usize,
     },
@@ -167,17 +174,24 @@ pub enum Scan {
         /// At most so many.
         limit: usize,
     },
-    /// All payouts by id.
+    /// All payouts, in the store's own order: by tenant and id, or by id.
     Payouts {
-        /// Younger than this one.
-        after: Option<PayoutId>,
+        /// After this one.
+        after: Option<(TenantId, PayoutId)>,
         /// At most so many.
         limit: usize,
     },
-    /// All work by what its claim makes.
+    /// All work, in the store's own order: by tenant and id, or by id.
     Outbox {
-        /// Younger than this one.
-        after: Option<SubjectId>,
+        /// After this one.
+        after: Option<(TenantId, SubjectId)>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// The work on a payment, whoever's it is: its making, and what was asked of it since.
+    WorkOn {
+        /// Which payment.
+        payment: Payment,
         /// At most so many.
         limit: usize,
     },
@@ -215,6 +229,8 @@ pub enum Scan {
     },
     /// Snapshots of one account up to a point, newest first.
     Snapshots {
+        /// The account's tenant.
+        tenant: TenantId,
         /// Whose.
         account: AccountId,
         /// Only those that include nothing after this point.
@@ -222,31 +238,31 @@ pub enum Scan {
         /// At most so many.
         limit: usize,
     },
-    /// All accounts by id.
+    /// All accounts, in the store's own order: by tenant and id, or by id.
     Accounts {
-        /// Younger than this one.
-        after: Option<AccountId>,
+        /// After this one.
+        after: Option<(TenantId, AccountId)>,
         /// At most so many.
         limit: usize,
     },
-    /// All transactions by id.
+    /// All transactions, in the store's own order: by tenant and id, or by id.
     Transactions {
-        /// Younger than this one.
-        after: Option<TransactionId>,
+        /// After this one.
+        after: Option<(TenantId, TransactionId)>,
         /// At most so many.
         limit: usize,
     },
-    /// All balances by account and shard.
+    /// All balances, in the store's own order; shards of one account by number.
     Balances {
         /// After this one.
-        after: Option<(AccountId, u8)>,
+        after: Option<(TenantId, AccountId, u8)>,
         /// At most so many.
         limit: usize,
     },
-    /// All holds by id.
+    /// All holds, in the store's own order: by tenant and id, or by id.
     Holds {
-        /// Younger than this one.
-        after: Option<HoldId>,
+        /// After this one.
+        after: Option<(TenantId, HoldId)>,
         /// At most so many.
         limit: usize,
     },

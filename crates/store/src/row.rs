@@ -20,6 +20,15 @@ use counterfoil_core::types::id::{
 };
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::ulid::Ulid;
+use foldhash::fast::RandomState;
+use std::collections::{HashMap, HashSet};
+
+/// Something by row. Every commit asks such maps some dozen times, so they hash fast instead of with a cipher. The numbers
+/// in keys are minted and the digests are ours; only codes and names are words of clients, and for their sake the hash is
+/// seeded anew in every process. A map holds what one group touches, which is bounded.
+pub type KeyMap<V> = HashMap<RowKey, V, RandomState>;
+/// A set of rows, hashed as [`KeyMap`].
+pub type KeySet = HashSet<RowKey, RandomState>;
 
 /// Anything a store keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,68 +71,142 @@ pub enum Row {
     Cursor(Cursor),
 }
 
-/// Identifies a row.
+/// Stands for the tenant in keys told by commits from before keys named theirs, where nothing tells it any more. Nobody's: no
+/// row is under it.
+pub const UNTOLD: TenantId = TenantId::from_i64(i64::MIN);
+
+/// Gives keys that do not tell their tenant the one `owner` finds, or else the one that all others of the commit have. Those
+/// whose tenant nothing tells any more, because their rows are gone, are left out.
+pub fn adopted<E>(
+    keys: Vec<RowKey>,
+    mut owner: impl FnMut(&RowKey) -> Result<Option<TenantId>, E>,
+) -> Result<Vec<RowKey>, E> {
+    let mut found = Vec::with_capacity(keys.len());
+    for key in keys {
+        let tenant = match key.tenant() {
+            Some(UNTOLD) => owner(&key)?,
+            told => told,
+        };
+        found.push((key, tenant));
+    }
+    let mut tenants = found.iter().filter_map(|(_, tenant)| *tenant);
+    let first = tenants.next();
+    let only = first.filter(|first| tenants.all(|tenant| tenant == *first));
+    let key = |(key, tenant): (RowKey, Option<TenantId>)| match key.tenant() {
+        Some(UNTOLD) => Some(key.of(tenant.or(only)?)),
+        Some(_) | None => Some(key),
+    };
+    Ok(found.into_iter().filter_map(key).collect())
+}
+
+/// Identifies a row. What belongs to a tenant is known by it first: a key with another tenant's number finds nothing, so a
+/// number that got into the wrong hands opens nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowKey {
-    /// By tenant and key, digested.
-    Claim(ClaimId),
-    /// By id.
-    Charge(ChargeId),
-    /// By id.
-    Operation(OperationId),
-    /// By id.
-    Payout(PayoutId),
-    /// By what its claim makes.
-    Outbox(SubjectId),
-    /// By subject and record.
-    Audit(SubjectId, Ulid),
+    /// By tenant, and tenant and key, digested.
+    Claim(TenantId, ClaimId),
+    /// By tenant and id.
+    Charge(TenantId, ChargeId),
+    /// By tenant and id.
+    Operation(TenantId, OperationId),
+    /// By tenant and id.
+    Payout(TenantId, PayoutId),
+    /// By tenant and what its claim makes.
+    Outbox(TenantId, SubjectId),
+    /// By tenant, subject and record.
+    Audit(TenantId, SubjectId, Ulid),
     /// By name.
     Tenant(TenantName),
-    /// By the secret's digest.
+    /// By the secret's digest: whose it is, is what is asked.
     ApiKey(Digest),
     /// By number.
     Slot(u16),
-    /// By id.
-    Account(AccountId),
+    /// By tenant and id.
+    Account(TenantId, AccountId),
     /// By tenant and code.
     Name(TenantId, Code),
     /// By tenant and code.
     Asset(TenantId, Asset),
-    /// By account and shard.
-    Balance(AccountId, u8),
-    /// By id.
-    Transaction(TransactionId),
-    /// By the transaction that was undone.
-    Reversal(TransactionId),
-    /// By id.
-    Hold(HoldId),
-    /// By account and position.
-    Snapshot(AccountId, Position),
+    /// By tenant, account and shard.
+    Balance(TenantId, AccountId, u8),
+    /// By tenant and id.
+    Transaction(TenantId, TransactionId),
+    /// By tenant and the transaction that was undone.
+    Reversal(TenantId, TransactionId),
+    /// By tenant and id.
+    Hold(TenantId, HoldId),
+    /// By tenant, account and position.
+    Snapshot(TenantId, AccountId, Position),
     /// By reader.
     Cursor(Reader),
+}
+
+impl RowKey {
+    /// Whose row it is; nothing for what belongs to no tenant.
+    pub const fn tenant(&self) -> Option<TenantId> {
+        match self {
+            RowKey::Claim(tenant, _)
+            | RowKey::Charge(tenant, _)
+            | RowKey::Operation(tenant, _)
+            | RowKey::Payout(tenant, _)
+            | RowKey::Outbox(tenant, _)
+            | RowKey::Audit(tenant, ..)
+            | RowKey::Account(tenant, _)
+            | RowKey::Name(tenant, _)
+            | RowKey::Asset(tenant, _)
+            | RowKey::Balance(tenant, ..)
+            | RowKey::Transaction(tenant, _)
+            | RowKey::Reversal(tenant, _)
+            | RowKey::Hold(tenant, _)
+            | RowKey::Snapshot(tenant, ..) => Some(*tenant),
+            RowKey::Tenant(_) | RowKey::ApiKey(_) | RowKey::Slot(_) | RowKey::Cursor(_) => None,
+        }
+    }
+
+    /// The same number under that tenant; what belongs to no tenant stays as it is.
+    #[must_use]
+    pub fn of(self, tenant: TenantId) -> RowKey {
+        match self {
+            RowKey::Claim(_, id) => RowKey::Claim(tenant, id),
+            RowKey::Charge(_, id) => RowKey::Charge(tenant, id),
+            RowKey::Operation(_, id) => RowKey::Operation(tenant, id),
+            RowKey::Payout(_, id) => RowKey::Payout(tenant, id),
+            RowKey::Outbox(_, id) => RowKey::Outbox(tenant, id),
+            RowKey::Audit(_, subject, id) => RowKey::Audit(tenant, subject, id),
+            RowKey::Account(_, id) => RowKey::Account(tenant, id),
+            RowKey::Name(_, code) => RowKey::Name(tenant, code),
+            RowKey::Asset(_, asset) => RowKey::Asset(tenant, asset),
+            RowKey::Balance(_, account, shard) => RowKey::Balance(tenant, account, shard),
+            RowKey::Transaction(_, id) => RowKey::Transaction(tenant, id),
+            RowKey::Reversal(_, original) => RowKey::Reversal(tenant, original),
+            RowKey::Hold(_, id) => RowKey::Hold(tenant, id),
+            RowKey::Snapshot(_, account, position) => RowKey::Snapshot(tenant, account, position),
+            RowKey::Tenant(_) | RowKey::ApiKey(_) | RowKey::Slot(_) | RowKey::Cursor(_) => self,
+        }
+    }
 }
 
 impl Row {
     /// The row's key.
     pub fn key(&self) -> RowKey {
         match self {
-            Row::Claim(claim) => RowKey::Claim(claim.id),
-            Row::Charge(charge) => RowKey::Charge(charge.id),
-            Row::Operation(operation) => RowKey::Operation(operation.id),
-            Row::Payout(payout) => RowKey::Payout(payout.id),
-            Row::Outbox(outbox) => RowKey::Outbox(outbox.id),
-            Row::Audit(record) => RowKey::Audit(record.subject, record.id),
+            Row::Claim(claim) => RowKey::Claim(claim.tenant, claim.id),
+            Row::Charge(charge) => RowKey::Charge(charge.tenant, charge.id),
+            Row::Operation(operation) => RowKey::Operation(operation.tenant, operation.id),
+            Row::Payout(payout) => RowKey::Payout(payout.tenant, payout.id),
+            Row::Outbox(outbox) => RowKey::Outbox(outbox.tenant, outbox.id),
+            Row::Audit(record) => RowKey::Audit(record.tenant, record.subject, record.id),
             Row::Tenant(tenant) => RowKey::Tenant(tenant.name.clone()),
             Row::ApiKey(key) => RowKey::ApiKey(key.digest),
             Row::Slot(slot) => RowKey::Slot(slot.number),
-            Row::Account(account) => RowKey::Account(account.id),
+            Row::Account(account) => RowKey::Account(account.tenant, account.id),
             Row::Name(name) => RowKey::Name(name.tenant, name.code.clone()),
             Row::Asset(definition) => RowKey::Asset(definition.tenant, definition.asset),
-            Row::Balance(balance) => RowKey::Balance(balance.account, balance.shard),
-            Row::Transaction(transaction) => RowKey::Transaction(transaction.id),
-            Row::Reversal(reversal) => RowKey::Reversal(reversal.original),
-            Row::Hold(hold) => RowKey::Hold(hold.id),
-            Row::Snapshot(snapshot) => RowKey::Snapshot(snapshot.account, snapshot.position),
+            Row::Balance(balance) => RowKey::Balance(balance.tenant, balance.account, balance.shard),
+            Row::Transaction(transaction) => RowKey::Transaction(transaction.tenant, transaction.id),
+            Row::Reversal(reversal) => RowKey::Reversal(reversal.tenant, reversal.original),
+            Row::Hold(hold) => RowKey::Hold(hold.tenant, hold.id),
+            Row::Snapshot(snapshot) => RowKey::Snapshot(snapshot.tenant, snapshot.account, snapshot.position),
             Row::Cursor(cursor) => RowKey::Cursor(cursor.reader),
         }
     }

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a beginning that is not valid must stop its test")]
 
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
-use counterfoil_store::conformance::fixtures::{charge, charge_id, set};
+use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, set};
 use counterfoil_store::judge::{Image, judge};
 use counterfoil_store::{ChangeSet, Reason, Row, RowKey};
 
 fn key(number: i64) -> RowKey {
-    RowKey::Charge(charge_id(number))
+    RowKey::Charge(TENANT, charge_id(number))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use counterfoil_store::conformance::fixtures::ledger::{
     BOTH, FLOOR, account_id, moving, opened, outgoing, posted,
 };
 use counterfoil_store::conformance::fixtures::{
-    at, charge, charge_id, claim, claim_in, outbox, set, settled,
+    TENANT, at, charge, charge_id, claim, claim_in, outbox, set, settled,
 };
 use counterfoil_store::judge::{Image, judge};
 use counterfoil_store::{ChangeSet, Reason, Refusal, Row, RowKey};
@@ -61,7 +61,7 @@ fn stale_comes_before_an_illegal_move() {
     let replace = |expect| set(1).replace(illegal.clone(), expect);
     assert_eq!(reason(&image, &replace(4)), Some((0, Reason::Stale)));
     assert_eq!(reason(&image, &replace(5)), Some((0, Reason::IllegalMove)));
-    let remove = |expect| set(1).remove(RowKey::Charge(charge_id(1)), expect);
+    let remove = |expect| set(1).remove(RowKey::Charge(TENANT, charge_id(1)), expect);
     assert_eq!(reason(&image, &remove(4)), Some((0, Reason::Stale)));
     assert_eq!(reason(&image, &remove(5)), Some((0, Reason::IllegalMove)));
 }
@@ -71,15 +71,18 @@ fn absent_comes_before_stale_and_illegal() {
     let none = image(&[]);
     let replace = set(1).replace(charge_at(1, Status::Failed, 1), 1);
     assert_eq!(reason(&none, &replace), Some((0, Reason::Absent)));
-    assert_eq!(reason(&none, &set(1).remove(RowKey::Charge(charge_id(1)), 1)), Some((0, Reason::Absent)));
+    assert_eq!(
+        reason(&none, &set(1).remove(RowKey::Charge(TENANT, charge_id(1)), 1)),
+        Some((0, Reason::Absent))
+    );
 }
 
 #[test]
 fn an_earlier_change_comes_before_a_later_one_whatever_the_reason() {
     let image = image(&[charge(1).into(), charge(2).into()]);
     let sets = [
-        (set(1).remove(RowKey::Charge(charge_id(2)), 1).insert(charge(1)), Reason::IllegalMove),
-        (set(1).insert(charge(1)).remove(RowKey::Charge(charge_id(2)), 1), Reason::Present),
+        (set(1).remove(RowKey::Charge(TENANT, charge_id(2)), 1).insert(charge(1)), Reason::IllegalMove),
+        (set(1).insert(charge(1)).remove(RowKey::Charge(TENANT, charge_id(2)), 1), Reason::Present),
         (set(1).replace(outbox(9), 1).insert(charge(1)), Reason::Absent),
     ];
     for (set, first) in sets {
@@ -106,21 +109,21 @@ fn a_refusal_says_what_was_found() {
 fn neighbours_see_what_was_admitted_and_not_what_was_refused() {
     let mut image = Image::default();
     image.admit(&set(1).insert(claim(1)).insert(outbox(1))).unwrap();
-    assert_eq!(image.get(&RowKey::Claim(claim(1).id)), Some(&claim(1).into()));
+    assert_eq!(image.get(&RowKey::Claim(TENANT, claim(1).id)), Some(&claim(1).into()));
     let refused = set(2).insert(charge(2)).insert(claim(1));
     assert_eq!(
         image.admit(&refused).unwrap_err(),
         Box::new(Refusal { change: 1, reason: Reason::Present, found: Some(claim(1).into()) })
     );
-    assert_eq!(image.get(&RowKey::Charge(charge_id(2))), None);
+    assert_eq!(image.get(&RowKey::Charge(TENANT, charge_id(2))), None);
     let done = claim_in(1, State::Completed(settled(b"", at(1))));
     let done = Claim { revision: 2, ..done };
-    image.admit(&set(3).replace(done, 1).remove(RowKey::Outbox(charge_id(1).into()), 1)).unwrap();
-    assert!(image.knows(&RowKey::Outbox(charge_id(1).into())));
-    assert_eq!(image.get(&RowKey::Outbox(charge_id(1).into())), None);
+    image.admit(&set(3).replace(done, 1).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)).unwrap();
+    assert!(image.knows(&RowKey::Outbox(TENANT, charge_id(1).into())));
+    assert_eq!(image.get(&RowKey::Outbox(TENANT, charge_id(1).into())), None);
     image.admit(&set(4).insert(outbox(1))).unwrap();
     image.clear();
-    assert!(!image.knows(&RowKey::Outbox(charge_id(1).into())));
+    assert!(!image.knows(&RowKey::Outbox(TENANT, charge_id(1).into())));
 }
 
 #[test]
@@ -165,7 +168,7 @@ fn a_move_is_judged_by_the_bounds_that_are_there_and_not_by_those_it_names() {
 #[test]
 fn neighbours_see_moves_that_were_admitted_and_not_those_refused() {
     let mut image = image(&[opened(1, Some(0), None).into()]);
-    let key = RowKey::Balance(account_id(1), 0);
+    let key = RowKey::Balance(TENANT, account_id(1), 0);
     let at = |posted, revision| Row::from(Balance { posted, revision, ..opened(1, Some(0), None) });
     image.admit(&set(1).shift(moving(1, FLOOR, posted(10)))).unwrap();
     image.admit(&set(2).shift(moving(1, FLOOR, posted(-7)))).unwrap();
@@ -173,7 +176,7 @@ fn neighbours_see_moves_that_were_admitted_and_not_those_refused() {
     let refused = image.admit(&set(3).insert(claim(1)).shift(moving(1, FLOOR, posted(-4)))).unwrap_err();
     let expected = Refusal { change: 1, reason: Reason::Insufficient, found: Some(at(3, 3)) };
     assert_eq!(*refused, expected);
-    assert_eq!(image.get(&RowKey::Claim(claim(1).id)), None);
+    assert_eq!(image.get(&RowKey::Claim(TENANT, claim(1).id)), None);
     image.admit(&set(4).shift(moving(1, FLOOR, posted(-3)))).unwrap();
     assert_eq!(image.get(&key), Some(&at(0, 4)));
 }
@@ -181,11 +184,11 @@ fn neighbours_see_moves_that_were_admitted_and_not_those_refused() {
 #[test]
 fn an_image_keeps_what_it_is_told_to_and_says_how_much_that_is() {
     let mut image = image(&[charge(1).into(), charge(2).into(), charge(3).into()]);
-    image.bring(RowKey::Charge(charge_id(4)), None::<Row>);
-    let dropped = RowKey::Charge(charge_id(2));
+    image.bring(RowKey::Charge(TENANT, charge_id(4)), None::<Row>);
+    let dropped = RowKey::Charge(TENANT, charge_id(2));
     assert_eq!(image.keep(|key| *key != dropped), 3, "what is known to be absent counts");
     assert!(!image.knows(&dropped));
-    assert!(image.knows(&RowKey::Charge(charge_id(4))));
-    assert_eq!(image.get(&RowKey::Charge(charge_id(1))), Some(&Row::from(charge(1))));
+    assert!(image.knows(&RowKey::Charge(TENANT, charge_id(4))));
+    assert_eq!(image.get(&RowKey::Charge(TENANT, charge_id(1))), Some(&Row::from(charge(1))));
     assert_eq!(image.keep(|_| false), 0);
 }

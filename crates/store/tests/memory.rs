@@ -2,7 +2,7 @@
 
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::ledger::account_id;
-use counterfoil_store::conformance::fixtures::{NOW, at, claim, claim_id, opening};
+use counterfoil_store::conformance::fixtures::{NOW, TENANT, at, claim, claim_id, opening};
 use counterfoil_store::memory::{Fault, MemoryStore};
 use counterfoil_store::{CommitError, Due, EntryPage, Position, RowKey, Scan, Store, Upto};
 use std::future::{Ready, ready};
@@ -56,9 +56,9 @@ async fn a_store_that_is_cut_off_answers_nothing_and_loses_nothing() {
     assert!(store.feed(Position(0), 1).await.is_err());
     assert!(store.committed(opening(1).id()).await.is_err());
     assert!(store.tally(at(0)).await.is_err());
-    assert!(store.entries(account_id(1), EntryPage::Before(None), 1).await.is_err());
-    assert!(store.fold(account_id(1), Position::START, Upto::Now).await.is_err());
+    assert!(store.entries(TENANT, account_id(1), EntryPage::Before(None), 1).await.is_err());
+    assert!(store.fold(TENANT, account_id(1), Position::START, Upto::Now).await.is_err());
     store.set_down(false);
-    assert_eq!(store.read(vec![RowKey::Claim(claim_id(1))]).await.unwrap(), [Some(claim(1).into())]);
+    assert_eq!(store.read(vec![RowKey::Claim(TENANT, claim_id(1))]).await.unwrap(), [Some(claim(1).into())]);
     assert!(store.commit(opening(2)).await.is_ok());
 }

@@ -40,7 +40,7 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
         None => None,
         Some(text) => Some(own_entry(app, &account, text).await?),
     };
-    let found = app.service.entries(account.id, before, page.limit + 1).await;
+    let found = app.service.entries(account.tenant, account.id, before, page.limit + 1).await;
     let found = found.map_err(|_| store_unavailable())?;
     let references = app.service.references();
     let of = references.seal(Kind::Account, account.id.to_i64());

@@ -322,6 +322,7 @@ impl Service for Fake {
 
     fn entries(
         &self,
+        _: TenantId,
         account: AccountId,
         before: Option<(TransactionId, u16)>,
         limit: usize,
@@ -400,7 +401,7 @@ impl Service for Fake {
         self.read(Some(records.collect()))
     }
 
-    fn claim(&self, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>> {
+    fn claim(&self, _: TenantId, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>> {
         self.read(self.claims.lock().unwrap().get(&id).cloned())
     }
 

@@ -3,11 +3,13 @@
 
 use super::account::Side;
 use super::transaction::{Layer, Leg};
-use crate::types::id::AccountId;
+use crate::types::id::{AccountId, TenantId};
 
 /// One shard of a guarded account's balance, in terms of the account's normal side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
+    /// The account's tenant.
+    pub tenant: TenantId,
     /// Whose it is.
     pub account: AccountId,
     /// Which of its shards.
@@ -93,8 +95,9 @@ impl Delta {
 
 impl Balance {
     /// A shard that was never written.
-    pub const fn empty(account: AccountId, shard: u8, guarded: Guarded) -> Balance {
+    pub const fn empty(tenant: TenantId, account: AccountId, shard: u8, guarded: Guarded) -> Balance {
         Balance {
+            tenant,
             account,
             shard,
             posted: 0,

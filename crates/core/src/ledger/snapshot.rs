@@ -1,7 +1,7 @@
 //! Snapshots: what an account's entries added up to at a position, so that no balance ever reads a whole history.
 
 use super::totals::Totals;
-use crate::types::id::AccountId;
+use crate::types::id::{AccountId, TenantId};
 use crate::types::limits::SNAPSHOTS_MAX;
 use crate::types::position::Position;
 use crate::types::time::Time;
@@ -9,6 +9,8 @@ use crate::types::time::Time;
 /// An account's sums up to and with a position. It follows from the entries, so taking it twice gives the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
+    /// The account's tenant.
+    pub tenant: TenantId,
     /// Whose it is.
     pub account: AccountId,
     /// The last commit it includes.

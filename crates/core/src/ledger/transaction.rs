@@ -246,6 +246,8 @@ impl Transaction {
 /// That a transaction was undone: at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reversal {
+    /// The tenant of both transactions.
+    pub tenant: TenantId,
     /// What was undone.
     pub original: TransactionId,
     /// By which transaction.

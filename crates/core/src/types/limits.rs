@@ -70,5 +70,5 @@ pub const WEBHOOK_SECRETS_MAX: usize = 4;
 pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
 /// Bytes of such a secret at most.
 pub const WEBHOOK_SECRET_BYTES_MAX: usize = 255;
-/// Operations on one charge that a hint looks at.
-pub const HINTED_OPERATIONS_MAX: usize = 100;
+/// Work on one payment that a hint looks at.
+pub const HINTED_WORK_MAX: usize = 100;

@@ -72,10 +72,11 @@ impl<'a, S: Store> Stopped<'a, S> {
             return Ok(None);
         };
         let payment = match outbox.payment {
-            Payment::Charge(charge) => RowKey::Charge(charge),
-            Payment::Payout(payout) => RowKey::Payout(payout),
+            Payment::Charge(charge) => RowKey::Charge(outbox.tenant, charge),
+            Payment::Payout(payout) => RowKey::Payout(outbox.tenant, payout),
         };
-        let mut rows = store.read(vec![payment, RowKey::Operation(outbox.id.into())]).await?.into_iter();
+        let operation = RowKey::Operation(outbox.tenant, outbox.id.into());
+        let mut rows = store.read(vec![payment, operation]).await?.into_iter();
         let matter = match (rows.next().flatten(), rows.next().flatten()) {
             (Some(Row::Charge(charge)), Some(Row::Operation(operation))) => {
                 Matter::Charge(charge, Some(operation))
@@ -107,8 +108,7 @@ impl<S: Store> Letters for Stopped<'_, S> {
     }
 
     async fn one(&self, tenant: TenantId, id: SubjectId) -> Result<Option<DeadLetter>, ReadError> {
-        let found = self.read(RowKey::Outbox(id)).await?;
-        Ok(found.filter(|letter| letter.outbox.tenant == tenant))
+        self.read(RowKey::Outbox(tenant, id)).await
     }
 }
 

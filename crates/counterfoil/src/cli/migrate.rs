@@ -4,6 +4,7 @@ use super::{Common, flag, one_thread};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
 use clap::Args;
+use counterfoil_store_postgres::Reach;
 use std::process::ExitCode;
 
 /// Brings a database's tables to what this release needs. Running it twice is the same as running it once.
@@ -14,6 +15,9 @@ pub(crate) struct Migrate {
     /// The database: postgres://USER@HOST/DATABASE.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// Also takes away what only servers of older releases needed. Say so when none of them runs any more.
+    #[arg(long)]
+    contract: bool,
     /// Prints one JSON object instead of text.
     #[arg(long)]
     json: bool,
@@ -31,16 +35,26 @@ impl Migrate {
                 ));
             }
         };
+        let reach = if self.contract { Reach::Newest } else { Reach::Needed };
         let done = one_thread()?
-            .block_on(counterfoil_store_postgres::migrate(url.reveal()))
+            .block_on(counterfoil_store_postgres::migrate(url.reveal(), reach))
             .map_err(Exit::refused)?;
         if self.json {
-            let steps = &done.steps;
-            println!("{}", serde_json::json!({ "from": done.from, "to": done.to, "steps": steps }));
+            let (steps, left) = (&done.steps, &done.left);
+            println!(
+                "{}",
+                serde_json::json!({ "from": done.from, "to": done.to, "steps": steps, "left": left })
+            );
         } else if done.steps.is_empty() {
             println!("schema {} is up to date; nothing was changed", done.to);
         } else {
             println!("schema {} -> {}: {}", done.from, done.to, done.steps.join(", "));
+        }
+        if !self.json && !done.left.is_empty() {
+            let left = done.left.join(", ");
+            println!(
+                "left until no server of an older release runs: {left}; then run `counterfoil migrate --contract`"
+            );
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -105,7 +105,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 }
             }
         };
-        let rows = self.store.read(vec![RowKey::Account(id)]).await?;
+        let rows = self.store.read(vec![RowKey::Account(tenant, id)]).await?;
         let Some(Some(Row::Account(account))) = rows.into_iter().next() else { return Ok(None) };
         if account.tenant != tenant {
             return Ok(None);

@@ -176,8 +176,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         how: End,
         frame: Frame,
     ) -> Result<Decision, Trouble> {
-        let posted = RowKey::Transaction(TransactionId::from_i64(hold.to_i64()));
-        let rows = self.store.read(vec![RowKey::Hold(hold), posted]).await?;
+        let posted = RowKey::Transaction(request.tenant, TransactionId::from_i64(hold.to_i64()));
+        let rows = self.store.read(vec![RowKey::Hold(request.tenant, hold), posted]).await?;
         let hold = match rows.into_iter().flatten().next() {
             // What a payment reserved for itself, the payment ends.
             Some(Row::Hold(hold)) if hold.tenant == request.tenant && !hold.is_a_payments() => hold,
@@ -232,7 +232,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         original: TransactionId,
         frame: Frame,
     ) -> Result<Decision, Trouble> {
-        let rows = self.store.read(vec![RowKey::Transaction(original), RowKey::Reversal(original)]).await?;
+        let tenant = request.tenant;
+        let keys = vec![RowKey::Transaction(tenant, original), RowKey::Reversal(tenant, original)];
+        let rows = self.store.read(keys).await?;
         let mut rows = rows.into_iter().flatten();
         let original = match rows.next() {
             Some(Row::Transaction(transaction)) if transaction.tenant == request.tenant => transaction,
@@ -250,7 +252,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let known = self.known(request.tenant, names.iter()).await?;
         let reply = self.present.books(Shown::Posted(&transaction), request.id);
         let deltas = deltas(&known, &transaction)?;
-        let reversal = Reversal { original: original.id, by: transaction.id };
+        let reversal = Reversal { tenant, original: original.id, by: transaction.id };
         let mut draft = Draft::posting(request, Resource::Transaction, transaction, deltas, reply);
         draft.changes.insert(0, insert(reversal));
         Ok(Decision::Do(Box::new(draft)))

@@ -166,7 +166,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if claim.is_some() {
             let ids: Vec<RowKey> = (1..=items.len())
                 .filter_map(|place| nth_after(first, place))
-                .map(|id| RowKey::Transaction(TransactionId::from_i64(id)))
+                .map(|id| RowKey::Transaction(request.tenant, TransactionId::from_i64(id)))
                 .collect();
             let mut written = Vec::with_capacity(ids.len());
             for ids in ids.chunks(SCAN_MAX) {
@@ -463,7 +463,7 @@ fn whole(account: &Account, shards: &[Balance]) -> Balance {
         incoming: sum(|shard| shard.incoming),
         floor: account.guard.floor,
         cap: account.guard.cap,
-        ..Balance::empty(account.id, 0, account.guard.guarded())
+        ..Balance::empty(account.tenant, account.id, 0, account.guard.guarded())
     }
 }
 

@@ -220,7 +220,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         now: Time,
     ) -> Result<(), String> {
         let Some(id) = work.outbox.hold else { return Ok(()) };
-        let hold = self.reservation(id).await?;
+        let hold = self.reservation(work.outbox.tenant, id).await?;
         let number = self.next_id(now).await.ok_or_else(|| "no id can be minted".to_owned())?;
         let frame = Frame { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
         let (transaction, ended) =
@@ -238,8 +238,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(())
     }
 
-    async fn reservation(&self, id: HoldId) -> Result<Hold, String> {
-        let rows = self.store.read(vec![RowKey::Hold(id)]).await.map_err(|error| error.to_string())?;
+    async fn reservation(&self, tenant: TenantId, id: HoldId) -> Result<Hold, String> {
+        let rows = self.store.read(vec![RowKey::Hold(tenant, id)]).await;
+        let rows = rows.map_err(|error| error.to_string())?;
         match rows.into_iter().next() {
             Some(Some(Row::Hold(hold))) => Ok(hold),
             _ => {
@@ -259,7 +260,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// The account a captured charge was posted to: where its money is to be taken from when it is given back.
     async fn posted_to(&self, charge: &Charge) -> Result<Arc<Account>, String> {
-        let posting = RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64()));
+        let posting = RowKey::Transaction(charge.tenant, TransactionId::from_i64(charge.id.to_i64()));
         let rows = self.store.read(vec![posting]).await.map_err(|error| error.to_string())?;
         let Some(Some(Row::Transaction(posting))) = rows.into_iter().next() else {
             return self.credited(charge).await;

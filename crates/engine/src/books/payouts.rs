@@ -101,7 +101,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         account: &Account,
         expired: Option<&Claim>,
     ) -> Result<Before, Opened> {
-        let keys = vec![RowKey::Claim(command.request.claim), RowKey::Account(account.id)];
+        let claim = RowKey::Claim(command.request.tenant, command.request.claim);
+        let keys = vec![claim, RowKey::Account(account.tenant, account.id)];
         let Ok(rows) = self.store.read(keys).await else { return Err(Opened::Failed) };
         let mut rows = rows.into_iter();
         if let (Some(Some(Row::Claim(claim))), None) = (rows.next(), expired) {

@@ -13,12 +13,13 @@ use counterfoil_store::{ReadError, Row, RowKey, Scan, Store, Upto};
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn balance(&self, account: &Account, upto: Upto) -> Result<BalanceView, ReadError> {
-        let rows = self.store.scan(Scan::Snapshots { account: account.id, upto, limit: 1 }).await?;
+        let (tenant, id) = (account.tenant, account.id);
+        let rows = self.store.scan(Scan::Snapshots { tenant, account: id, upto, limit: 1 }).await?;
         let (position, totals) = match rows.into_iter().next() {
             Some(Row::Snapshot(snapshot)) => (snapshot.position, snapshot.totals),
             _ => (Position::START, Totals::default()),
         };
-        let tail = self.store.fold(account.id, position, upto).await?;
+        let tail = self.store.fold(tenant, id, position, upto).await?;
         Ok(BalanceView {
             view: totals.and(tail.totals).seen_from(account.normal),
             position: tail.last.map_or(position, |last| last.position),
@@ -30,8 +31,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         tenant: TenantId,
         id: TransactionId,
     ) -> Result<Option<TransferView>, ReadError> {
-        let hold = RowKey::Hold(HoldId::from_i64(id.to_i64()));
-        let rows = self.store.read(vec![hold, RowKey::Transaction(id)]).await?;
+        let hold = RowKey::Hold(tenant, HoldId::from_i64(id.to_i64()));
+        let rows = self.store.read(vec![hold, RowKey::Transaction(tenant, id)]).await?;
         Ok(rows.into_iter().flatten().find_map(|row| match row {
             Row::Hold(hold) if hold.tenant == tenant => Some(TransferView::Held(hold)),
             Row::Transaction(transaction)
@@ -48,7 +49,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         tenant: TenantId,
         id: TransactionId,
     ) -> Result<Option<TransactionView>, ReadError> {
-        let rows = self.store.read(vec![RowKey::Transaction(id), RowKey::Reversal(id)]).await?;
+        let rows =
+            self.store.read(vec![RowKey::Transaction(tenant, id), RowKey::Reversal(tenant, id)]).await?;
         let (mut transaction, mut reversal): (_, Option<Reversal>) = (None, None);
         for row in rows.into_iter().flatten() {
             match row {

@@ -130,8 +130,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 if asked > 0 && keys.len().saturating_add(usize::from(account.widest)) >= SCAN_MAX {
                     break;
                 }
-                keys.push(RowKey::Account(account.id));
-                keys.extend(numbers(account).map(|shard| RowKey::Balance(account.id, shard)));
+                keys.push(RowKey::Account(account.tenant, account.id));
+                let shards = numbers(account).map(|shard| RowKey::Balance(account.tenant, account.id, shard));
+                keys.extend(shards);
                 asked = asked.saturating_add(1);
             }
             let mut rows = self.store.read(keys).await?.into_iter();
@@ -141,7 +142,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let shards = numbers(&account)
                     .map(|shard| match rows.next().flatten() {
                         Some(Row::Balance(balance)) => balance,
-                        _ => Balance::empty(account.id, shard, account.guard.guarded()),
+                        _ => Balance::empty(account.tenant, account.id, shard, account.guard.guarded()),
                     })
                     .collect();
                 match fresh {
@@ -189,7 +190,8 @@ fn numbers(account: &Account) -> impl Iterator<Item = u8> {
 }
 
 fn motion(account: &Account, part: &Part) -> Move {
-    Move { account: account.id, shard: part.shard, guarded: account.guard.guarded(), delta: part.delta }
+    let (tenant, guarded) = (account.tenant, account.guard.guarded());
+    Move { tenant, account: account.id, shard: part.shard, guarded, delta: part.delta }
 }
 
 /// Whether the judge refused because of a balance.

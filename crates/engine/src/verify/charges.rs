@@ -10,7 +10,7 @@ use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, State};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::{Charge, Status};
-use counterfoil_core::types::id::ChargeId;
+use counterfoil_core::types::id::{ChargeId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
@@ -40,9 +40,12 @@ pub(super) async fn check<S: Store>(
     let (mut after, mut seen) = (None, 0_u64);
     loop {
         let page = store.scan(Scan::Charges { after, limit: SCAN_MAX }).await?;
-        let ids: Vec<ChargeId> = page
+        let ids: Vec<(TenantId, ChargeId)> = page
             .iter()
-            .filter_map(|row| if let Row::Charge(charge) = row { Some(charge.id) } else { None })
+            .filter_map(|row| match row {
+                Row::Charge(charge) => Some((charge.tenant, charge.id)),
+                _ => None,
+            })
             .collect();
         let Some(last) = ids.last() else { break };
         after = Some(*last);
@@ -51,7 +54,11 @@ pub(super) async fn check<S: Store>(
                 check_view(&view, report);
                 check_provider(&view, &mut provider_references, report);
                 check_operations(store, &view, tallies, report).await?;
-                check_timeline(&view, &timelines::of(store, view.charge.id.into()).await?, report);
+                check_timeline(
+                    &view,
+                    &timelines::of(store, view.charge.tenant, view.charge.id.into()).await?,
+                    report,
+                );
                 captured.extend(Captured::of(&view.charge).map(|posting| (view.charge.id, posting)));
                 seen = seen.saturating_add(1);
             }
@@ -63,14 +70,14 @@ pub(super) async fn check<S: Store>(
 
 async fn views<S: Store>(
     store: &S,
-    ids: &[ChargeId],
+    ids: &[(TenantId, ChargeId)],
     claims: &Makers,
     references: &References,
 ) -> Result<Vec<View>, ReadError> {
     let mut keys = Vec::with_capacity(ids.len().saturating_mul(3));
-    for id in ids {
-        keys.extend([RowKey::Charge(*id), RowKey::Outbox((*id).into())]);
-        keys.extend(claims.of_charge(*id).map(RowKey::Claim));
+    for (tenant, id) in ids {
+        keys.extend([RowKey::Charge(*tenant, *id), RowKey::Outbox(*tenant, (*id).into())]);
+        keys.extend(claims.of_charge(*id).map(|claim| RowKey::Claim(*tenant, claim)));
     }
     let mut views: Vec<View> = Vec::with_capacity(ids.len());
     for row in store.read(keys).await?.into_iter().flatten() {
@@ -148,7 +155,7 @@ async fn check_operations<S: Store>(
 ) -> Result<(), ReadError> {
     let mut broken = tallies.difference(&view.charge);
     if broken.is_some() {
-        broken = operations::look_again(store, view.charge.id).await?;
+        broken = operations::look_again(store, view.charge.tenant, view.charge.id).await?;
     }
     report.note("operations_add_up", broken.map(|how| format!("{} {how}", view.reference)));
     Ok(())

@@ -3,17 +3,20 @@
 use super::report::Report;
 use super::rows::Rows;
 use counterfoil_core::idempotency::claim::{ClaimId, Resource, State};
-use counterfoil_core::types::id::{ChargeId, OperationId, PayoutId, SubjectId};
+use counterfoil_core::types::id::{ChargeId, OperationId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashMap;
 
+/// A claim, and whose it is.
+type Maker = (TenantId, ClaimId);
+
 /// The claims behind charges, operations and payouts, as they were listed. Later ones are found by their work.
 #[derive(Default)]
 pub(super) struct Makers {
-    charges: HashMap<ChargeId, ClaimId>,
-    operations: HashMap<OperationId, ClaimId>,
-    payouts: HashMap<PayoutId, ClaimId>,
+    charges: HashMap<ChargeId, Maker>,
+    operations: HashMap<OperationId, Maker>,
+    payouts: HashMap<PayoutId, Maker>,
 }
 
 impl Makers {
@@ -26,8 +29,8 @@ impl Makers {
                 .filter_map(|row| if let Row::Claim(claim) = row { Some(claim) } else { None });
             let last = after;
             for claim in claims {
-                after = Some(claim.subject);
-                all.note(claim.subject, claim.makes, claim.id);
+                after = Some((claim.tenant, claim.id, claim.subject));
+                all.note(claim.subject, claim.makes, (claim.tenant, claim.id));
             }
             if after == last {
                 return Ok(all);
@@ -35,7 +38,7 @@ impl Makers {
         }
     }
 
-    fn note(&mut self, subject: SubjectId, makes: Resource, claim: ClaimId) {
+    fn note(&mut self, subject: SubjectId, makes: Resource, claim: Maker) {
         match makes {
             Resource::Charge => {
                 self.charges.insert(subject.into(), claim);
@@ -57,15 +60,15 @@ impl Makers {
     }
 
     pub(super) fn of_charge(&self, charge: ChargeId) -> Option<ClaimId> {
-        self.charges.get(&charge).copied()
+        self.charges.get(&charge).map(|(_, claim)| *claim)
     }
 
     pub(super) fn of_operation(&self, operation: OperationId) -> Option<ClaimId> {
-        self.operations.get(&operation).copied()
+        self.operations.get(&operation).map(|(_, claim)| *claim)
     }
 
     pub(super) fn of_payout(&self, payout: PayoutId) -> Option<ClaimId> {
-        self.payouts.get(&payout).copied()
+        self.payouts.get(&payout).map(|(_, claim)| *claim)
     }
 
     /// Claims whose charge, operation or payout is not there at all. An operation that was refused has only its settled claim.
@@ -74,31 +77,35 @@ impl Makers {
         store: &S,
         report: &mut Report,
     ) -> Result<(), ReadError> {
-        let charges: Vec<ChargeId> = self.charges.keys().copied().collect();
+        let charges: Vec<(ChargeId, TenantId)> =
+            self.charges.iter().map(|(id, (of, _))| (*id, *of)).collect();
         for chunk in charges.chunks(SCAN_MAX) {
-            let rows = Rows::read(store, chunk.iter().map(|id| RowKey::Charge(*id)).collect()).await?;
-            for id in chunk.iter().filter(|id| rows.charge(**id).is_none()) {
+            let keys = chunk.iter().map(|(id, of)| RowKey::Charge(*of, *id));
+            let rows = Rows::read(store, keys.collect()).await?;
+            for (id, _) in chunk.iter().filter(|(id, _)| rows.charge(*id).is_none()) {
                 let broken = format!("a claim made charge {} which is not there", id.to_i64());
                 report.note("claim_has_work", Some(broken));
             }
         }
-        let payouts: Vec<PayoutId> = self.payouts.keys().copied().collect();
+        let payouts: Vec<(PayoutId, TenantId)> =
+            self.payouts.iter().map(|(id, (of, _))| (*id, *of)).collect();
         for chunk in payouts.chunks(SCAN_MAX) {
-            let rows = Rows::read(store, chunk.iter().map(|id| RowKey::Payout(*id)).collect()).await?;
-            for id in chunk.iter().filter(|id| rows.payout(**id).is_none()) {
+            let keys = chunk.iter().map(|(id, of)| RowKey::Payout(*of, *id));
+            let rows = Rows::read(store, keys.collect()).await?;
+            for (id, _) in chunk.iter().filter(|(id, _)| rows.payout(*id).is_none()) {
                 let broken = format!("a claim made payout {} which is not there", id.to_i64());
                 report.note("claim_has_work", Some(broken));
             }
         }
-        let operations: Vec<(OperationId, ClaimId)> =
+        let operations: Vec<(OperationId, Maker)> =
             self.operations.iter().map(|(operation, claim)| (*operation, *claim)).collect();
         for chunk in operations.chunks(SCAN_MAX / 2) {
             let keys = chunk
                 .iter()
-                .flat_map(|(id, claim)| [RowKey::Operation(*id), RowKey::Claim(*claim)])
+                .flat_map(|(id, (of, claim))| [RowKey::Operation(*of, *id), RowKey::Claim(*of, *claim)])
                 .collect();
             let rows = Rows::read(store, keys).await?;
-            for (id, claim) in chunk.iter().filter(|(id, _)| rows.operation(*id).is_none()) {
+            for (id, (_, claim)) in chunk.iter().filter(|(id, _)| rows.operation(*id).is_none()) {
                 let unsettled = rows.claim(*claim, (*id).into()).is_some_and(|claim| is_open(&claim.state));
                 let broken = unsettled
                     .then(|| format!("a claim works on operation {} which is not there", id.to_i64()));

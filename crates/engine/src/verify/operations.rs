@@ -11,7 +11,7 @@ use counterfoil_core::ledger::hold::{Hold, State as HoldState};
 use counterfoil_core::outbox::{Outbox, Payment};
 use counterfoil_core::payments::charge::{Charge, Status as ChargeStatus, Sums};
 use counterfoil_core::payments::operation::{Kind, Operation, Status};
-use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId};
+use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
@@ -113,19 +113,23 @@ impl Tally {
 
 /// How a charge differs from its operations, seen together: each of them that begins or ends moves the charge too, so
 /// two looks at a charge of one revision have the operations of one moment between them.
-pub(super) async fn look_again<S: Store>(store: &S, id: ChargeId) -> Result<Option<String>, ReadError> {
+pub(super) async fn look_again<S: Store>(
+    store: &S,
+    tenant: TenantId,
+    id: ChargeId,
+) -> Result<Option<String>, ReadError> {
     for _ in 0..LOOKS_MAX {
-        let before = Rows::read(store, vec![RowKey::Charge(id)]).await?;
+        let before = Rows::read(store, vec![RowKey::Charge(tenant, id)]).await?;
         let mut tally = Tally::default();
         let mut after = None;
         loop {
-            let page =
-                operations(store.scan(Scan::OperationsOn { charge: id, after, limit: SCAN_MAX }).await?);
+            let next = Scan::OperationsOn { tenant, charge: id, after, limit: SCAN_MAX };
+            let page = operations(store.scan(next).await?);
             let Some(last) = page.last() else { break };
             after = Some(last.id);
             page.iter().filter(|one| one.charge == id).for_each(|one| tally.add(one));
         }
-        let rows = Rows::read(store, vec![RowKey::Charge(id)]).await?;
+        let rows = Rows::read(store, vec![RowKey::Charge(tenant, id)]).await?;
         match (before.charge(id), rows.charge(id)) {
             (Some(before), Some(now)) if before.revision == now.revision => return Ok(tally.difference(now)),
             _ => {}
@@ -151,7 +155,7 @@ pub(super) async fn check<S: Store>(
     loop {
         let page = operations(store.scan(Scan::Operations { after, limit: SCAN_MAX }).await?);
         let Some(last) = page.last() else { return Ok(tallies) };
-        after = Some(last.id);
+        after = Some((last.tenant, last.id));
         for chunk in page.chunks(CHUNK) {
             let asked = chunk.iter().flat_map(|one| keys(one, claims.of_operation(one.id))).collect();
             let rows = Rows::read(store, asked).await?;
@@ -174,10 +178,14 @@ pub(super) async fn check<S: Store>(
 /// The rows an operation is judged with.
 fn keys(operation: &Operation, claim: Option<ClaimId>) -> Vec<RowKey> {
     let Operation { id, tenant, charge, .. } = *operation;
-    let mut keys = vec![RowKey::Operation(id), RowKey::Outbox(id.into()), RowKey::Charge(charge)];
-    keys.extend(claim.map(RowKey::Claim));
+    let mut keys = vec![
+        RowKey::Operation(tenant, id),
+        RowKey::Outbox(tenant, id.into()),
+        RowKey::Charge(tenant, charge),
+    ];
+    keys.extend(claim.map(|claim| RowKey::Claim(tenant, claim)));
     if operation.kind == Kind::Refund {
-        keys.push(RowKey::Hold(hold_of(id)));
+        keys.push(RowKey::Hold(tenant, hold_of(id)));
         let codes = [Role::Receivable, Role::Suspense].map(|role| role.code(operation.amount.asset()));
         keys.extend(codes.into_iter().flatten().map(|code| RowKey::Name(tenant, code)));
     }

@@ -38,7 +38,7 @@ pub(super) async fn check<S: Store>(
             .filter_map(|row| if let Row::Payout(payout) = row { Some(payout) } else { None })
             .collect();
         let Some(last) = page.last() else { return Ok(()) };
-        after = Some(last.id);
+        after = Some((last.tenant, last.id));
         for chunk in page.chunks(CHUNK) {
             let claim = |payout: &Payout| claims.of_payout(payout.id);
             let asked = chunk.iter().flat_map(|payout| keys(payout, claim(payout))).collect();
@@ -51,7 +51,7 @@ pub(super) async fn check<S: Store>(
                 let view = if late.is_some() { View::of(&again, listed, late) } else { Some(view) };
                 if let Some(view) = view {
                     view.check(references, &mut seen, report);
-                    let records = timelines::of(store, listed.id.into()).await?;
+                    let records = timelines::of(store, listed.tenant, listed.id.into()).await?;
                     view.check_timeline(&records, references, report);
                 }
             }
@@ -61,13 +61,14 @@ pub(super) async fn check<S: Store>(
 
 /// The rows a payout is judged with.
 fn keys(payout: &Payout, claim: Option<ClaimId>) -> Vec<RowKey> {
+    let tenant = payout.tenant;
     let mut keys = vec![
-        RowKey::Payout(payout.id),
-        RowKey::Outbox(payout.id.into()),
-        RowKey::Hold(HoldId::from_i64(payout.id.to_i64())),
+        RowKey::Payout(tenant, payout.id),
+        RowKey::Outbox(tenant, payout.id.into()),
+        RowKey::Hold(tenant, HoldId::from_i64(payout.id.to_i64())),
     ];
-    keys.extend(claim.map(RowKey::Claim));
-    keys.extend(credited(payout).map(|code| RowKey::Name(payout.tenant, code)));
+    keys.extend(claim.map(|claim| RowKey::Claim(tenant, claim)));
+    keys.extend(credited(payout).map(|code| RowKey::Name(tenant, code)));
     keys
 }
 

@@ -13,10 +13,11 @@ use counterfoil_core::types::id::{
     AccountId, ChargeId, HoldId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::limits::SCAN_MAX;
-use counterfoil_store::{ReadError, Row, RowKey, Store};
+use counterfoil_store::{ReadError, Row, RowKey, Store, UNTOLD};
 use std::collections::HashMap;
 
-/// Rows that were asked for and are there.
+/// Rows that were asked for and are there. They are read under their tenants; once they are here, ids suffice: they are
+/// unique over all tenants.
 pub(super) struct Rows(HashMap<RowKey, Row>);
 
 impl Rows {
@@ -32,7 +33,7 @@ impl Rows {
         for chunk in keys.chunks(SCAN_MAX) {
             for (key, row) in chunk.iter().zip(store.read(chunk.to_vec()).await?) {
                 if let Some(row) = row {
-                    self.0.insert(key.clone(), row);
+                    self.0.insert(by_id(key), row);
                 }
             }
         }
@@ -41,9 +42,9 @@ impl Rows {
 
     /// The rows that names and reversals point to.
     pub(super) fn named_by(&self, keys: &[RowKey]) -> Vec<RowKey> {
-        let pointed = |key: &RowKey| match self.0.get(key) {
-            Some(Row::Name(name)) => Some(RowKey::Account(name.account)),
-            Some(Row::Reversal(reversal)) => Some(RowKey::Transaction(reversal.by)),
+        let pointed = |key: &RowKey| match self.0.get(&by_id(key)) {
+            Some(Row::Name(name)) => Some(RowKey::Account(name.tenant, name.account)),
+            Some(Row::Reversal(reversal)) => Some(RowKey::Transaction(reversal.tenant, reversal.by)),
             _ => None,
         };
         keys.iter().filter_map(pointed).collect()
@@ -58,7 +59,11 @@ impl Rows {
     }
 
     pub(super) fn account(&self, id: AccountId) -> Option<&Account> {
-        if let Row::Account(account) = self.0.get(&RowKey::Account(id))? { Some(account) } else { None }
+        if let Row::Account(account) = self.0.get(&RowKey::Account(UNTOLD, id))? {
+            Some(account)
+        } else {
+            None
+        }
     }
 
     pub(super) fn named(&self, tenant: TenantId, code: &Code) -> Option<&Name> {
@@ -66,12 +71,12 @@ impl Rows {
     }
 
     pub(super) fn transaction(&self, id: TransactionId) -> Option<&Transaction> {
-        let row = self.0.get(&RowKey::Transaction(id))?;
+        let row = self.0.get(&RowKey::Transaction(UNTOLD, id))?;
         if let Row::Transaction(transaction) = row { Some(transaction) } else { None }
     }
 
     pub(super) fn balance(&self, account: AccountId, shard: u8) -> Option<&Balance> {
-        if let Row::Balance(balance) = self.0.get(&RowKey::Balance(account, shard))? {
+        if let Row::Balance(balance) = self.0.get(&RowKey::Balance(UNTOLD, account, shard))? {
             Some(balance)
         } else {
             None
@@ -79,11 +84,11 @@ impl Rows {
     }
 
     pub(super) fn hold(&self, id: HoldId) -> Option<&Hold> {
-        if let Row::Hold(hold) = self.0.get(&RowKey::Hold(id))? { Some(hold) } else { None }
+        if let Row::Hold(hold) = self.0.get(&RowKey::Hold(UNTOLD, id))? { Some(hold) } else { None }
     }
 
     pub(super) fn reversal(&self, original: TransactionId) -> Option<&Reversal> {
-        if let Row::Reversal(reversal) = self.0.get(&RowKey::Reversal(original))? {
+        if let Row::Reversal(reversal) = self.0.get(&RowKey::Reversal(UNTOLD, original))? {
             Some(reversal)
         } else {
             None
@@ -91,27 +96,35 @@ impl Rows {
     }
 
     pub(super) fn charge(&self, id: ChargeId) -> Option<&Charge> {
-        if let Row::Charge(charge) = self.0.get(&RowKey::Charge(id))? { Some(charge) } else { None }
+        if let Row::Charge(charge) = self.0.get(&RowKey::Charge(UNTOLD, id))? { Some(charge) } else { None }
     }
 
     pub(super) fn operation(&self, id: OperationId) -> Option<&Operation> {
-        let row = self.0.get(&RowKey::Operation(id))?;
+        let row = self.0.get(&RowKey::Operation(UNTOLD, id))?;
         if let Row::Operation(operation) = row { Some(operation) } else { None }
     }
 
     pub(super) fn payout(&self, id: PayoutId) -> Option<&Payout> {
-        if let Row::Payout(payout) = self.0.get(&RowKey::Payout(id))? { Some(payout) } else { None }
+        if let Row::Payout(payout) = self.0.get(&RowKey::Payout(UNTOLD, id))? { Some(payout) } else { None }
     }
 
     pub(super) fn outbox(&self, id: SubjectId) -> Option<&Outbox> {
-        if let Row::Outbox(outbox) = self.0.get(&RowKey::Outbox(id))? { Some(outbox) } else { None }
+        if let Row::Outbox(outbox) = self.0.get(&RowKey::Outbox(UNTOLD, id))? { Some(outbox) } else { None }
     }
 
     /// The claim of that id, if it is the one that made `subject`: a key that was free again has made something else.
     pub(super) fn claim(&self, id: ClaimId, subject: SubjectId) -> Option<&Claim> {
-        match self.0.get(&RowKey::Claim(id))? {
+        match self.0.get(&RowKey::Claim(UNTOLD, id))? {
             Row::Claim(claim) if claim.subject == subject => Some(claim),
             _ => None,
         }
+    }
+}
+
+/// The key without its tenant, where it has an id that is nobody else's.
+fn by_id(key: &RowKey) -> RowKey {
+    match key {
+        RowKey::Name(..) | RowKey::Asset(..) => key.clone(),
+        _ => key.clone().of(UNTOLD),
     }
 }

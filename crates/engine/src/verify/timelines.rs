@@ -1,16 +1,20 @@
 //! Timelines: the audit records of a payment, and what is lawful in them.
 
 use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::types::id::SubjectId;
+use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, Scan, Store};
 
 /// All audit records of a payment: one that was in doubt for hours has more than a page of them.
-pub(super) async fn of<S: Store>(store: &S, subject: SubjectId) -> Result<Vec<Record>, ReadError> {
+pub(super) async fn of<S: Store>(
+    store: &S,
+    tenant: TenantId,
+    subject: SubjectId,
+) -> Result<Vec<Record>, ReadError> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let before = all.len();
-        let page = store.scan(Scan::Timeline { subject, after, limit: SCAN_MAX }).await?;
+        let page = store.scan(Scan::Timeline { tenant, subject, after, limit: SCAN_MAX }).await?;
         let records =
             page.into_iter().filter_map(|row| if let Row::Audit(record) = row { Some(record) } else { None });
         all.extend(records);

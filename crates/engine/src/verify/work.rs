@@ -5,7 +5,7 @@ use super::rows::Rows;
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::outbox::{Flow, Outbox, Payment};
 use counterfoil_core::payments::charge::{Charge, Order, Status};
-use counterfoil_core::types::id::HoldId;
+use counterfoil_core::types::id::{HoldId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
@@ -31,7 +31,7 @@ pub(super) async fn check<S: Store>(
             .filter_map(|row| if let Row::Outbox(outbox) = row { Some(outbox) } else { None })
             .collect();
         let Some(last) = page.last() else { break };
-        after = Some(last.id);
+        after = Some((last.tenant, last.id));
         for chunk in page.chunks(CHUNK) {
             let rows = Rows::read(store, chunk.iter().flat_map(keys).collect()).await?;
             for listed in chunk {
@@ -47,15 +47,16 @@ pub(super) async fn check<S: Store>(
 
 /// The rows a row of work is judged with.
 fn keys(outbox: &Outbox) -> Vec<RowKey> {
-    let mut keys = vec![RowKey::Outbox(outbox.id)];
+    let tenant = outbox.tenant;
+    let mut keys = vec![RowKey::Outbox(tenant, outbox.id)];
     keys.push(match outbox.payment {
-        Payment::Charge(charge) => RowKey::Charge(charge),
-        Payment::Payout(payout) => RowKey::Payout(payout),
+        Payment::Charge(charge) => RowKey::Charge(tenant, charge),
+        Payment::Payout(payout) => RowKey::Payout(tenant, payout),
     });
     if !makes_its_payment(outbox) {
-        keys.push(RowKey::Operation(outbox.id.into()));
+        keys.push(RowKey::Operation(tenant, outbox.id.into()));
     }
-    keys.extend(outbox.hold.map(RowKey::Hold));
+    keys.extend(outbox.hold.map(|hold| RowKey::Hold(tenant, hold)));
     keys
 }
 
@@ -124,15 +125,15 @@ fn is_reserved(hold: &Hold) -> bool {
 }
 
 /// What payments hold reserved.
-async fn reserved<S: Store>(store: &S) -> Result<Vec<HoldId>, ReadError> {
+async fn reserved<S: Store>(store: &S) -> Result<Vec<(TenantId, HoldId)>, ReadError> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let page = store.scan(Scan::Holds { after, limit: SCAN_MAX }).await?;
         let last = after;
         for row in page {
             if let Row::Hold(hold) = row {
-                after = Some(hold.id);
-                all.extend(Some(hold.id).filter(|_| is_reserved(&hold)));
+                after = Some((hold.tenant, hold.id));
+                all.extend(after.filter(|_| is_reserved(&hold)));
             }
         }
         if after == last {
@@ -144,14 +145,15 @@ async fn reserved<S: Store>(store: &S) -> Result<Vec<HoldId>, ReadError> {
 /// Whatever no work names must have ended meanwhile.
 async fn check_reserved<S: Store>(
     store: &S,
-    reserved: &[HoldId],
+    reserved: &[(TenantId, HoldId)],
     named: &HashSet<HoldId>,
     references: &References,
     report: &mut Report,
 ) -> Result<(), ReadError> {
     for chunk in reserved.chunks(SCAN_MAX) {
-        let rows = Rows::read(store, chunk.iter().map(|id| RowKey::Hold(*id)).collect()).await?;
-        for id in chunk {
+        let keys = chunk.iter().map(|(tenant, id)| RowKey::Hold(*tenant, *id));
+        let rows = Rows::read(store, keys.collect()).await?;
+        for (_, id) in chunk {
             let left = !named.contains(id) && rows.hold(*id).is_some_and(is_reserved);
             let name = || references.seal(ReferenceKind::Transfer, id.to_i64());
             let broken = left.then(|| format!("{} is reserved and no work will end it", name()));

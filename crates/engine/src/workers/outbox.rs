@@ -8,7 +8,7 @@ use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::outbox::{Outbox, Payment, Pinned};
 use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::{Matter, Work};
-use counterfoil_core::types::id::{SetId, SubjectId};
+use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
@@ -54,12 +54,12 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
 async fn recover_the_dead<S: Store, G: Gateway, W: World>(
     inner: &Arc<Inner<S, G, W>>,
 ) -> Result<(), ReadError> {
-    let mut after: Option<SubjectId> = None;
+    let mut after: Option<(TenantId, SubjectId)> = None;
     loop {
         let rows = inner.store.scan(Scan::Outbox { after, limit: SCAN_MAX }).await?;
         let page: Vec<Outbox> = rows.into_iter().filter_map(outbox_of).collect();
         let Some(last) = page.last() else { return Ok(()) };
-        after = Some(last.id);
+        after = Some((last.tenant, last.id));
         for outbox in page.into_iter().filter(|outbox| outbox.parked.is_none()) {
             resume_in_background(inner, outbox).await;
         }
@@ -159,15 +159,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// The work as it stands now; nothing if it is done.
     pub(crate) async fn work(&self, outbox: &Outbox) -> Result<Option<Work>, ReadError> {
+        let tenant = outbox.tenant;
         let payment = match outbox.payment {
-            Payment::Charge(charge) => RowKey::Charge(charge),
-            Payment::Payout(payout) => RowKey::Payout(payout),
+            Payment::Charge(charge) => RowKey::Charge(tenant, charge),
+            Payment::Payout(payout) => RowKey::Payout(tenant, payout),
         };
         let keys = vec![
-            RowKey::Claim(outbox.claim),
-            RowKey::Outbox(outbox.id),
+            RowKey::Claim(tenant, outbox.claim),
+            RowKey::Outbox(tenant, outbox.id),
             payment,
-            RowKey::Operation(outbox.id.into()),
+            RowKey::Operation(tenant, outbox.id.into()),
         ];
         let mut rows = self.store.read(keys).await?.into_iter();
         let mut next = || rows.next().flatten();

@@ -10,7 +10,7 @@ use crate::signal::Signal;
 use crate::world::World;
 use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot, superfluous};
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::types::id::{AccountId, SetId, TransactionId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId, TransactionId};
 use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY, SNAPSHOTS_MAX};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
@@ -23,13 +23,16 @@ use std::time::Duration;
 /// Accounts whose tails are counted at once; beyond this counting starts anew from the store.
 const COUNTED_MAX: usize = 100_000;
 
+/// An account, and whose it is.
+type Owned = (TenantId, AccountId);
+
 /// What the projection knows between two rounds.
 struct Projection {
     /// Where it stands, and the row that says so if one was stored.
     at: Receipt,
     stored: Option<Cursor>,
     /// Entries since the last snapshot.
-    tails: HashMap<AccountId, u64>,
+    tails: HashMap<Owned, u64>,
 }
 
 pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
@@ -62,8 +65,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             return Ok(true);
         };
         let touched = page.iter().flat_map(|committed| &committed.touched);
-        let transactions: Vec<TransactionId> = touched
-            .filter_map(|key| if let RowKey::Transaction(id) = key { Some(*id) } else { None })
+        let transactions: Vec<(TenantId, TransactionId)> = touched
+            .filter_map(|key| if let RowKey::Transaction(of, id) = key { Some((*of, *id)) } else { None })
             .collect();
         let posted = !transactions.is_empty();
         let gained = self.gained(transactions).await?;
@@ -95,23 +98,27 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// How many entries each account has gained by these transactions. In order: the same feed gives the same commits.
-    async fn gained(&self, transactions: Vec<TransactionId>) -> Result<BTreeMap<AccountId, u64>, ReadError> {
-        let mut gained: BTreeMap<AccountId, u64> = BTreeMap::new();
-        let mut count = |account: AccountId| {
-            let count = gained.entry(account).or_default();
+    async fn gained(
+        &self,
+        transactions: Vec<(TenantId, TransactionId)>,
+    ) -> Result<BTreeMap<Owned, u64>, ReadError> {
+        let mut gained: BTreeMap<Owned, u64> = BTreeMap::new();
+        let mut count = |tenant: TenantId, account: AccountId| {
+            let count = gained.entry((tenant, account)).or_default();
             *count = count.saturating_add(1);
         };
         let mut unknown = Vec::new();
-        for id in transactions {
+        for (tenant, id) in transactions {
             match self.posted.take(id) {
-                Some(accounts) => accounts.into_iter().for_each(&mut count),
-                None => unknown.push(RowKey::Transaction(id)),
+                Some(accounts) => accounts.into_iter().for_each(|account| count(tenant, account)),
+                None => unknown.push(RowKey::Transaction(tenant, id)),
             }
         }
         for keys in unknown.chunks(SCAN_MAX) {
             for row in self.store.read(keys.to_vec()).await?.into_iter().flatten() {
                 let Row::Transaction(transaction) = row else { continue };
-                transaction.legs.as_slice().iter().map(|leg| leg.account).for_each(&mut count);
+                let legs = transaction.legs.as_slice().iter();
+                legs.for_each(|leg| count(transaction.tenant, leg.account));
             }
         }
         Ok(gained)
@@ -131,39 +138,40 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// The last snapshot's position and the entries after it, up to `upto`.
     async fn tail(
         &self,
-        account: AccountId,
+        (tenant, account): Owned,
         upto: Position,
     ) -> Result<(Option<Snapshot>, Totals), ReadError> {
         let upto = Upto::Position(upto);
-        let rows = self.store.scan(Scan::Snapshots { account, upto, limit: 1 }).await?;
+        let rows = self.store.scan(Scan::Snapshots { tenant, account, upto, limit: 1 }).await?;
         let snapshot = rows.into_iter().find_map(|row| match row {
             Row::Snapshot(snapshot) => Some(snapshot),
             _ => None,
         });
         let after = snapshot.map_or(Position::START, |snapshot| snapshot.position);
-        Ok((snapshot, self.store.fold(account, after, upto).await?.totals))
+        Ok((snapshot, self.store.fold(tenant, account, after, upto).await?.totals))
     }
 
     /// Takes a snapshot at `upto` and drops one that is no longer needed. Says how long the tail is then.
-    async fn snapshot(&self, account: AccountId, upto: Position) -> Result<u64, ReadError> {
+    async fn snapshot(&self, (tenant, account): Owned, upto: Position) -> Result<u64, ReadError> {
         let point = Upto::Position(upto);
-        let rows = self.store.scan(Scan::Snapshots { account, upto: point, limit: SNAPSHOTS_MAX }).await?;
+        let last = Scan::Snapshots { tenant, account, upto: point, limit: SNAPSHOTS_MAX };
+        let rows = self.store.scan(last).await?;
         let older: Vec<Snapshot> = rows
             .into_iter()
             .filter_map(|row| if let Row::Snapshot(snapshot) = row { Some(snapshot) } else { None })
             .collect();
         let (after, totals) =
             older.first().map_or((Position::START, Totals::default()), |last| (last.position, last.totals));
-        let tail = self.store.fold(account, after, point).await?;
+        let tail = self.store.fold(tenant, account, after, point).await?;
         let Some(last) = tail.last.filter(|_| tail.totals.entries >= SNAPSHOT_EVERY) else {
             return Ok(tail.totals.entries);
         };
-        let next =
-            Snapshot { account, position: last.position, at: last.at, totals: totals.and(tail.totals) };
+        let totals = totals.and(tail.totals);
+        let next = Snapshot { tenant, account, position: last.position, at: last.at, totals };
         let Some(id) = self.next_id(self.store.now()).await else { return Ok(tail.totals.entries) };
         let mut set = ChangeSet::new(SetId::from_i64(id)).insert(next);
         if let Some(position) = superfluous(&next, &older) {
-            set = set.remove(RowKey::Snapshot(account, position), 1);
+            set = set.remove(RowKey::Snapshot(tenant, account, position), 1);
         }
         match self.commit(set).await {
             Ok(_) => Ok(0),

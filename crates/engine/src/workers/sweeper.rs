@@ -60,7 +60,7 @@ fn age(set: ChangeSet, claim: &Claim, now: Time) -> ChangeSet {
         State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => return set,
     };
     if tombstone_until <= now {
-        return set.remove(RowKey::Claim(claim.id), claim.revision);
+        return set.remove(RowKey::Claim(claim.tenant, claim.id), claim.revision);
     }
     match claim.on(Event::Aged { tombstone_until }) {
         Ok(aged) => set.replace(aged, claim.revision),

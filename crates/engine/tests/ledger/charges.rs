@@ -38,7 +38,7 @@ async fn a_destination_that_cannot_be_credited_is_refused_before_anything_happen
     let receivable = account(&engine, "chart:receivable:USD").await.id;
     for (turn, destination) in [euros, theirs, AccountId::from_i64(77), receivable].into_iter().enumerate() {
         let command = crediting(&format!("k{turn}"), 1_250, destination);
-        let claim = RowKey::Claim(command.request.claim);
+        let claim = RowKey::Claim(TENANT, command.request.claim);
         let Submitted::Invalid(flaws) = engine.submit(command).await else { panic!("{turn} was taken") };
         assert_eq!(flaws[0].pointer, "/destination");
         assert_eq!(store.read(vec![claim]).await.unwrap(), [None], "the key is free");

@@ -253,7 +253,7 @@ async fn snapshots_come_whatever_becomes_of_their_commits() {
         seconds(20).await;
         for code in ["a", "world"] {
             let account = account(&engine, code).await.id;
-            let scan = Scan::Snapshots { account, upto: Upto::Now, limit: 10 };
+            let scan = Scan::Snapshots { tenant: TENANT, account, upto: Upto::Now, limit: 10 };
             assert_eq!(store.scan(scan).await.unwrap().len(), 1, "{code} after {faults:?}");
         }
         let cursor = store.read(vec![RowKey::Cursor(Reader::Projection)]).await.unwrap().remove(0);
@@ -274,7 +274,7 @@ async fn the_projection_goes_on_when_the_store_is_back() {
     store.0.set_down(false);
     seconds(5).await;
     let account = account(&engine, "a").await.id;
-    let scan = Scan::Snapshots { account, upto: Upto::Now, limit: 10 };
+    let scan = Scan::Snapshots { tenant: TENANT, account, upto: Upto::Now, limit: 10 };
     assert_eq!(store.scan(scan).await.unwrap().len(), 1);
     verified(&store).await;
 }

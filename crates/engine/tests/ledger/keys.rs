@@ -187,7 +187,7 @@ async fn what_does_not_fit_leaves_no_trace_and_the_key_free() {
             panic!("{act:?} fits");
         };
         assert_eq!(flaws.first().map(|flaw| flaw.pointer.as_str()), Some(place), "{act:?}");
-        let claim = RowKey::Claim(request(&key, &act).claim);
+        let claim = RowKey::Claim(TENANT, request(&key, &act).claim);
         assert_eq!(scene.store.read(vec![claim]).await.unwrap(), [None]);
         assert_eq!(kept(&scene.engine, &key, transfer("a", "b", 1)).await.0, 201);
     }
@@ -321,7 +321,7 @@ async fn what_happened_to_something_is_told_in_order() {
 async fn a_claim_names_what_it_made() {
     let scene = scene().await;
     let made = number(&kept(&scene.engine, "k", transfer("a", "b", 10)).await.1);
-    let row = scene.store.read(vec![RowKey::Claim(request("k", &()).claim)]).await.unwrap().remove(0);
+    let row = scene.store.read(vec![RowKey::Claim(TENANT, request("k", &()).claim)]).await.unwrap().remove(0);
     let Some(Row::Claim(claim)) = row else { panic!("no claim") };
     assert_eq!((claim.subject.to_i64(), claim.makes.name()), (made, "transfer"));
 }

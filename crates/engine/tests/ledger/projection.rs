@@ -13,7 +13,8 @@ const EVERY: usize = 256;
 
 async fn snapshots(store: &SharedStore, engine: &TestEngine, code: &str) -> Vec<Snapshot> {
     let account = account(engine, code).await.id;
-    let rows = store.scan(Scan::Snapshots { account, upto: Upto::Now, limit: 1_000 }).await.unwrap();
+    let rows =
+        store.scan(Scan::Snapshots { tenant: TENANT, account, upto: Upto::Now, limit: 1_000 }).await.unwrap();
     rows.into_iter()
         .map(|row| match row {
             Row::Snapshot(snapshot) => snapshot,

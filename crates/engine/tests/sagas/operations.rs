@@ -26,9 +26,9 @@ async fn a_charge_that_is_not_there_or_somebody_elses_is_not_found_and_the_key_s
     let theirs = {
         let mut command = holding("theirs", 100);
         command.request = request_of(TenantId::from_i64(2), "theirs", b"");
-        let claim = command.request.claim;
+        let claim = RowKey::Claim(command.request.tenant, command.request.claim);
         engine.submit(command).await;
-        match store.read(vec![RowKey::Claim(claim)]).await.unwrap().remove(0) {
+        match store.read(vec![claim]).await.unwrap().remove(0) {
             Some(counterfoil_store::Row::Claim(claim)) => ChargeId::from(claim.subject),
             other => panic!("{other:?}"),
         }
@@ -37,7 +37,7 @@ async fn a_charge_that_is_not_there_or_somebody_elses_is_not_found_and_the_key_s
         for charge in [ChargeId::from_i64(77), theirs] {
             let command = asked("k", charge, kind, None);
             assert_eq!(engine.operate(command).await, Submitted::NotFound);
-            assert_eq!(store.read(vec![RowKey::Claim(command.request.claim)]).await.unwrap(), [None]);
+            assert_eq!(store.read(vec![RowKey::Claim(TENANT, command.request.claim)]).await.unwrap(), [None]);
         }
     }
     assert_eq!(provider.keys().len(), 1, "only their hold was sent");
@@ -91,7 +91,7 @@ async fn while_one_operation_is_under_way_another_is_told_to_come_back() {
     for kind in [Kind::Void, Kind::Capture] {
         let command = asked("other", hold, kind, None);
         assert_eq!(engine.operate(command).await, Submitted::InProgress);
-        assert_eq!(store.read(vec![RowKey::Claim(command.request.claim)]).await.unwrap(), [None]);
+        assert_eq!(store.read(vec![RowKey::Claim(TENANT, command.request.claim)]).await.unwrap(), [None]);
     }
     assert_eq!(capture.await.unwrap().0, 200);
     assert_eq!(done(&engine, "other", hold, Kind::Void, None).await.0, 409, "the key was free");

@@ -106,7 +106,7 @@ async fn a_payout_is_reserved_paid_and_posted_against_what_the_provider_owes() {
     let records = engine.timeline(TENANT, payout.id.into(), None, 10).await.unwrap().unwrap();
     let kinds: Vec<_> = records.iter().map(|record| record.kind).collect();
     assert_eq!(kinds, [Audited::Claimed, Audited::ProviderAnswered, Audited::Settled]);
-    let key = engine.claim(paying_out("k", 400).request.claim).await.unwrap().unwrap();
+    let key = engine.claim(TENANT, paying_out("k", 400).request.claim).await.unwrap().unwrap();
     assert_eq!(key.payment, Some(Payment::Payout(payout.id)));
     verified(&store).await;
 }

@@ -106,14 +106,15 @@ pub(crate) async fn charged(engine: &TestEngine, store: &SharedStore, key: &str,
 }
 
 pub(crate) async fn stored(store: &SharedStore, charge: ChargeId) -> Charge {
-    match store.read(vec![RowKey::Charge(charge)]).await.unwrap().remove(0) {
+    match store.read(vec![RowKey::Charge(TENANT, charge)]).await.unwrap().remove(0) {
         Some(Row::Charge(charge)) => charge,
         other => panic!("no charge but {other:?}"),
     }
 }
 
 pub(crate) async fn operations(store: &SharedStore, charge: ChargeId) -> Vec<Operation> {
-    let rows = store.scan(Scan::OperationsOn { charge, after: None, limit: 1_000 }).await.unwrap();
+    let rows =
+        store.scan(Scan::OperationsOn { tenant: TENANT, charge, after: None, limit: 1_000 }).await.unwrap();
     rows.into_iter()
         .map(|row| if let Row::Operation(operation) = row { operation } else { panic!("{row:?}") })
         .collect()

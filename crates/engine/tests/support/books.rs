@@ -171,7 +171,7 @@ pub fn view(posted: i128, outgoing: i128, incoming: i128) -> View {
 pub async fn journal(store: &SharedStore) -> Vec<Transaction> {
     let mut all: Vec<Transaction> = Vec::new();
     loop {
-        let after = all.last().map(|transaction| transaction.id);
+        let after = all.last().map(|transaction| (transaction.tenant, transaction.id));
         let page = store.scan(Scan::Transactions { after, limit: 1_000 }).await.unwrap();
         if page.is_empty() {
             return all;
@@ -184,7 +184,7 @@ pub async fn journal(store: &SharedStore) -> Vec<Transaction> {
 }
 
 pub async fn hold_row(store: &SharedStore, hold: i64) -> Hold {
-    match store.read(vec![RowKey::Hold(HoldId::from_i64(hold))]).await.unwrap().remove(0) {
+    match store.read(vec![RowKey::Hold(TENANT, HoldId::from_i64(hold))]).await.unwrap().remove(0) {
         Some(Row::Hold(hold)) => hold,
         other => panic!("{other:?}"),
     }

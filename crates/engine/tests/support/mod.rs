@@ -466,7 +466,7 @@ pub async fn seconds(seconds: u64) {
 /// The claim of a key as it stands.
 pub async fn claim(store: &SharedStore, key: &str) -> counterfoil_core::idempotency::claim::Claim {
     let id = command(key, 1).request.claim;
-    match store.read(vec![RowKey::Claim(id)]).await.unwrap().remove(0) {
+    match store.read(vec![RowKey::Claim(TENANT, id)]).await.unwrap().remove(0) {
         Some(Row::Claim(claim)) => claim,
         other => panic!("no claim but {other:?}"),
     }

@@ -2,7 +2,7 @@
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::types::id::{AccountId, EPOCH, SetId};
+use counterfoil_core::types::id::{AccountId, EPOCH, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::memory::MemoryStore;
@@ -115,16 +115,23 @@ impl Store for SharedStore {
     }
     async fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
         self.turn().await;
-        self.0.entries(account, page, limit).await
+        self.0.entries(tenant, account, page, limit).await
     }
-    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+    async fn fold(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> Result<Folded, ReadError> {
         self.turn().await;
-        self.0.fold(account, after, upto).await
+        self.0.fold(tenant, account, after, upto).await
     }
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
         self.turn().await;

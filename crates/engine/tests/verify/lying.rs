@@ -3,7 +3,7 @@
 use crate::support::SharedStore;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
@@ -57,14 +57,21 @@ impl Store for Lying {
     }
     async fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
-        self.store.entries(account, page, limit).await
+        self.store.entries(tenant, account, page, limit).await
     }
-    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
-        Ok((self.fold)(account, self.store.fold(account, after, upto).await?))
+    async fn fold(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> Result<Folded, ReadError> {
+        Ok((self.fold)(account, self.store.fold(tenant, account, after, upto).await?))
     }
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
         self.store.due(due, now, limit).await

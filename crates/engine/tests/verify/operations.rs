@@ -257,7 +257,7 @@ async fn an_operation_that_has_ended_and_has_work_left() {
     let (store, _engine) = busy().await;
     let voided = operations(&store, made(&store, "voided").await).await.remove(0);
     let working = operations(&store, made(&store, "working").await).await.remove(0);
-    let rows = store.read(vec![RowKey::Outbox(working.id.into())]).await.unwrap();
+    let rows = store.read(vec![RowKey::Outbox(working.tenant, working.id.into())]).await.unwrap();
     let Some(Row::Outbox(outbox)) = rows.into_iter().next().unwrap() else { panic!("no work") };
     let left = Outbox { id: voided.id.into(), payment: Payment::Charge(voided.charge), ..outbox };
     store.commit(ChangeSet::new(SetId::from_i64(i64::MAX - 2)).insert(left)).await.unwrap();

@@ -181,9 +181,12 @@ impl File {
                 read.push(store.scan(scan).await.map(|page| page.len()));
             }
             read.push(
-                store.entries(account_id(1), EntryPage::Before(None), 100).await.map(|page| page.len()),
+                store
+                    .entries(TENANT, account_id(1), EntryPage::Before(None), 100)
+                    .await
+                    .map(|page| page.len()),
             );
-            read.push(store.fold(account_id(1), Position(0), Upto::Now).await.map(|_| 0));
+            read.push(store.fold(TENANT, account_id(1), Position(0), Upto::Now).await.map(|_| 0));
         });
         read
     }

@@ -12,7 +12,7 @@ use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
-use counterfoil_store::{Row, RowKey};
+use counterfoil_store::{Row, RowKey, UNTOLD};
 use std::collections::BTreeMap;
 
 /// A claim as it was committed.
@@ -67,8 +67,8 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     for applied in &evidence.history {
         for key in &applied.committed.touched {
             let payment = match key {
-                RowKey::Charge(charge) => Payment::Charge(*charge),
-                RowKey::Payout(payout) => Payment::Payout(*payout),
+                RowKey::Charge(_, charge) => Payment::Charge(*charge),
+                RowKey::Payout(_, payout) => Payment::Payout(*payout),
                 _ => continue,
             };
             made.entry(payment).or_insert(applied.committed.receipt.at);
@@ -112,9 +112,9 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
         // A refusal may have been stored all the same: nothing was executed for it.
         let executed = |claim: &&Claim| {
             let made = [
-                RowKey::Charge(claim.subject.into()),
-                RowKey::Operation(claim.subject.into()),
-                RowKey::Payout(claim.subject.into()),
+                RowKey::Charge(claim.tenant, claim.subject.into()),
+                RowKey::Operation(claim.tenant, claim.subject.into()),
+                RowKey::Payout(claim.tenant, claim.subject.into()),
             ];
             made.iter().any(|key| evidence.rows.contains_key(key))
         };
@@ -244,7 +244,7 @@ fn executed(
             say("I13", "the claim is of a request nobody made".to_owned());
             continue;
         };
-        let charge = evidence.row(&RowKey::Charge(version.claim.subject.into()));
+        let charge = evidence.whose(&RowKey::Charge(UNTOLD, version.claim.subject.into()));
         match charge {
             Some(Row::Charge(charge)) if charge.order.amount.minor() == charge_amount(tenant, key, body) => {}
             Some(Row::Charge(charge)) => {
@@ -268,7 +268,7 @@ fn paid_out(
             say("I13", "the claim is of a request nobody made".to_owned());
             continue;
         };
-        match evidence.row(&RowKey::Payout(version.claim.subject.into())) {
+        match evidence.whose(&RowKey::Payout(UNTOLD, version.claim.subject.into())) {
             Some(Row::Payout(made)) if made.order.amount.minor() == payout_amount(tenant, key, body) => {}
             Some(_) => say("I13", "another amount was paid out".to_owned()),
             // It was refused.
@@ -292,7 +292,7 @@ fn operated(
             continue;
         };
         let (kind, amount) = operation(key, body);
-        match evidence.row(&RowKey::Operation(version.claim.subject.into())) {
+        match evidence.whose(&RowKey::Operation(UNTOLD, version.claim.subject.into())) {
             Some(Row::Operation(made))
                 if made.kind == kind && amount.is_none_or(|amount| amount == made.amount.minor()) => {}
             Some(_) => say("I13", "another operation was done".to_owned()),

@@ -14,7 +14,7 @@ use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId, TenantId, TransactionId};
 use counterfoil_engine::service::BalanceView;
-use counterfoil_store::{Row, RowKey};
+use counterfoil_store::{Row, RowKey, UNTOLD};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an account's entries add up to, seen from its normal side.
@@ -31,7 +31,7 @@ struct Fold {
     sums: BTreeMap<AccountId, Sums>,
     /// Sums after each commit that changed them.
     steps: BTreeMap<AccountId, Vec<(u64, Sums)>>,
-    balances: BTreeMap<RowKey, Sums>,
+    balances: BTreeMap<(AccountId, u8), Sums>,
     /// Debits less credits, by asset and layer.
     totals: BTreeMap<(Asset, Layer), i128>,
 }
@@ -58,7 +58,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
                         outgoing: balance.outgoing.into(),
                         incoming: balance.incoming.into(),
                     };
-                    fold.balances.insert(RowKey::Balance(balance.account, balance.shard), sums);
+                    fold.balances.insert((balance.account, balance.shard), sums);
                 }
                 _ => {}
             }
@@ -166,7 +166,7 @@ impl Fold {
             say("I6", format!("{code} rose to {}, its cap is {cap}", expected(&now)));
         }
         if guard.is_set() {
-            let shards = RowKey::Balance(id, 0)..=RowKey::Balance(id, u8::MAX);
+            let shards = (id, 0)..=(id, u8::MAX);
             let stored = self.balances.range(shards).fold(Sums::default(), |sum, (_, shard)| Sums {
                 posted: sum.posted + shard.posted,
                 outgoing: sum.outgoing + shard.outgoing,
@@ -188,7 +188,8 @@ impl Fold {
 /// The parts of a bound add up to the bound.
 fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     for account in fold.accounts.values().filter(|account| account.guard.is_set()) {
-        let shards = RowKey::Balance(account.id, 0)..=RowKey::Balance(account.id, u8::MAX);
+        let shard = |number| RowKey::Balance(account.tenant, account.id, number);
+        let shards = shard(0)..=shard(u8::MAX);
         let (mut floor, mut cap) = (0_i128, 0_i128);
         for (_, row) in evidence.rows.range(shards) {
             if let Row::Balance(balance) = row.as_ref() {
@@ -241,7 +242,8 @@ fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
 fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violation>) {
     for row in evidence.each() {
         let Row::Charge(charge) = row else { continue };
-        let posting = evidence.row(&RowKey::Transaction(TransactionId::from_i64(charge.id.to_i64())));
+        let posting =
+            evidence.whose(&RowKey::Transaction(UNTOLD, TransactionId::from_i64(charge.id.to_i64())));
         let name = format!("charge {} ({})", charge.id.to_i64(), charge.status.name());
         match (charge.status.is_captured(), posting) {
             (true, Some(Row::Transaction(posting))) => {
@@ -253,7 +255,7 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
                     ));
                     continue;
                 };
-                let code = |id| match evidence.row(&RowKey::Account(id)) {
+                let code = |id| match evidence.whose(&RowKey::Account(UNTOLD, id)) {
                     Some(Row::Account(account)) => account.code.as_str().to_owned(),
                     _ => String::new(),
                 };
@@ -387,7 +389,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     for (subject, claim) in claims {
         let done = matches!(claim.state, ClaimState::Completed(_));
         let id = TransactionId::from_i64(subject);
-        let there = evidence.rows.contains_key(&RowKey::Transaction(id));
+        let there = evidence.whose(&RowKey::Transaction(UNTOLD, id)).is_some();
         match claim.makes {
             Resource::Transfer | Resource::Transaction => {
                 asked.insert(id);
@@ -402,7 +404,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
             Resource::Bulk => {
                 for id in bulk(claim) {
                     asked.insert(id);
-                    if !evidence.rows.contains_key(&RowKey::Transaction(id)) {
+                    if evidence.whose(&RowKey::Transaction(UNTOLD, id)).is_none() {
                         let what = format!(
                             "the item {} of a bulk request is told as posted and is not there",
                             id.to_i64()
@@ -428,7 +430,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
             Kind::Charge(_) | Kind::HoldLapsed(_) => true,
             // What a payment reserves is checked with the payment.
             Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) => {
-                matches!(evidence.row(&RowKey::Hold(hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
+                matches!(evidence.whose(&RowKey::Hold(UNTOLD, hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
             }
             _ => false,
         };

@@ -13,7 +13,7 @@ use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::time::Span;
-use counterfoil_store::{Row, RowKey};
+use counterfoil_store::{Row, RowKey, UNTOLD};
 use std::collections::BTreeMap;
 
 /// Checks effects and calls.
@@ -23,10 +23,10 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut by_payout: BTreeMap<PayoutId, Vec<&Effect>> = BTreeMap::new();
     for effect in &evidence.effects {
         match payment_of(&effect.payment) {
-            Some(Payment::Charge(charge)) if evidence.rows.contains_key(&RowKey::Charge(charge)) => {
+            Some(Payment::Charge(charge)) if evidence.whose(&RowKey::Charge(UNTOLD, charge)).is_some() => {
                 by_charge.entry(charge).or_default().push(effect);
             }
-            Some(Payment::Payout(payout)) if evidence.rows.contains_key(&RowKey::Payout(payout)) => {
+            Some(Payment::Payout(payout)) if evidence.whose(&RowKey::Payout(UNTOLD, payout)).is_some() => {
                 by_payout.entry(payout).or_default().push(effect);
             }
             Some(_) | None => {
@@ -299,7 +299,7 @@ fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
                 Resource::Charge => Some(Payment::Charge(claim.subject.into())),
                 Resource::Payout => Some(Payment::Payout(claim.subject.into())),
                 Resource::Capture | Resource::Void | Resource::Refund => {
-                    match evidence.row(&RowKey::Operation(claim.subject.into())) {
+                    match evidence.whose(&RowKey::Operation(UNTOLD, claim.subject.into())) {
                         Some(Row::Operation(operation)) => Some(Payment::Charge(operation.charge)),
                         _ => None,
                     }

@@ -26,7 +26,7 @@ use crate::client::Heard;
 use crate::executor::lock;
 use crate::provider::{Effect, Sent};
 use crate::run::Cluster;
-use crate::store::{Applied, Still};
+use crate::store::{Applied, Still, TENANTS};
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -89,6 +89,11 @@ impl Evidence {
     /// A row at the end.
     pub fn row(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).map(Arc::as_ref)
+    }
+
+    /// A row at the end by its number, whosever it is: the key's tenant does not count.
+    pub fn whose(&self, key: &RowKey) -> Option<&Row> {
+        TENANTS.iter().find_map(|tenant| self.row(&key.clone().of(*tenant)))
     }
 
     /// Every row at the end.

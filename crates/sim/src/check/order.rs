@@ -5,7 +5,7 @@ use crate::store::Applied;
 use counterfoil_core::idempotency::claim::{Claim, Resource, State};
 use counterfoil_core::payments::charge::{Charge, Status};
 use counterfoil_core::payments::operation::{Kind, Operation, Status as OperationStatus};
-use counterfoil_core::types::id::{ChargeId, OperationId, SetId, SubjectId};
+use counterfoil_core::types::id::{ChargeId, OperationId, SetId, SubjectId, TenantId};
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,12 +89,12 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 /// Ids of one kind are made once; a hold and its transaction, a charge and its posting share theirs on purpose.
 fn count(minted: &mut BTreeMap<i64, u64>, key: &RowKey) {
     let kind_and_id = match key {
-        RowKey::Charge(id) => (1, id.to_i64()),
-        RowKey::Account(id) => (2, id.to_i64()),
-        RowKey::Hold(id) => (3, id.to_i64()),
-        RowKey::Transaction(id) => (4, id.to_i64()),
-        RowKey::Operation(id) => (5, id.to_i64()),
-        RowKey::Payout(id) => (6, id.to_i64()),
+        RowKey::Charge(_, id) => (1, id.to_i64()),
+        RowKey::Account(_, id) => (2, id.to_i64()),
+        RowKey::Hold(_, id) => (3, id.to_i64()),
+        RowKey::Transaction(_, id) => (4, id.to_i64()),
+        RowKey::Operation(_, id) => (5, id.to_i64()),
+        RowKey::Payout(_, id) => (6, id.to_i64()),
         _ => return,
     };
     let place = kind_and_id.1.wrapping_mul(8).wrapping_add(kind_and_id.0);
@@ -164,17 +164,17 @@ fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
 /// What a charge says of its operations, after every commit that touches one of them: what is being given back is
 /// reserved, what was given back was asked for, and a capture or void has the charge to itself.
 fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
-    let touched: BTreeSet<ChargeId> = applied
+    let touched: BTreeSet<(TenantId, ChargeId)> = applied
         .rows()
         .filter_map(|row| match row {
-            Row::Charge(charge) => Some(charge.id),
-            Row::Operation(operation) => Some(operation.charge),
+            Row::Charge(charge) => Some((charge.tenant, charge.id)),
+            Row::Operation(operation) => Some((operation.tenant, operation.charge)),
             _ => None,
         })
         .collect();
     let mut broken = Vec::new();
-    for id in touched {
-        let Some(Row::Charge(charge)) = rows.all.get(&RowKey::Charge(id)) else { continue };
+    for (tenant, id) in touched {
+        let Some(Row::Charge(charge)) = rows.all.get(&RowKey::Charge(tenant, id)) else { continue };
         let own: Vec<&Operation> =
             rows.operations.get(&id).into_iter().flat_map(|own| own.values().copied()).collect();
         let refunds = |done: bool| -> i64 {
@@ -240,7 +240,7 @@ fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
 
 /// Which payments and operations are open, as far as claims tell.
 fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>) {
-    if let (RowKey::Claim(_), Some(Row::Claim(claim))) = (key, after)
+    if let (RowKey::Claim(..), Some(Row::Claim(claim))) = (key, after)
         && matches!(
             claim.makes,
             Resource::Charge | Resource::Capture | Resource::Void | Resource::Refund | Resource::Payout
@@ -256,15 +256,15 @@ fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>
 /// Payments and operations whose claim and work do not go together after this commit.
 fn pairs(applied: &Applied, open: &BTreeMap<SubjectId, bool>, rows: &Rows<'_>) -> Vec<(SubjectId, bool)> {
     let touched = applied.committed.touched.iter().filter_map(|key| match key {
-        RowKey::Charge(id) => Some((*id).into()),
-        RowKey::Operation(id) => Some((*id).into()),
-        RowKey::Payout(id) => Some((*id).into()),
-        RowKey::Outbox(id) => Some(*id),
+        RowKey::Charge(of, id) => Some((*of, (*id).into())),
+        RowKey::Operation(of, id) => Some((*of, (*id).into())),
+        RowKey::Payout(of, id) => Some((*of, (*id).into())),
+        RowKey::Outbox(of, id) => Some((*of, *id)),
         _ => None,
     });
-    let touched: BTreeSet<SubjectId> = touched.collect();
-    let broken = touched.into_iter().filter_map(|id| {
-        let has_work = rows.all.contains_key(&RowKey::Outbox(id));
+    let touched: BTreeSet<(TenantId, SubjectId)> = touched.collect();
+    let broken = touched.into_iter().filter_map(|(of, id)| {
+        let has_work = rows.all.contains_key(&RowKey::Outbox(of, id));
         (open.get(&id).copied().unwrap_or(false) != has_work).then_some((id, has_work))
     });
     broken.collect()

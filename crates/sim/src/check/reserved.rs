@@ -11,7 +11,7 @@ use counterfoil_core::payments::payout::{Payout, Status as PayoutStatus};
 use counterfoil_core::payments::provider::Step;
 use counterfoil_core::types::id::{HoldId, SubjectId};
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_store::{Row, RowKey};
+use counterfoil_store::{Row, RowKey, UNTOLD};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a reservation should stand.
@@ -41,7 +41,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut owned: BTreeSet<HoldId> = BTreeSet::new();
     for work in works.values() {
         let reserves = matches!(work.saga.flow, Flow::Split | Flow::Refund | Flow::Payout);
-        let hold = work.hold.and_then(|id| match evidence.row(&RowKey::Hold(id)) {
+        let hold = work.hold.and_then(|id| match evidence.whose(&RowKey::Hold(UNTOLD, id)) {
             Some(Row::Hold(hold)) => Some(hold),
             _ => None,
         });
@@ -90,7 +90,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// What is parked is a dead letter: its work is there and says why.
 fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static str, String)) {
-    let there = matches!(evidence.row(&RowKey::Outbox(id)), Some(Row::Outbox(work)) if work.parked.is_some());
+    let there = matches!(evidence.whose(&RowKey::Outbox(UNTOLD, id)), Some(Row::Outbox(work)) if work.parked.is_some());
     if !there {
         say("I9", format!("{} is parked and no dead letter shows it", id.to_i64()));
     }
@@ -98,10 +98,10 @@ fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static st
 
 fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
     let payment = match outbox.payment {
-        Payment::Charge(charge) => RowKey::Charge(charge),
-        Payment::Payout(payout) => RowKey::Payout(payout),
+        Payment::Charge(charge) => RowKey::Charge(UNTOLD, charge),
+        Payment::Payout(payout) => RowKey::Payout(UNTOLD, payout),
     };
-    match evidence.row(&RowKey::Operation(outbox.id.into())).or_else(|| evidence.row(&payment)) {
+    match evidence.whose(&RowKey::Operation(UNTOLD, outbox.id.into())).or_else(|| evidence.whose(&payment)) {
         Some(Row::Operation(operation)) => operation.status == OperationStatus::Parked,
         Some(Row::Charge(charge)) => charge.status == Status::Parked,
         Some(Row::Payout(payout)) => payout.status == PayoutStatus::Parked,
@@ -112,8 +112,8 @@ fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
 /// A reservation against the payment that made it.
 fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
     let own = match work.payment {
-        Payment::Charge(charge) => evidence.row(&RowKey::Charge(charge)),
-        Payment::Payout(payout) => evidence.row(&RowKey::Payout(payout)),
+        Payment::Charge(charge) => evidence.whose(&RowKey::Charge(UNTOLD, charge)),
+        Payment::Payout(payout) => evidence.whose(&RowKey::Payout(UNTOLD, payout)),
     };
     if let Some(Row::Payout(payout)) = own {
         return of_payout(payout, hold);
@@ -121,7 +121,7 @@ fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<Hol
     let Some(Row::Charge(charge)) = own else {
         return vec![format!("the reservation {} has no payment", hold.id.to_i64())];
     };
-    let refund = match evidence.row(&RowKey::Operation(work.id.into())) {
+    let refund = match evidence.whose(&RowKey::Operation(UNTOLD, work.id.into())) {
         Some(Row::Operation(refund)) => Some(refund),
         _ => None,
     };

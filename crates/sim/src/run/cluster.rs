@@ -16,7 +16,7 @@ use counterfoil_core::idempotency::window;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::digest::MacKey;
-use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, TenantId, TransactionId};
+use counterfoil_core::types::id::{ChargeId, HoldId, TenantId, TransactionId};
 use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::Policy;
@@ -24,7 +24,7 @@ use counterfoil_engine::service::{Service as _, Submitted};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
-use counterfoil_store::{Row, RowKey};
+use counterfoil_store::{Row, RowKey, UNTOLD};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
@@ -377,15 +377,10 @@ impl Cluster {
             return learnt.accounts.keys().nth(place).map(|code| door::Look::Balance(code.clone()));
         }
         let machine = lock(&self.machine);
-        let charges =
-            RowKey::Charge(ChargeId::from_i64(i64::MIN))..=RowKey::Charge(ChargeId::from_i64(i64::MAX));
-        let payouts =
-            RowKey::Payout(PayoutId::from_i64(i64::MIN))..=RowKey::Payout(PayoutId::from_i64(i64::MAX));
-        let rows = machine.shelf.rows();
-        let payments: Vec<(Payment, TenantId)> = rows
-            .range(charges)
-            .chain(rows.range(payouts))
-            .filter_map(|(_, row)| match row.as_ref() {
+        let (charges, payouts) = (machine.shelf.charges(), machine.shelf.payouts());
+        let payments: Vec<(Payment, TenantId)> = charges
+            .chain(payouts)
+            .filter_map(|row| match row {
                 Row::Charge(charge) => Some((Payment::Charge(charge.id), charge.tenant)),
                 Row::Payout(payout) => Some((Payment::Payout(payout.id), payout.tenant)),
                 _ => None,
@@ -431,7 +426,7 @@ fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Res
         Submitted::Pending { payment: Payment::Charge(charge), .. } => Some(*charge),
         _ => None,
     };
-    if let Some(charge) = charge.filter(|id| machine.shelf.row(&RowKey::Charge(*id)).is_some()) {
+    if let Some(charge) = charge.filter(|id| machine.shelf.whose(&RowKey::Charge(UNTOLD, *id)).is_some()) {
         learnt.charges.entry((tenant, key)).or_insert(charge);
     }
 }

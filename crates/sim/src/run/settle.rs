@@ -8,11 +8,10 @@ use crate::executor::lock;
 use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
-use counterfoil_store::{Due, Row, RowKey};
+use counterfoil_store::{Due, Row, RowKey, UNTOLD};
 use std::collections::BTreeSet;
 
 /// Time in which all work must come to its end. A provider that stores its errors for a day is asked every half minute
@@ -128,14 +127,13 @@ struct Next {
 /// The work that is due next, if there is any.
 fn next_work(cluster: &Cluster) -> Option<Next> {
     let machine = lock(&cluster.machine);
-    let range = RowKey::Outbox(SubjectId::from_i64(i64::MIN))..=RowKey::Outbox(SubjectId::from_i64(i64::MAX));
-    let open = machine.shelf.rows().range(range).filter_map(|(_, row)| match row.as_ref() {
+    let open = machine.shelf.work().filter_map(|row| match row {
         Row::Outbox(outbox) if outbox.parked.is_none() => Some(outbox),
         _ => None,
     });
     let (mut next, mut held) = (None, false);
     for outbox in open {
-        let claim = machine.shelf.row(&RowKey::Claim(outbox.claim));
+        let claim = machine.shelf.whose(&RowKey::Claim(UNTOLD, outbox.claim));
         held |= matches!(claim, Some(Row::Claim(claim)) if claim.state.lease().is_some());
         let one = (since_start(outbox.due_at), outbox.revision);
         next = Some(next.map_or(one, |least: (u64, u64)| least.min(one)));
@@ -244,8 +242,10 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
 fn is_parked(cluster: &Cluster, (kind, tenant, key): Used) -> bool {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return false };
     let machine = lock(&cluster.machine);
-    let Some(Row::Claim(claim)) = machine.shelf.row(&RowKey::Claim(request.claim)) else { return false };
-    let work = machine.shelf.row(&RowKey::Outbox(claim.subject));
+    let Some(Row::Claim(claim)) = machine.shelf.whose(&RowKey::Claim(UNTOLD, request.claim)) else {
+        return false;
+    };
+    let work = machine.shelf.whose(&RowKey::Outbox(UNTOLD, claim.subject));
     matches!(work, Some(Row::Outbox(outbox)) if outbox.parked.is_some())
 }
 
@@ -262,7 +262,7 @@ fn is_in_the_way(cluster: &Cluster, (_, tenant, key): Used) -> bool {
 fn body(cluster: &Cluster, (kind, tenant, key): Used) -> u64 {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return 0 };
     let machine = lock(&cluster.machine);
-    let claimed = match machine.shelf.row(&RowKey::Claim(request.claim)) {
+    let claimed = match machine.shelf.whose(&RowKey::Claim(UNTOLD, request.claim)) {
         Some(Row::Claim(claim)) => Some(claim.fingerprint),
         _ => None,
     };

@@ -8,7 +8,7 @@ use counterfoil_core::ledger::balance::{Balance, Delta};
 use counterfoil_core::ledger::hold::State as HoldState;
 use counterfoil_core::ledger::transaction::Kind;
 use counterfoil_core::payments::charge::Charge;
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::judge::{Image, judge as lawful};
@@ -40,14 +40,14 @@ fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
     let Some(change) = set.changes().get(refusal.change) else { return false };
     let stale = matches!(refusal.reason, Reason::Stale | Reason::IllegalMove);
     match (bug, change.key()) {
-        (Bug::NoFence, RowKey::Claim(_))
-        | (Bug::HoldEndsTwice, RowKey::Hold(_))
-        | (Bug::PayoutOverdraws, RowKey::Account(_)) => stale,
+        (Bug::NoFence, RowKey::Claim(..))
+        | (Bug::HoldEndsTwice, RowKey::Hold(..))
+        | (Bug::PayoutOverdraws, RowKey::Account(..)) => stale,
         (Bug::SlotShared, RowKey::Slot(_)) => stale || refusal.reason == Reason::Present,
-        (Bug::ClaimOverwritten, RowKey::Claim(_))
+        (Bug::ClaimOverwritten, RowKey::Claim(..))
         | (Bug::CodeTwice, RowKey::Name(..))
-        | (Bug::ReversedTwice, RowKey::Reversal(_)) => refusal.reason == Reason::Present,
-        (Bug::RefundNotReserved, RowKey::Charge(_)) => refusal.reason == Reason::IllegalMove,
+        | (Bug::ReversedTwice, RowKey::Reversal(..)) => refusal.reason == Reason::Present,
+        (Bug::RefundNotReserved, RowKey::Charge(..)) => refusal.reason == Reason::IllegalMove,
         (Bug::FloorIgnored, RowKey::Balance(..)) => refusal.reason == Reason::Insufficient,
         (Bug::CapIgnored, RowKey::Balance(..)) => refusal.reason == Reason::CapExceeded,
         (Bug::HoldsNotCounted, RowKey::Balance(..)) => {
@@ -72,7 +72,7 @@ fn seen_anew(row: &Row, before: Option<&Row>) -> Row {
 fn forced(motion: &Move, before: Option<&Row>) -> Balance {
     let found = match before {
         Some(Row::Balance(balance)) => *balance,
-        _ => Balance::empty(motion.account, motion.shard, motion.guarded),
+        _ => Balance::empty(motion.tenant, motion.account, motion.shard, motion.guarded),
     };
     let Delta { posted, outgoing, incoming, floor, cap } = motion.delta;
     Balance {
@@ -97,11 +97,11 @@ pub(super) fn tear(
     let strikes = number.is_multiple_of(3);
     // The end of what a payment reserved stands in one set with the payment's.
     let has = |wanted: fn(&RowKey) -> bool| set.changes().iter().any(|change| wanted(&change.key()));
-    let refunds = has(|key| matches!(key, RowKey::Operation(_)));
-    let pays_out = has(|key| matches!(key, RowKey::Payout(_)));
+    let refunds = has(|key| matches!(key, RowKey::Operation(..)));
+    let pays_out = has(|key| matches!(key, RowKey::Payout(..)));
     let affected = match bug {
         Bug::RefundUnposted => refunds,
-        Bug::WalletKept => !refunds && has(|key| matches!(key, RowKey::Charge(_))),
+        Bug::WalletKept => !refunds && has(|key| matches!(key, RowKey::Charge(..))),
         Bug::PayoutUnposted | Bug::PayoutKept => pays_out,
         _ => false,
     };
@@ -154,7 +154,7 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
         | (Bug::TornOperation, Change::Replace { .. }, Some(Row::Operation(_)))
         | (Bug::TornPayout, Change::Replace { .. }, Some(Row::Payout(_)))
         | (Bug::TornMoves, Change::Move(_), _)
-        | (Bug::TornWorkRemoval, Change::Remove { key: RowKey::Outbox(_), .. }, None) => before.cloned(),
+        | (Bug::TornWorkRemoval, Change::Remove { key: RowKey::Outbox(..), .. }, None) => before.cloned(),
         (Bug::ParkedForgotten, Change::Replace { .. }, Some(Row::Outbox(it))) if it.parked.is_some() => None,
         (
             Bug::RefundNotReserved | Bug::RefundNotCounted | Bug::WorkingStays,
@@ -245,14 +245,14 @@ pub(super) fn due(bug: Option<Bug>, shelf: &Shelf, due: Due, now: Time, limit: u
 pub(super) fn fold(
     bug: Option<Bug>,
     shelf: &Shelf,
-    account: AccountId,
+    (tenant, account): (TenantId, AccountId),
     after: Position,
     upto: Upto,
 ) -> Folded {
-    let whole = shelf.fold(account, after, upto);
+    let whole = shelf.fold(tenant, account, after, upto);
     match (bug, whole.last) {
         (Some(Bug::FoldShort), Some(last)) if last.position.0 > after.0.saturating_add(1) => {
-            shelf.fold(account, after, Upto::Position(Position(last.position.0.saturating_sub(1))))
+            shelf.fold(tenant, account, after, Upto::Position(Position(last.position.0.saturating_sub(1))))
         }
         _ => whole,
     }

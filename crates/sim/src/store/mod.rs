@@ -5,7 +5,7 @@ mod damage;
 mod shelf;
 mod still;
 
-pub use shelf::{Applied, Shelf};
+pub use shelf::{Applied, Shelf, TENANTS};
 pub use still::Still;
 
 use crate::bank::Bug;
@@ -14,7 +14,7 @@ use crate::executor::{Executor, OUTSIDE, lock};
 use crate::faults::{Fault, Faults, Site};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{
@@ -234,16 +234,23 @@ impl Store for SimStore {
 
     async fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
-        self.ask(|shelf| shelf.entries(account, page, limit)).await
+        self.ask(|shelf| shelf.entries(tenant, account, page, limit)).await
     }
 
-    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
+    async fn fold(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> Result<Folded, ReadError> {
         let bug = self.bug;
-        self.ask(|shelf| damage::fold(bug, shelf, account, after, upto)).await
+        self.ask(|shelf| damage::fold(bug, shelf, (tenant, account), after, upto)).await
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {

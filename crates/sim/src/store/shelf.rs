@@ -7,7 +7,7 @@ use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::types::id::{
-    AccountId, ChargeId, HoldId, OperationId, PayoutId, SetId, SubjectId, TransactionId,
+    AccountId, ChargeId, HoldId, OperationId, PayoutId, SetId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::{Span, Time};
@@ -21,15 +21,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// Who uses the simulated store.
+pub const TENANTS: [TenantId; 2] = [TenantId::from_i64(1), TenantId::from_i64(2)];
+
 /// The rows and their history.
 #[derive(Default)]
 pub struct Shelf {
     rows: BTreeMap<RowKey, Arc<Row>>,
     due: [BTreeSet<(Time, RowKey)>; 3],
-    claims: BTreeSet<(SubjectId, ClaimId)>,
+    claims: BTreeSet<(SubjectId, ClaimId, TenantId)>,
     leases: usize,
     history: Vec<Applied>,
-    journal: BTreeMap<AccountId, Vec<Entry>>,
+    journal: BTreeMap<(TenantId, AccountId), Vec<Entry>>,
     sets: BTreeMap<SetId, Receipt>,
     latest: Option<Time>,
     /// What is broken on purpose.
@@ -83,6 +86,21 @@ impl Shelf {
         (std::mem::take(&mut self.rows), std::mem::take(&mut self.history))
     }
 
+    /// Every charge as it stands, tenant by tenant.
+    pub fn charges(&self) -> impl Iterator<Item = &Row> {
+        self.all(RowKey::Charge, ChargeId::from_i64)
+    }
+
+    /// Every payout as it stands, tenant by tenant.
+    pub fn payouts(&self) -> impl Iterator<Item = &Row> {
+        self.all(RowKey::Payout, PayoutId::from_i64)
+    }
+
+    /// All work as it stands, tenant by tenant.
+    pub fn work(&self) -> impl Iterator<Item = &Row> {
+        self.all(RowKey::Outbox, SubjectId::from_i64)
+    }
+
     /// How many claims somebody holds.
     pub fn leases(&self) -> usize {
         self.leases
@@ -91,6 +109,11 @@ impl Shelf {
     /// One row as it stands.
     pub fn row(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).map(Arc::as_ref)
+    }
+
+    /// One row by its number, whosever it is: the key's tenant does not count.
+    pub fn whose(&self, key: &RowKey) -> Option<&Row> {
+        TENANTS.iter().find_map(|tenant| self.row(&key.clone().of(*tenant)))
     }
 
     /// Commits all of the set or nothing.
@@ -152,7 +175,7 @@ impl Shelf {
         let (kind, at) = match row {
             Row::Outbox(outbox) if outbox.parked.is_none() => (0, Some(outbox.due_at)),
             Row::Claim(claim) => {
-                let place = (claim.subject, claim.id);
+                let place = (claim.subject, claim.id, claim.tenant);
                 let held = usize::from(claim.state.lease().is_some());
                 if present {
                     self.claims.insert(place);
@@ -176,15 +199,16 @@ impl Shelf {
     }
 
     fn enter(&mut self, set: &ChangeSet, after: &[Option<Arc<Row>>], receipt: Receipt) {
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<(TenantId, Entry)> = Vec::new();
         for (change, row) in set.changes().iter().zip(after) {
             if let (Change::Insert(_), Some(Row::Transaction(transaction))) = (change, row.as_deref()) {
-                entries.extend(transaction.entries(receipt.position, receipt.at));
+                let own = transaction.entries(receipt.position, receipt.at);
+                entries.extend(own.map(|entry| (transaction.tenant, entry)));
             }
         }
-        entries.sort_unstable_by_key(|entry| (entry.transaction, entry.leg));
-        for entry in entries {
-            self.journal.entry(entry.account).or_default().push(entry);
+        entries.sort_unstable_by_key(|(_, entry)| (entry.transaction, entry.leg));
+        for (tenant, entry) in entries {
+            self.journal.entry((tenant, entry.account)).or_default().push(entry);
         }
     }
 
@@ -251,8 +275,8 @@ impl Shelf {
     }
 
     /// Entries of an account.
-    pub fn entries(&self, account: AccountId, page: EntryPage, limit: usize) -> Vec<Entry> {
-        let own = self.journal.get(&account).into_iter().flatten();
+    pub fn entries(&self, tenant: TenantId, account: AccountId, page: EntryPage, limit: usize) -> Vec<Entry> {
+        let own = self.journal.get(&(tenant, account)).into_iter().flatten();
         let limit = limit.min(SCAN_MAX);
         match page {
             EntryPage::After(position) => {
@@ -267,9 +291,9 @@ impl Shelf {
     }
 
     /// What entries add up to.
-    pub fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Folded {
+    pub fn fold(&self, tenant: TenantId, account: AccountId, after: Position, upto: Upto) -> Folded {
         let mut folded = Folded::default();
-        for entry in self.journal.get(&account).into_iter().flatten() {
+        for entry in self.journal.get(&(tenant, account)).into_iter().flatten() {
             let receipt = Receipt { position: entry.position, at: entry.at };
             if entry.position > after && upto.includes(receipt) {
                 folded.totals = folded.totals.plus(entry.side, entry.layer, entry.amount);
@@ -282,7 +306,7 @@ impl Shelf {
     /// Counts of the work at hand.
     pub fn tally(&self, now: Time) -> Tally {
         let mut tally = Tally::default();
-        for row in self.between(RowKey::Outbox(FIRST_WORK), RowKey::Outbox(LAST_WORK)) {
+        for row in self.work() {
             let Row::Outbox(outbox) = row else { continue };
             if outbox.parked.is_some() {
                 tally.parked = tally.parked.saturating_add(1);
@@ -300,134 +324,122 @@ impl Shelf {
         self.rows.range((Bound::Included(low), Bound::Included(high))).map(|(_, row)| row.as_ref())
     }
 
-    fn after(
+    /// Rows of one kind after one of them, tenant by tenant.
+    fn after<T>(
         &self,
-        after: Option<RowKey>,
-        low: RowKey,
-        high: RowKey,
+        after: Option<(TenantId, T)>,
+        key: fn(TenantId, T) -> RowKey,
+        id: fn(i64) -> T,
     ) -> impl DoubleEndedIterator<Item = &Row> {
-        let start = after.map_or(Bound::Included(low), Bound::Excluded);
-        let range = (start, Bound::Included(high));
-        self.rows.range(range).map(|(_, row)| row.as_ref())
+        let first = Bound::Included(key(TenantId::from_i64(i64::MIN), id(i64::MIN)));
+        let start = after.map_or(first, |(tenant, id)| Bound::Excluded(key(tenant, id)));
+        let last = Bound::Included(key(TenantId::from_i64(i64::MAX), id(i64::MAX)));
+        self.rows.range((start, last)).map(|(_, row)| row.as_ref())
     }
 
-    fn operations(&self, after: Option<OperationId>) -> impl DoubleEndedIterator<Item = &Row> {
-        let low = RowKey::Operation(OperationId::from_i64(i64::MIN));
-        let high = RowKey::Operation(OperationId::from_i64(i64::MAX));
-        self.after(after.map(RowKey::Operation), low, high)
+    /// All rows of one kind.
+    fn all<T>(&self, key: fn(TenantId, T) -> RowKey, id: fn(i64) -> T) -> impl Iterator<Item = &Row> {
+        self.after(None, key, id)
     }
 
-    fn payouts(&self, after: Option<PayoutId>) -> impl DoubleEndedIterator<Item = &Row> {
-        let low = RowKey::Payout(PayoutId::from_i64(i64::MIN));
-        let high = RowKey::Payout(PayoutId::from_i64(i64::MAX));
-        self.after(after.map(RowKey::Payout), low, high)
+    /// A tenant's rows of one kind before one of them, newest first.
+    fn before<T>(
+        &self,
+        tenant: TenantId,
+        before: Option<T>,
+        key: fn(TenantId, T) -> RowKey,
+        id: fn(i64) -> T,
+    ) -> impl Iterator<Item = &Row> {
+        let last = Bound::Included(key(tenant, id(i64::MAX)));
+        let end = before.map_or(last, |before| Bound::Excluded(key(tenant, before)));
+        let own = self.rows.range((Bound::Included(key(tenant, id(i64::MIN))), end));
+        own.rev().map(|(_, row)| row.as_ref())
     }
 
     /// A range of rows.
     pub fn scan(&self, scan: &Scan) -> Vec<Row> {
         match *scan {
             Scan::ChargesOf { tenant, before, limit } => {
-                let high = before.map_or(RowKey::Charge(LAST), RowKey::Charge);
-                let own = self.between(RowKey::Charge(FIRST), high).rev();
-                let own = own.filter(
-                    |row| matches!(row, Row::Charge(it) if it.tenant == tenant && Some(it.id) != before),
-                );
-                few(own, limit)
+                few(self.before(tenant, before, RowKey::Charge, ChargeId::from_i64), limit)
             }
-            Scan::Timeline { subject, after, limit } => {
-                let low = RowKey::Audit(subject, Ulid::from_bytes([0; 16]));
-                let high = RowKey::Audit(subject, Ulid::from_bytes([255; 16]));
-                few(self.after(after.map(|id| RowKey::Audit(subject, id)), low, high), limit)
+            Scan::Timeline { tenant, subject, after, limit } => {
+                let key = |id| RowKey::Audit(tenant, subject, id);
+                let first = Bound::Included(key(Ulid::from_bytes([0; 16])));
+                let start = after.map_or(first, |after| Bound::Excluded(key(after)));
+                let own = self.rows.range((start, Bound::Included(key(Ulid::from_bytes([255; 16])))));
+                few(own.map(|(_, row)| row.as_ref()), limit)
             }
             Scan::Claims { after, limit } => {
-                let start = after.map_or(SubjectId::from_i64(i64::MIN), |id| id);
-                let ids = self.claims.iter().filter(|(subject, _)| after.is_none() || *subject > start);
-                few(ids.filter_map(|(_, id)| self.row(&RowKey::Claim(*id))), limit)
+                let later = |subject: &SubjectId| after.is_none_or(|(.., after)| *subject > after);
+                let claims = self.claims.iter().filter(|(subject, ..)| later(subject));
+                few(claims.filter_map(|(_, id, tenant)| self.row(&RowKey::Claim(*tenant, *id))), limit)
             }
             Scan::Charges { after, limit } => {
-                few(self.after(after.map(RowKey::Charge), RowKey::Charge(FIRST), RowKey::Charge(LAST)), limit)
+                few(self.after(after, RowKey::Charge, ChargeId::from_i64), limit)
             }
             Scan::Outbox { after, limit } => {
-                let (low, high) = (RowKey::Outbox(FIRST_WORK), RowKey::Outbox(LAST_WORK));
-                few(self.after(after.map(RowKey::Outbox), low, high), limit)
+                few(self.after(after, RowKey::Outbox, SubjectId::from_i64), limit)
+            }
+            Scan::WorkOn { payment, limit } => {
+                let all = self.all(RowKey::Outbox, SubjectId::from_i64);
+                few(all.filter(|row| matches!(row, Row::Outbox(it) if it.payment == payment)), limit)
             }
             Scan::ParkedOf { tenant, before, limit } => {
-                let high = before.map_or(RowKey::Outbox(LAST_WORK), RowKey::Outbox);
-                let own = self.between(RowKey::Outbox(FIRST_WORK), high).rev();
-                let own = own.filter(|row| {
-                    matches!(row, Row::Outbox(it) if it.tenant == tenant && it.parked.is_some() && Some(it.id) != before)
-                });
-                few(own, limit)
+                let own = self.before(tenant, before, RowKey::Outbox, SubjectId::from_i64);
+                few(own.filter(|row| matches!(row, Row::Outbox(it) if it.parked.is_some())), limit)
             }
-            Scan::OperationsOn { charge, after, limit } => {
-                let own = self.operations(after);
-                few(own.filter(|row| matches!(row, Row::Operation(it) if it.charge == charge)), limit)
+            Scan::OperationsOn { tenant, charge, after, limit } => {
+                let after = (tenant, after.unwrap_or(OperationId::from_i64(i64::MIN)));
+                let own = self.after(Some(after), RowKey::Operation, OperationId::from_i64);
+                let on = |row: &&Row| matches!(row, Row::Operation(it) if (it.tenant, it.charge) == (tenant, charge));
+                few(own.filter(on), limit)
             }
-            Scan::Operations { after, limit } => few(self.operations(after), limit),
+            Scan::Operations { after, limit } => {
+                few(self.after(after, RowKey::Operation, OperationId::from_i64), limit)
+            }
             Scan::PayoutsOf { tenant, before, limit } => {
-                let own = self.payouts(None).rev().filter(|row| {
-                    matches!(row, Row::Payout(it) if it.tenant == tenant
-                        && before.is_none_or(|before| it.id < before))
-                });
-                few(own, limit)
+                few(self.before(tenant, before, RowKey::Payout, PayoutId::from_i64), limit)
             }
-            Scan::Payouts { after, limit } => few(self.payouts(after), limit),
+            Scan::Payouts { after, limit } => {
+                few(self.after(after, RowKey::Payout, PayoutId::from_i64), limit)
+            }
             Scan::RefundsOf { tenant, before, limit } => {
-                let own = self.operations(None).rev().filter(|row| {
-                    matches!(row, Row::Operation(it) if it.tenant == tenant
-                        && it.kind == Kind::Refund
-                        && before.is_none_or(|before| it.id < before))
-                });
-                few(own, limit)
+                let own = self.before(tenant, before, RowKey::Operation, OperationId::from_i64);
+                few(own.filter(|row| matches!(row, Row::Operation(it) if it.kind == Kind::Refund)), limit)
             }
             Scan::AccountsOf { tenant, before, limit } => {
-                let high = before.map_or(RowKey::Account(AccountId::from_i64(i64::MAX)), RowKey::Account);
-                let own = self.between(RowKey::Account(AccountId::from_i64(i64::MIN)), high).rev();
-                let own = own.filter(
-                    |row| matches!(row, Row::Account(it) if it.tenant == tenant && Some(it.id) != before),
-                );
-                few(own, limit)
+                few(self.before(tenant, before, RowKey::Account, AccountId::from_i64), limit)
             }
             Scan::AssetsOf { tenant } => {
                 let all = self.rows.values().map(Arc::as_ref);
                 all.filter(|row| matches!(row, Row::Asset(it) if it.tenant == tenant)).cloned().collect()
             }
             Scan::TransactionsOf { tenant, before, limit } => {
-                let high = before.map_or(TransactionId::from_i64(i64::MAX), |id| id);
-                let low = RowKey::Transaction(TransactionId::from_i64(i64::MIN));
-                let own = self.between(low, RowKey::Transaction(high)).rev();
-                let own = own.filter(
-                    |row| matches!(row, Row::Transaction(it) if it.tenant == tenant && Some(it.id) != before),
-                );
-                few(own, limit)
+                few(self.before(tenant, before, RowKey::Transaction, TransactionId::from_i64), limit)
             }
-            Scan::Snapshots { account, upto, limit } => {
-                let low = RowKey::Snapshot(account, Position(0));
-                let own = self.between(low, RowKey::Snapshot(account, Position(u64::MAX))).rev();
+            Scan::Snapshots { tenant, account, upto, limit } => {
+                let low = RowKey::Snapshot(tenant, account, Position(0));
+                let own = self.between(low, RowKey::Snapshot(tenant, account, Position(u64::MAX))).rev();
                 let own = own.filter(|row| matches!(row, Row::Snapshot(it) if upto.includes(Receipt { position: it.position, at: it.at })));
                 few(own, limit)
             }
             Scan::Accounts { after, limit } => {
-                let (low, high) = (AccountId::from_i64(i64::MIN), AccountId::from_i64(i64::MAX));
-                few(
-                    self.after(after.map(RowKey::Account), RowKey::Account(low), RowKey::Account(high)),
-                    limit,
-                )
+                few(self.after(after, RowKey::Account, AccountId::from_i64), limit)
             }
             Scan::Transactions { after, limit } => {
-                let low = RowKey::Transaction(TransactionId::from_i64(i64::MIN));
-                let high = RowKey::Transaction(TransactionId::from_i64(i64::MAX));
-                few(self.after(after.map(RowKey::Transaction), low, high), limit)
+                few(self.after(after, RowKey::Transaction, TransactionId::from_i64), limit)
             }
             Scan::Balances { after, limit } => {
-                let low = RowKey::Balance(AccountId::from_i64(i64::MIN), 0);
-                let high = RowKey::Balance(AccountId::from_i64(i64::MAX), u8::MAX);
-                few(self.after(after.map(|(id, shard)| RowKey::Balance(id, shard)), low, high), limit)
+                let key = |tenant: i64, account: i64, shard| {
+                    RowKey::Balance(TenantId::from_i64(tenant), AccountId::from_i64(account), shard)
+                };
+                let first = Bound::Included(key(i64::MIN, i64::MIN, 0));
+                let mark = after.map(|(tenant, account, shard)| RowKey::Balance(tenant, account, shard));
+                let start = mark.map_or(first, Bound::Excluded);
+                let all = self.rows.range((start, Bound::Included(key(i64::MAX, i64::MAX, u8::MAX))));
+                few(all.map(|(_, row)| row.as_ref()), limit)
             }
-            Scan::Holds { after, limit } => {
-                let (low, high) = (HoldId::from_i64(i64::MIN), HoldId::from_i64(i64::MAX));
-                few(self.after(after.map(RowKey::Hold), RowKey::Hold(low), RowKey::Hold(high)), limit)
-            }
+            Scan::Holds { after, limit } => few(self.after(after, RowKey::Hold, HoldId::from_i64), limit),
             Scan::Tenants => self
                 .rows
                 .values()
@@ -446,11 +458,6 @@ impl Shelf {
         }
     }
 }
-
-const FIRST: ChargeId = ChargeId::from_i64(i64::MIN);
-const LAST: ChargeId = ChargeId::from_i64(i64::MAX);
-const FIRST_WORK: SubjectId = SubjectId::from_i64(i64::MIN);
-const LAST_WORK: SubjectId = SubjectId::from_i64(i64::MAX);
 
 /// Copies for a store that breaks its promises.
 fn owned(rows: &[Option<Arc<Row>>]) -> Vec<Option<Row>> {

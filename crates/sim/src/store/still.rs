@@ -4,7 +4,7 @@ use super::{Machine, START};
 use crate::executor::lock;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::types::id::{AccountId, SetId};
+use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{
@@ -69,15 +69,22 @@ impl Store for Still {
 
     async fn entries(
         &self,
+        tenant: TenantId,
         account: AccountId,
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<Entry>, ReadError> {
-        Ok(lock(&self.machine).shelf.entries(account, page, limit))
+        Ok(lock(&self.machine).shelf.entries(tenant, account, page, limit))
     }
 
-    async fn fold(&self, account: AccountId, after: Position, upto: Upto) -> Result<Folded, ReadError> {
-        Ok(lock(&self.machine).shelf.fold(account, after, upto))
+    async fn fold(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        after: Position,
+        upto: Upto,
+    ) -> Result<Folded, ReadError> {
+        Ok(lock(&self.machine).shelf.fold(tenant, account, after, upto))
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {

@@ -1,4 +1,5 @@
-//! The rows a commit touched: for each a byte for its kind, then its key; numbers big-endian, names with a length.
+//! The rows a commit touched: for each a byte for its kind, then its key; numbers big-endian, names with a length. Where
+//! the tenant changes, it comes first, under a kind of its own. Commits from before that do not tell it.
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::Code;
@@ -10,7 +11,7 @@ use counterfoil_core::types::id::{
     AccountId, ChargeId, HoldId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_store::{Position, RowKey};
+use counterfoil_store::{Position, RowKey, UNTOLD};
 
 const CLAIM: u8 = 1;
 const CHARGE: u8 = 2;
@@ -30,56 +31,80 @@ const SNAPSHOT: u8 = 15;
 const CURSOR: u8 = 16;
 const OPERATION: u8 = 17;
 const PAYOUT: u8 = 18;
+/// Whose the keys that follow are.
+const OF: u8 = 19;
 
 /// To store.
 pub(crate) fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
     let mut out = Vec::with_capacity(keys.len().saturating_mul(24));
+    let mut of = UNTOLD;
     for key in keys {
+        if let Some(tenant) = told(&key).filter(|tenant| *tenant != of) {
+            put(&mut out, OF, &[&number(tenant.to_i64())]);
+            of = tenant;
+        }
         match key {
-            RowKey::Claim(id) => put(&mut out, CLAIM, &[id.digest().as_bytes()]),
-            RowKey::Charge(id) => put(&mut out, CHARGE, &[&number(id.to_i64())]),
-            RowKey::Outbox(id) => put(&mut out, OUTBOX, &[&number(id.to_i64())]),
-            RowKey::Audit(subject, id) => {
+            RowKey::Claim(_, id) => put(&mut out, CLAIM, &[id.digest().as_bytes()]),
+            RowKey::Charge(_, id) => put(&mut out, CHARGE, &[&number(id.to_i64())]),
+            RowKey::Outbox(_, id) => put(&mut out, OUTBOX, &[&number(id.to_i64())]),
+            RowKey::Audit(_, subject, id) => {
                 put(&mut out, AUDIT, &[&number(subject.to_i64()), &id.to_bytes()]);
             }
             RowKey::Tenant(name) => put_named(&mut out, TENANT, &[], name.as_str()),
             RowKey::ApiKey(digest) => put(&mut out, API_KEY, &[digest.as_bytes()]),
             RowKey::Slot(slot) => put(&mut out, SLOT, &[&slot.to_be_bytes()]),
-            RowKey::Account(id) => put(&mut out, ACCOUNT, &[&number(id.to_i64())]),
+            RowKey::Account(_, id) => put(&mut out, ACCOUNT, &[&number(id.to_i64())]),
             RowKey::Name(tenant, code) => put_named(&mut out, NAME, &number(tenant.to_i64()), code.as_str()),
             RowKey::Asset(tenant, asset) => {
                 put_named(&mut out, ASSET, &number(tenant.to_i64()), asset.code());
             }
-            RowKey::Balance(account, shard) => put(&mut out, BALANCE, &[&number(account.to_i64()), &[shard]]),
-            RowKey::Transaction(id) => put(&mut out, TRANSACTION, &[&number(id.to_i64())]),
-            RowKey::Reversal(original) => put(&mut out, REVERSAL, &[&number(original.to_i64())]),
-            RowKey::Hold(id) => put(&mut out, HOLD, &[&number(id.to_i64())]),
-            RowKey::Snapshot(account, position) => {
+            RowKey::Balance(_, account, shard) => {
+                put(&mut out, BALANCE, &[&number(account.to_i64()), &[shard]]);
+            }
+            RowKey::Transaction(_, id) => put(&mut out, TRANSACTION, &[&number(id.to_i64())]),
+            RowKey::Reversal(_, original) => put(&mut out, REVERSAL, &[&number(original.to_i64())]),
+            RowKey::Hold(_, id) => put(&mut out, HOLD, &[&number(id.to_i64())]),
+            RowKey::Snapshot(_, account, position) => {
                 put(&mut out, SNAPSHOT, &[&number(account.to_i64()), &position.0.to_be_bytes()]);
             }
             RowKey::Cursor(reader) => put_named(&mut out, CURSOR, &[], reader.name()),
-            RowKey::Operation(id) => put(&mut out, OPERATION, &[&number(id.to_i64())]),
-            RowKey::Payout(id) => put(&mut out, PAYOUT, &[&number(id.to_i64())]),
+            RowKey::Operation(_, id) => put(&mut out, OPERATION, &[&number(id.to_i64())]),
+            RowKey::Payout(_, id) => put(&mut out, PAYOUT, &[&number(id.to_i64())]),
         }
     }
     out
 }
 
-/// As stored; nothing if the bytes are not what [`encode`] writes.
+/// The tenant, where the key itself does not hold it.
+fn told(key: &RowKey) -> Option<TenantId> {
+    match key {
+        RowKey::Name(..) | RowKey::Asset(..) => None,
+        _ => key.tenant(),
+    }
+}
+
+/// As stored; nothing if the bytes are not what [`encode`] writes or wrote.
 pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
     let mut keys = Vec::with_capacity(bytes.len() / 16);
     let rest = &mut bytes;
+    let mut of = UNTOLD;
     while let Some((kind, after)) = rest.split_first() {
         *rest = after;
+        if *kind == OF {
+            of = TenantId::from_i64(take_number(rest)?);
+            continue;
+        }
         keys.push(match *kind {
-            CLAIM => RowKey::Claim(ClaimId::from_digest(Digest::from_bytes(take(rest)?))),
-            CHARGE => RowKey::Charge(ChargeId::from_i64(take_number(rest)?)),
-            OUTBOX => RowKey::Outbox(SubjectId::from_i64(take_number(rest)?)),
-            AUDIT => RowKey::Audit(SubjectId::from_i64(take_number(rest)?), Ulid::from_bytes(take(rest)?)),
+            CLAIM => RowKey::Claim(of, ClaimId::from_digest(Digest::from_bytes(take(rest)?))),
+            CHARGE => RowKey::Charge(of, ChargeId::from_i64(take_number(rest)?)),
+            OUTBOX => RowKey::Outbox(of, SubjectId::from_i64(take_number(rest)?)),
+            AUDIT => {
+                RowKey::Audit(of, SubjectId::from_i64(take_number(rest)?), Ulid::from_bytes(take(rest)?))
+            }
             TENANT => RowKey::Tenant(TenantName::parse(take_name(rest)?).ok()?),
             API_KEY => RowKey::ApiKey(Digest::from_bytes(take(rest)?)),
             SLOT => RowKey::Slot(u16::from_be_bytes(take(rest)?)),
-            ACCOUNT => RowKey::Account(AccountId::from_i64(take_number(rest)?)),
+            ACCOUNT => RowKey::Account(of, AccountId::from_i64(take_number(rest)?)),
             NAME => {
                 let tenant = TenantId::from_i64(take_number(rest)?);
                 RowKey::Name(tenant, Code::parse(take_name(rest)?).ok()?)
@@ -91,18 +116,18 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
             BALANCE => {
                 let account = AccountId::from_i64(take_number(rest)?);
                 let [shard] = take(rest)?;
-                RowKey::Balance(account, shard)
+                RowKey::Balance(of, account, shard)
             }
-            TRANSACTION => RowKey::Transaction(TransactionId::from_i64(take_number(rest)?)),
-            REVERSAL => RowKey::Reversal(TransactionId::from_i64(take_number(rest)?)),
-            HOLD => RowKey::Hold(HoldId::from_i64(take_number(rest)?)),
+            TRANSACTION => RowKey::Transaction(of, TransactionId::from_i64(take_number(rest)?)),
+            REVERSAL => RowKey::Reversal(of, TransactionId::from_i64(take_number(rest)?)),
+            HOLD => RowKey::Hold(of, HoldId::from_i64(take_number(rest)?)),
             SNAPSHOT => {
                 let account = AccountId::from_i64(take_number(rest)?);
-                RowKey::Snapshot(account, Position(u64::from_be_bytes(take(rest)?)))
+                RowKey::Snapshot(of, account, Position(u64::from_be_bytes(take(rest)?)))
             }
             CURSOR => RowKey::Cursor(Reader::parse(take_name(rest)?)?),
-            OPERATION => RowKey::Operation(OperationId::from_i64(take_number(rest)?)),
-            PAYOUT => RowKey::Payout(PayoutId::from_i64(take_number(rest)?)),
+            OPERATION => RowKey::Operation(of, OperationId::from_i64(take_number(rest)?)),
+            PAYOUT => RowKey::Payout(of, PayoutId::from_i64(take_number(rest)?)),
             _ => return None,
         });
     }
@@ -149,24 +174,24 @@ mod tests {
 
     fn keys() -> Vec<RowKey> {
         vec![
-            RowKey::Claim(ClaimId::from_digest(Digest::from_bytes([0xaa; 32]))),
-            RowKey::Charge(ChargeId::from_i64(0x0102_0304_0506_0708)),
-            RowKey::Outbox(SubjectId::from_i64(-1)),
-            RowKey::Audit(SubjectId::from_i64(2), Ulid::from_bytes([0xbb; 16])),
+            RowKey::Claim(UNTOLD, ClaimId::from_digest(Digest::from_bytes([0xaa; 32]))),
+            RowKey::Charge(UNTOLD, ChargeId::from_i64(0x0102_0304_0506_0708)),
+            RowKey::Outbox(UNTOLD, SubjectId::from_i64(-1)),
+            RowKey::Audit(UNTOLD, SubjectId::from_i64(2), Ulid::from_bytes([0xbb; 16])),
             RowKey::Tenant(TenantName::parse("acme").unwrap()),
             RowKey::ApiKey(Digest::from_bytes([0xcc; 32])),
             RowKey::Slot(258),
-            RowKey::Account(AccountId::from_i64(3)),
+            RowKey::Account(UNTOLD, AccountId::from_i64(3)),
             RowKey::Name(TenantId::from_i64(4), Code::parse("chart:fees:EUR").unwrap()),
             RowKey::Asset(TenantId::from_i64(5), Asset::parse("CO2_GRAMS").unwrap()),
-            RowKey::Balance(AccountId::from_i64(6), 255),
-            RowKey::Transaction(TransactionId::from_i64(7)),
-            RowKey::Reversal(TransactionId::from_i64(8)),
-            RowKey::Hold(HoldId::from_i64(9)),
-            RowKey::Snapshot(AccountId::from_i64(10), Position(0x0102)),
+            RowKey::Balance(UNTOLD, AccountId::from_i64(6), 255),
+            RowKey::Transaction(UNTOLD, TransactionId::from_i64(7)),
+            RowKey::Reversal(UNTOLD, TransactionId::from_i64(8)),
+            RowKey::Hold(UNTOLD, HoldId::from_i64(9)),
+            RowKey::Snapshot(UNTOLD, AccountId::from_i64(10), Position(0x0102)),
             RowKey::Cursor(Reader::Projection),
-            RowKey::Operation(OperationId::from_i64(11)),
-            RowKey::Payout(PayoutId::from_i64(12)),
+            RowKey::Operation(UNTOLD, OperationId::from_i64(11)),
+            RowKey::Payout(UNTOLD, PayoutId::from_i64(12)),
         ]
     }
 
@@ -196,6 +221,30 @@ mod tests {
     }
 
     #[test]
+    fn golden_bytes_with_tenants() {
+        let (first, second) = (TenantId::from_i64(0x21), TenantId::from_i64(0x22));
+        let charge = |tenant| RowKey::Charge(tenant, ChargeId::from_i64(7));
+        let keys = vec![
+            RowKey::Slot(258),
+            charge(first),
+            RowKey::Outbox(first, SubjectId::from_i64(7)),
+            RowKey::Asset(second, Asset::parse("CO2_GRAMS").unwrap()),
+            RowKey::Hold(first, HoldId::from_i64(7)),
+            charge(second),
+        ];
+        let mut bytes = vec![7, 1, 2];
+        bytes.extend([19, 0, 0, 0, 0, 0, 0, 0, 0x21]);
+        bytes.extend([2, 0, 0, 0, 0, 0, 0, 0, 7, 3, 0, 0, 0, 0, 0, 0, 0, 7]);
+        bytes.extend(b"\x0a\0\0\0\0\0\0\0\x22\x09CO2_GRAMS");
+        bytes.extend([14, 0, 0, 0, 0, 0, 0, 0, 7]);
+        bytes.extend([19, 0, 0, 0, 0, 0, 0, 0, 0x22]);
+        bytes.extend([2, 0, 0, 0, 0, 0, 0, 0, 7]);
+        assert_eq!(encode(keys.clone().into_iter()), bytes);
+        assert_eq!(decode(&bytes), Some(keys));
+    }
+
+    /// As they were before commits told tenants.
+    #[test]
     fn golden_bytes() {
         assert_eq!(encode(keys().into_iter()), golden());
         assert_eq!(decode(&golden()), Some(keys()));
@@ -208,5 +257,6 @@ mod tests {
         let between = [0, 33, 42, 51, 76, 82, 115, 118, 127, 151, 170, 180, 189, 198, 207, 224, 236, 245];
         assert_eq!(ends, between, "only between two keys");
         assert_eq!(decode(&[19]), None);
+        assert_eq!(decode(&[20]), None);
     }
 }

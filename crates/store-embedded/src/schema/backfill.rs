@@ -119,7 +119,9 @@ impl<'a> Books<'a> {
         self.log.make_room(self.db, 2)?;
         if charge.destination != chart.payable {
             self.db.prepare_cached(REDIRECT)?.execute([charge.id, chart.payable])?;
-            self.log.touched.push(RowKey::Charge(ChargeId::from_i64(charge.id)));
+            self.log
+                .touched
+                .push(RowKey::Charge(TenantId::from_i64(charge.tenant), ChargeId::from_i64(charge.id)));
         }
         if charge.captured {
             self.post(charge, chart)?;
@@ -147,8 +149,9 @@ impl<'a> Books<'a> {
                 charge.created_at,
             ])?;
             self.db.prepare_cached(NAME)?.execute(params![charge.tenant, code.as_str(), id])?;
-            self.log.touched.push(RowKey::Account(AccountId::from_i64(id)));
-            self.log.touched.push(RowKey::Name(TenantId::from_i64(charge.tenant), code));
+            let tenant = TenantId::from_i64(charge.tenant);
+            self.log.touched.push(RowKey::Account(tenant, AccountId::from_i64(id)));
+            self.log.touched.push(RowKey::Name(tenant, code));
             match role {
                 Role::Receivable => chart.receivable = id,
                 Role::Payable => chart.payable = id,
@@ -184,7 +187,8 @@ impl<'a> Books<'a> {
             position,
             charge.created_at,
         ])?;
-        self.log.touched.push(RowKey::Transaction(TransactionId::from_i64(charge.id)));
+        let (tenant, id) = (TenantId::from_i64(charge.tenant), TransactionId::from_i64(charge.id));
+        self.log.touched.push(RowKey::Transaction(tenant, id));
         Ok(())
     }
 }

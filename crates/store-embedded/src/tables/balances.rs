@@ -1,8 +1,9 @@
 //! Guarded balances, by account and shard. A group writes each of them once, as its last set left it.
 
-use super::{Pen, cell};
+use super::{Pen, cell, owners};
 use counterfoil_core::ledger::balance::Balance;
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
+use counterfoil_store::UNTOLD;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 macro_rules! columns {
@@ -22,15 +23,29 @@ const INSERT: &str =
 const UPDATE: &str = "UPDATE OR FAIL balances SET posted = ?3, outgoing = ?4, incoming = ?5, floor = ?6, cap = ?7, \
     revision = ?8 WHERE account = ?1 AND shard = ?2";
 
-pub(super) fn load(db: &Connection, account: AccountId, shard: u8) -> Result<Option<Balance>> {
-    db.prepare_cached(BY_KEY)?.query_row(params![account.to_i64(), shard], read).optional()
+/// One whose account is not there is taken for the tenant's who asks.
+pub(super) fn load(
+    db: &Connection,
+    tenant: TenantId,
+    account: AccountId,
+    shard: u8,
+) -> Result<Option<Balance>> {
+    let key = params![account.to_i64(), shard];
+    let Some(balance) = db.prepare_cached(BY_KEY)?.query_row(key, read).optional()? else { return Ok(None) };
+    let tenant = owners::of_account(db, account)?.unwrap_or(tenant);
+    Ok(Some(Balance { tenant, ..balance }))
 }
 
 pub(super) fn after(db: &Connection, after: Option<(AccountId, u8)>, limit: i64) -> Result<Vec<Balance>> {
     // No shard is below zero.
     let (account, shard) =
         after.map_or((i64::MIN, -1), |(account, shard)| (account.to_i64(), i64::from(shard)));
-    db.prepare_cached(AFTER)?.query_map([account, shard, limit], read)?.collect()
+    let mut statement = db.prepare_cached(AFTER)?;
+    let balances = statement.query_map([account, shard, limit], read)?;
+    let owned = |balance: Balance| -> Result<Balance> {
+        Ok(Balance { tenant: owners::or_nobody(owners::of_account(db, balance.account)?), ..balance })
+    };
+    balances.map(|balance| balance.and_then(owned)).collect()
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
@@ -59,6 +74,7 @@ fn write_whole(pen: &mut Pen<'_>, sql: &'static str, balance: &Balance) -> Resul
 
 fn read(row: &Row<'_>) -> Result<Balance> {
     Ok(Balance {
+        tenant: UNTOLD,
         account: cell::account(row, 0)?,
         shard: row.get(1)?,
         posted: row.get(2)?,

@@ -20,6 +20,7 @@ mod journal;
 pub(crate) mod meta;
 mod operations;
 pub(crate) mod outbox;
+pub(crate) mod owners;
 mod payouts;
 mod pen;
 mod reversals;
@@ -32,33 +33,48 @@ pub(crate) use pen::Pen;
 use pen::{Rows, TOGETHER};
 pub(crate) use write::Write;
 
+use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{Due, Position, Receipt, Row, RowKey, Scan};
 use rusqlite::{Connection, Error, Result};
 
-/// The row of `key`.
+/// The row of `key`; nothing if it is another tenant's.
 pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
-    Ok(match key {
-        RowKey::Claim(id) => claims::load(db, *id)?.map(Row::Claim),
-        RowKey::Charge(id) => charges::load(db, *id)?.map(Row::Charge),
-        RowKey::Operation(id) => operations::load(db, *id)?.map(Row::Operation),
-        RowKey::Payout(id) => payouts::load(db, *id)?.map(Row::Payout),
-        RowKey::Outbox(id) => outbox::load(db, *id)?.map(Row::Outbox),
-        RowKey::Audit(subject, id) => audit_log::load(db, *subject, *id)?.map(Row::Audit),
+    let row = match key {
+        RowKey::Claim(_, id) => claims::load(db, *id)?.map(Row::Claim),
+        RowKey::Charge(_, id) => charges::load(db, *id)?.map(Row::Charge),
+        RowKey::Operation(_, id) => operations::load(db, *id)?.map(Row::Operation),
+        RowKey::Payout(_, id) => payouts::load(db, *id)?.map(Row::Payout),
+        RowKey::Outbox(_, id) => outbox::load(db, *id)?.map(Row::Outbox),
+        RowKey::Audit(_, subject, id) => audit_log::load(db, *subject, *id)?.map(Row::Audit),
         RowKey::Tenant(name) => tenants::load(db, name)?.map(Row::Tenant),
         RowKey::ApiKey(digest) => api_keys::load(db, digest)?.map(Row::ApiKey),
         RowKey::Slot(number) => slots::load(db, *number)?.map(Row::Slot),
-        RowKey::Account(id) => accounts::load(db, *id)?.map(Row::Account),
+        RowKey::Account(_, id) => accounts::load(db, *id)?.map(Row::Account),
         RowKey::Name(tenant, code) => account_names::load(db, *tenant, code)?.map(Row::Name),
         RowKey::Asset(tenant, asset) => assets::load(db, *tenant, *asset)?.map(Row::Asset),
-        RowKey::Balance(account, shard) => balances::load(db, *account, *shard)?.map(Row::Balance),
-        RowKey::Transaction(id) => journal::load(db, *id)?.map(Row::Transaction),
-        RowKey::Reversal(original) => reversals::load(db, *original)?.map(Row::Reversal),
-        RowKey::Hold(id) => holds::load(db, *id)?.map(Row::Hold),
-        RowKey::Snapshot(account, position) => snapshots::load(db, *account, *position)?.map(Row::Snapshot),
+        RowKey::Balance(tenant, account, shard) => {
+            balances::load(db, *tenant, *account, *shard)?.map(Row::Balance)
+        }
+        RowKey::Transaction(_, id) => journal::load(db, *id)?.map(Row::Transaction),
+        RowKey::Reversal(tenant, original) => reversals::load(db, *tenant, *original)?.map(Row::Reversal),
+        RowKey::Hold(_, id) => holds::load(db, *id)?.map(Row::Hold),
+        RowKey::Snapshot(tenant, account, position) => {
+            snapshots::load(db, *tenant, *account, *position)?.map(Row::Snapshot)
+        }
         RowKey::Cursor(reader) => cursors::load(db, *reader)?.map(Row::Cursor),
-    })
+    };
+    Ok(row.filter(|row| row.key() == *key))
+}
+
+/// Whether what was not found as this tenant's is another's: the tables know rows by their numbers alone.
+pub(crate) fn is_anothers(db: &Connection, key: &RowKey) -> Result<bool> {
+    match (key, key.tenant()) {
+        // Its digest is made of the tenant's name.
+        (RowKey::Claim(..), _) | (_, None) => Ok(false),
+        (_, Some(tenant)) => Ok(owners::of_row(db, key)?.is_some_and(|owner| owner != tenant)),
+    }
 }
 
 /// Writes a change that was judged.
@@ -164,24 +180,24 @@ fn reuse(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
 
 fn remove(pen: &mut Pen<'_>, key: &RowKey) -> Result<()> {
     match key {
-        RowKey::Claim(id) => claims::remove(pen, *id),
-        RowKey::Outbox(id) => outbox::remove(pen, *id),
-        RowKey::Snapshot(account, position) => snapshots::remove(pen, *account, *position),
+        RowKey::Claim(_, id) => claims::remove(pen, *id),
+        RowKey::Outbox(_, id) => outbox::remove(pen, *id),
+        RowKey::Snapshot(_, account, position) => snapshots::remove(pen, *account, *position),
         // The judge lets nothing else be removed.
-        RowKey::Charge(_)
-        | RowKey::Operation(_)
-        | RowKey::Payout(_)
+        RowKey::Charge(..)
+        | RowKey::Operation(..)
+        | RowKey::Payout(..)
         | RowKey::Audit(..)
         | RowKey::Tenant(_)
         | RowKey::ApiKey(_)
         | RowKey::Slot(_)
-        | RowKey::Account(_)
+        | RowKey::Account(..)
         | RowKey::Name(..)
         | RowKey::Asset(..)
         | RowKey::Balance(..)
-        | RowKey::Transaction(_)
-        | RowKey::Reversal(_)
-        | RowKey::Hold(_)
+        | RowKey::Transaction(..)
+        | RowKey::Reversal(..)
+        | RowKey::Hold(..)
         | RowKey::Cursor(_) => Err(Error::StatementChangedRows(0)),
     }
 }
@@ -192,23 +208,30 @@ pub(crate) fn scan(db: &Connection, scan: &Scan) -> Result<Vec<Row>> {
         Scan::ChargesOf { tenant, before, limit } => {
             rows(charges::of_tenant(db, *tenant, *before, bound(*limit))?)
         }
-        Scan::Timeline { subject, after, limit } => {
-            rows(audit_log::timeline(db, *subject, *after, bound(*limit))?)
+        Scan::Timeline { tenant, subject, after, limit } => {
+            let mut records = audit_log::timeline(db, *subject, *after, bound(*limit))?;
+            records.retain(|record| record.tenant == *tenant);
+            rows(records)
         }
-        Scan::Claims { after, limit } => rows(claims::after(db, *after, bound(*limit))?),
-        Scan::Charges { after, limit } => rows(charges::after(db, *after, bound(*limit))?),
-        Scan::OperationsOn { charge, after, limit } => {
-            rows(operations::on_charge(db, *charge, *after, bound(*limit))?)
+        Scan::Claims { after, limit } => {
+            rows(claims::after(db, after.map(|(.., subject)| subject), bound(*limit))?)
+        }
+        Scan::Charges { after, limit } => rows(charges::after(db, id(*after), bound(*limit))?),
+        Scan::OperationsOn { tenant, charge, after, limit } => {
+            let mut operations = operations::on_charge(db, *charge, *after, bound(*limit))?;
+            operations.retain(|operation| operation.tenant == *tenant);
+            rows(operations)
         }
         Scan::RefundsOf { tenant, before, limit } => {
             rows(operations::refunds_of(db, *tenant, *before, bound(*limit))?)
         }
-        Scan::Operations { after, limit } => rows(operations::after(db, *after, bound(*limit))?),
+        Scan::Operations { after, limit } => rows(operations::after(db, id(*after), bound(*limit))?),
         Scan::PayoutsOf { tenant, before, limit } => {
             rows(payouts::of_tenant(db, *tenant, *before, bound(*limit))?)
         }
-        Scan::Payouts { after, limit } => rows(payouts::after(db, *after, bound(*limit))?),
-        Scan::Outbox { after, limit } => rows(outbox::after(db, *after, bound(*limit))?),
+        Scan::Payouts { after, limit } => rows(payouts::after(db, id(*after), bound(*limit))?),
+        Scan::Outbox { after, limit } => rows(outbox::after(db, id(*after), bound(*limit))?),
+        Scan::WorkOn { payment, limit } => rows(outbox::on(db, *payment, bound(*limit))?),
         Scan::ParkedOf { tenant, before, limit } => {
             rows(outbox::parked_of(db, *tenant, *before, bound(*limit))?)
         }
@@ -219,17 +242,24 @@ pub(crate) fn scan(db: &Connection, scan: &Scan) -> Result<Vec<Row>> {
         Scan::TransactionsOf { tenant, before, limit } => {
             rows(journal::of_tenant(db, *tenant, *before, bound(*limit))?)
         }
-        Scan::Snapshots { account, upto, limit } => {
-            rows(snapshots::upto(db, *account, *upto, bound(*limit))?)
+        Scan::Snapshots { tenant, account, upto, limit } => {
+            rows(snapshots::upto(db, *tenant, *account, *upto, bound(*limit))?)
         }
-        Scan::Accounts { after, limit } => rows(accounts::after(db, *after, bound(*limit))?),
-        Scan::Transactions { after, limit } => rows(journal::after(db, *after, bound(*limit))?),
-        Scan::Balances { after, limit } => rows(balances::after(db, *after, bound(*limit))?),
-        Scan::Holds { after, limit } => rows(holds::after(db, *after, bound(*limit))?),
+        Scan::Accounts { after, limit } => rows(accounts::after(db, id(*after), bound(*limit))?),
+        Scan::Transactions { after, limit } => rows(journal::after(db, id(*after), bound(*limit))?),
+        Scan::Balances { after, limit } => {
+            rows(balances::after(db, after.map(|(_, account, shard)| (account, shard)), bound(*limit))?)
+        }
+        Scan::Holds { after, limit } => rows(holds::after(db, id(*after), bound(*limit))?),
         Scan::Tenants => rows(tenants::all(db)?),
         Scan::ApiKeys => rows(api_keys::all(db)?),
         Scan::Slots => rows(slots::all(db)?),
     })
+}
+
+/// What the tables here go by: ids are unique over all tenants.
+fn id<T>(after: Option<(TenantId, T)>) -> Option<T> {
+    after.map(|(_, id)| id)
 }
 
 /// Rows whose time has come, most overdue first.

@@ -27,6 +27,9 @@ const DUE: &str = concat!(
     columns!(),
     " FROM outbox WHERE parked IS NULL AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2"
 );
+/// Work under way is little: it is read through.
+const ON_CHARGE: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE charge = ?1 ORDER BY id LIMIT ?2");
+const ON_PAYOUT: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE payout = ?1 ORDER BY id LIMIT ?2");
 const PARKED_OF: &str = concat!(
     "SELECT ",
     columns!(),
@@ -65,6 +68,14 @@ pub(super) fn after(db: &Connection, after: Option<SubjectId>, limit: i64) -> Re
 pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Outbox>> {
     let mut statement = db.prepare_cached(DUE)?;
     statement.query_map(params![now.ms(), limit], read)?.collect()
+}
+
+pub(super) fn on(db: &Connection, payment: Payment, limit: i64) -> Result<Vec<Outbox>> {
+    let (sql, id) = match payment {
+        Payment::Charge(charge) => (ON_CHARGE, charge.to_i64()),
+        Payment::Payout(payout) => (ON_PAYOUT, payout.to_i64()),
+    };
+    db.prepare_cached(sql)?.query_map([id, limit], read)?.collect()
 }
 
 pub(super) fn parked_of(

@@ -1,16 +1,21 @@
 //! Which transactions were undone, and by which.
 
-use super::{Pen, cell};
+use super::{Pen, cell, owners};
 use counterfoil_core::ledger::transaction::Reversal;
-use counterfoil_core::types::id::TransactionId;
+use counterfoil_core::types::id::{TenantId, TransactionId};
+use counterfoil_store::RowKey;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 const BY_ORIGINAL: &str = "SELECT undone_by FROM reversals WHERE original = ?1";
 const INSERT: &str = "INSERT OR FAIL INTO reversals (original, undone_by) VALUES (?1, ?2)";
 
-pub(super) fn load(db: &Connection, original: TransactionId) -> Result<Option<Reversal>> {
+/// One whose transaction is not there is taken for the tenant's who asks.
+pub(super) fn load(db: &Connection, tenant: TenantId, original: TransactionId) -> Result<Option<Reversal>> {
+    let tenant = owners::of_row(db, &RowKey::Reversal(tenant, original))?.unwrap_or(tenant);
     db.prepare_cached(BY_ORIGINAL)?
-        .query_row([original.to_i64()], |row| Ok(Reversal { original, by: cell::transaction(row, 0)? }))
+        .query_row([original.to_i64()], |row| {
+            Ok(Reversal { tenant, original, by: cell::transaction(row, 0)? })
+        })
         .optional()
 }
 

@@ -1,9 +1,9 @@
 //! Snapshots of accounts, by account and position. Sums are 16 bytes, big-endian: SQLite's integers have 8.
 
-use super::{Pen, cell, place};
+use super::{Pen, cell, owners, place};
 use counterfoil_core::ledger::snapshot::Snapshot;
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::{Position, Upto};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -23,18 +23,36 @@ const INSERT: &str =
     concat!("INSERT OR FAIL INTO snapshots (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
 const DELETE: &str = "DELETE FROM snapshots WHERE account = ?1 AND position = ?2";
 
-pub(super) fn load(db: &Connection, account: AccountId, position: Position) -> Result<Option<Snapshot>> {
-    db.prepare_cached(BY_KEY)?.query_row([account.to_i64(), place(position)], read).optional()
+/// One whose account is not there is taken for the tenant's who asks.
+pub(super) fn load(
+    db: &Connection,
+    tenant: TenantId,
+    account: AccountId,
+    position: Position,
+) -> Result<Option<Snapshot>> {
+    let tenant = owners::of_account(db, account)?.unwrap_or(tenant);
+    let key = [account.to_i64(), place(position)];
+    db.prepare_cached(BY_KEY)?.query_row(key, |row| read(tenant, row)).optional()
 }
 
 /// An account's snapshots up to a point, newest first.
-pub(super) fn upto(db: &Connection, account: AccountId, upto: Upto, limit: i64) -> Result<Vec<Snapshot>> {
+pub(super) fn upto(
+    db: &Connection,
+    tenant: TenantId,
+    account: AccountId,
+    upto: Upto,
+    limit: i64,
+) -> Result<Vec<Snapshot>> {
+    if !owners::may_see(db, tenant, account)? {
+        return Ok(Vec::new());
+    }
     let (position, time) = match upto {
         Upto::Now => (i64::MAX, i64::MAX),
         Upto::Position(position) => (place(position), i64::MAX),
         Upto::Time(time) => (i64::MAX, time.ms()),
     };
-    db.prepare_cached(UPTO)?.query_map([account.to_i64(), position, time, limit], read)?.collect()
+    let bounds = [account.to_i64(), position, time, limit];
+    db.prepare_cached(UPTO)?.query_map(bounds, |row| read(tenant, row))?.collect()
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, snapshot: &Snapshot) -> Result<()> {
@@ -58,8 +76,9 @@ pub(super) fn remove(pen: &mut Pen<'_>, account: AccountId, position: Position) 
     pen.write(DELETE, params![account.to_i64(), place(position)])
 }
 
-fn read(row: &Row<'_>) -> Result<Snapshot> {
+fn read(tenant: TenantId, row: &Row<'_>) -> Result<Snapshot> {
     Ok(Snapshot {
+        tenant,
         account: cell::account(row, 0)?,
         position: cell::position(row, 1)?,
         at: cell::time(row, 2)?,

@@ -10,7 +10,7 @@ use crate::options::{FaultPoint, Options, fault_at};
 use crate::progress::Progress;
 use crate::redo::{Failed, Redo, Script};
 use crate::tables::{self, Pen, Write};
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::judge::{Image, judge};
 use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
 use rusqlite::{Connection, Error, ErrorCode};
@@ -95,7 +95,7 @@ impl Verdict {
 }
 
 /// The balances a group moves, and whether they are new.
-type Moved = BTreeMap<(AccountId, u8), bool>;
+type Moved = BTreeMap<(TenantId, AccountId, u8), bool>;
 
 impl Writer {
     pub(crate) fn new(
@@ -257,8 +257,8 @@ impl Writer {
             }
             verdicts.push(verdict);
         }
-        for ((account, shard), is_new) in moved {
-            if let Some(row) = self.image.shared(&RowKey::Balance(account, shard)) {
+        for ((tenant, account, shard), is_new) in moved {
+            if let Some(row) = self.image.shared(&RowKey::Balance(tenant, account, shard)) {
                 let last = Receipt { position: Position(position), at };
                 writes.push(if is_new { Write::Insert(row, last) } else { Write::Replace(row) });
             }
@@ -273,26 +273,23 @@ impl Writer {
         writes: &mut Vec<Write>,
         moved: &mut Moved,
     ) -> Result<Verdict, Error> {
-        self.bring(job)?;
+        let anothers = self.bring(job)?;
         let written = writes.len();
         let changes = job.set.changes();
         writes.extend(changes.iter().filter_map(|change| Write::of(change, &self.image, receipt)));
-        let mut takes: Vec<Taken> = writes.iter().skip(written).filter_map(subject_of).collect();
+        let mut takes: Vec<Taken> = writes.iter().skip(written).filter_map(Taken::by).collect();
         takes.push(Taken::Set(job.set.id()));
-        for (place, taken) in takes.iter().enumerate() {
-            let is_twice = takes.iter().take(place).any(|earlier| earlier == taken);
-            if is_twice || !self.ids.is_free(&self.db, *taken)? {
-                writes.truncate(written);
-                return Ok(
-                    judge(&self.image, &job.set).map_or_else(Verdict::Refused, |()| Verdict::Unfit(*taken))
-                );
-            }
+        if let Some(unfit) =
+            anothers.map_or_else(|| self.ids.first_taken(&self.db, &takes), |it| Ok(Some(it)))?
+        {
+            writes.truncate(written);
+            return Ok(judge(&self.image, &job.set).map_or_else(Verdict::Refused, |()| Verdict::Unfit(unfit)));
         }
-        let balances: Vec<((AccountId, u8), bool)> = changes
+        let balances: Vec<((TenantId, AccountId, u8), bool)> = changes
             .iter()
             .filter_map(balance_of)
-            .map(|(account, shard)| {
-                ((account, shard), self.image.get(&RowKey::Balance(account, shard)).is_none())
+            .map(|balance @ (tenant, account, shard)| {
+                (balance, self.image.get(&RowKey::Balance(tenant, account, shard)).is_none())
             })
             .collect();
         self.image_rows = self.image_rows.saturating_add(changes.len());
@@ -315,17 +312,21 @@ impl Writer {
         Ok(Verdict::Admitted(receipt))
     }
 
-    /// Brings the rows the set is judged by.
-    fn bring(&mut self, job: &Job) -> Result<(), Error> {
+    /// Brings the rows the set is judged by. What is another tenant's is not there for this one, and cannot be made.
+    fn bring(&mut self, job: &Job) -> Result<Option<Taken>, Error> {
+        let mut anothers = None;
         for change in job.set.changes() {
             let key = change.key();
             if self.image.knows(&key) || matches!(change, Change::Insert(_)) && self.ids.is_new(&key) {
                 continue;
             }
             let row = tables::load(&self.db, &key)?;
+            if row.is_none() && tables::is_anothers(&self.db, &key)? {
+                anothers = Some(Taken::Anothers);
+            }
             self.image.bring(key, row);
         }
-        Ok(())
+        Ok(anothers)
     }
 
     /// Makes the group at hand durable, and lets it be shown.
@@ -403,23 +404,12 @@ fn told(error: &std::io::Error) -> String {
     }
 }
 
-/// What a claim makes by this write.
-fn subject_of(write: &Write) -> Option<Taken> {
-    match write {
-        Write::Insert(row, _) | Write::Reuse(row) => match &**row {
-            Row::Claim(claim) => Some(Taken::Subject(claim.subject)),
-            _ => None,
-        },
-        Write::Replace(_) | Write::Remove(_) | Write::Commit(..) => None,
-    }
-}
-
 /// The balance a change makes or moves.
-fn balance_of(change: &Change) -> Option<(AccountId, u8)> {
+fn balance_of(change: &Change) -> Option<(TenantId, AccountId, u8)> {
     match change {
-        Change::Move(motion) => Some((motion.account, motion.shard)),
+        Change::Move(motion) => Some((motion.tenant, motion.account, motion.shard)),
         Change::Insert(row) => match &**row {
-            Row::Balance(balance) => Some((balance.account, balance.shard)),
+            Row::Balance(balance) => Some((balance.tenant, balance.account, balance.shard)),
             _ => None,
         },
         Change::Replace { .. } | Change::Remove { .. } => None,

@@ -3,10 +3,11 @@
 //! Rows that were inserted since the image was last cut back are in the image. Of those before it is known how high their ids
 //! got: a higher one is new. A lower one may be late, and is looked for.
 
+use crate::tables::Write;
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_store::RowKey;
+use counterfoil_store::{Row, RowKey};
 use rusqlite::{Connection, Result};
 use std::collections::HashSet;
 
@@ -23,8 +24,8 @@ const HIGHEST: [(Kind, &str); 9] = [
     (Kind::Set, "SELECT max(set_id) FROM commits"),
 ];
 
-#[derive(Clone, Copy, Debug)]
-enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
     Charge,
     Operation,
     Payout,
@@ -61,6 +62,10 @@ pub(super) enum Taken {
     Subject(SubjectId),
     /// The name of a commit.
     Set(SetId),
+    /// A number that is given out once, whoever gets it: the tables know rows by it alone.
+    Number(Kind, i64),
+    /// What belongs to another tenant.
+    Anothers,
 }
 
 impl Taken {
@@ -69,13 +74,44 @@ impl Taken {
         match self {
             Taken::Subject(_) => "another key has made the same",
             Taken::Set(_) => "a set of this name was committed before",
+            Taken::Number(..) | Taken::Anothers => "what it names is another tenant's",
         }
     }
 
-    fn mark(self) -> (Kind, i128) {
+    /// What a write takes, if it takes anything.
+    pub(super) fn by(write: &Write) -> Option<Taken> {
+        match write {
+            Write::Insert(row, _) | Write::Reuse(row) => match &**row {
+                Row::Claim(claim) => Some(Taken::Subject(claim.subject)),
+                Row::Charge(charge) => Some(Taken::Number(Kind::Charge, charge.id.to_i64())),
+                Row::Operation(operation) => Some(Taken::Number(Kind::Operation, operation.id.to_i64())),
+                Row::Payout(payout) => Some(Taken::Number(Kind::Payout, payout.id.to_i64())),
+                Row::Account(account) => Some(Taken::Number(Kind::Account, account.id.to_i64())),
+                Row::Transaction(posted) => Some(Taken::Number(Kind::Transaction, posted.id.to_i64())),
+                Row::Hold(hold) => Some(Taken::Number(Kind::Hold, hold.id.to_i64())),
+                // These are named after one of the above, or by words of their tenant.
+                Row::Outbox(_)
+                | Row::Audit(_)
+                | Row::Tenant(_)
+                | Row::ApiKey(_)
+                | Row::Slot(_)
+                | Row::Name(_)
+                | Row::Asset(_)
+                | Row::Balance(_)
+                | Row::Reversal(_)
+                | Row::Snapshot(_)
+                | Row::Cursor(_) => None,
+            },
+            Write::Replace(_) | Write::Remove(_) | Write::Commit(..) => None,
+        }
+    }
+
+    fn mark(self) -> Option<(Kind, i128)> {
         match self {
-            Taken::Subject(id) => (Kind::Subject, i128::from(id.to_i64())),
-            Taken::Set(id) => (Kind::Set, i128::from(id.to_i64())),
+            Taken::Subject(id) => Some((Kind::Subject, i128::from(id.to_i64()))),
+            Taken::Set(id) => Some((Kind::Set, i128::from(id.to_i64()))),
+            Taken::Number(kind, id) => Some((kind, i128::from(id))),
+            Taken::Anothers => None,
         }
     }
 
@@ -83,6 +119,9 @@ impl Taken {
         let (sql, id) = match self {
             Taken::Subject(id) => ("SELECT 1 FROM claims WHERE subject = ?1", id.to_i64()),
             Taken::Set(id) => ("SELECT 1 FROM commits WHERE set_id = ?1", id.to_i64()),
+            // A row that was looked for and not found as this tenant's.
+            Taken::Number(..) => return Ok(false),
+            Taken::Anothers => return Ok(true),
         };
         db.prepare_cached(sql)?.exists([id])
     }
@@ -112,17 +151,29 @@ impl Ids {
         }
     }
 
-    /// Whether nothing has this yet.
-    pub(super) fn is_free(&self, db: &Connection, wanted: Taken) -> Result<bool> {
+    /// The first of these that something has already, or that stands there twice.
+    pub(super) fn first_taken(&self, db: &Connection, wanted: &[Taken]) -> Result<Option<Taken>> {
+        for (place, one) in wanted.iter().enumerate() {
+            let is_twice = wanted.iter().take(place).any(|earlier| earlier == one);
+            if is_twice || !self.is_free(db, *one)? {
+                return Ok(Some(*one));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_free(&self, db: &Connection, wanted: Taken) -> Result<bool> {
         if self.taken.iter().any(|taken| taken.contains(&wanted)) {
             return Ok(false);
         }
-        Ok(self.is_above(wanted.mark()) || !wanted.is_found(db)?)
+        Ok(wanted.mark().is_some_and(|mark| self.is_above(mark)) || !wanted.is_found(db)?)
     }
 
     /// Something has it from here on.
     pub(super) fn take(&mut self, taken: Taken) {
-        raise(&mut self.highest, taken.mark());
+        if let Some(mark) = taken.mark() {
+            raise(&mut self.highest, mark);
+        }
         let [current, _] = &mut self.taken;
         current.insert(taken);
     }
@@ -152,22 +203,22 @@ fn raise(marks: &mut Marks, (kind, id): (Kind, i128)) {
 /// The id a key consists of, if its kind gives them out in order.
 fn mark(key: &RowKey) -> Option<(Kind, i128)> {
     let (kind, id) = match key {
-        RowKey::Charge(id) => (Kind::Charge, id.to_i64()),
-        RowKey::Operation(id) => (Kind::Operation, id.to_i64()),
-        RowKey::Payout(id) => (Kind::Payout, id.to_i64()),
-        RowKey::Outbox(id) => (Kind::Outbox, id.to_i64()),
-        RowKey::Account(id) => (Kind::Account, id.to_i64()),
-        RowKey::Transaction(id) => (Kind::Transaction, id.to_i64()),
-        RowKey::Hold(id) => (Kind::Hold, id.to_i64()),
-        RowKey::Audit(_, id) => return Some((Kind::Audit, number(*id))),
-        RowKey::Claim(_)
+        RowKey::Charge(_, id) => (Kind::Charge, id.to_i64()),
+        RowKey::Operation(_, id) => (Kind::Operation, id.to_i64()),
+        RowKey::Payout(_, id) => (Kind::Payout, id.to_i64()),
+        RowKey::Outbox(_, id) => (Kind::Outbox, id.to_i64()),
+        RowKey::Account(_, id) => (Kind::Account, id.to_i64()),
+        RowKey::Transaction(_, id) => (Kind::Transaction, id.to_i64()),
+        RowKey::Hold(_, id) => (Kind::Hold, id.to_i64()),
+        RowKey::Audit(_, _, id) => return Some((Kind::Audit, number(*id))),
+        RowKey::Claim(..)
         | RowKey::Tenant(_)
         | RowKey::ApiKey(_)
         | RowKey::Slot(_)
         | RowKey::Name(..)
         | RowKey::Asset(..)
         | RowKey::Balance(..)
-        | RowKey::Reversal(_)
+        | RowKey::Reversal(..)
         | RowKey::Snapshot(..)
         | RowKey::Cursor(_) => return None,
     };

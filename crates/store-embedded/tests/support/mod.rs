@@ -5,7 +5,7 @@
 pub mod rows;
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
-use counterfoil_core::types::id::{ChargeId, SetId};
+use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_store::{ChangeSet, CommitError, Receipt, Row, RowKey, Store};
 use counterfoil_store_embedded::{EmbeddedStore, FaultHook, FaultPoint, Options};
 use std::future::{Future, poll_fn};
@@ -35,14 +35,20 @@ pub fn one_charge(store: &EmbeddedStore, number: i64) -> ChangeSet {
     ChangeSet::new(SetId::from_i64(number)).insert(rows::work(number, store.now()).charge)
 }
 
+/// The row of that number, whosever it is: the rows here are those of four tenants.
+pub async fn whose(store: &EmbeddedStore, key: impl Fn(TenantId) -> RowKey) -> Option<Row> {
+    let keys = (1..=4).map(TenantId::from_i64).map(key).collect();
+    store.read(keys).await.unwrap().into_iter().flatten().next()
+}
+
 pub async fn charge_is_there(store: &EmbeddedStore, number: i64) -> bool {
-    let key = RowKey::Charge(ChargeId::from_i64(number));
-    matches!(store.read(vec![key]).await.unwrap().as_slice(), [Some(Row::Charge(_))])
+    let charge = ChargeId::from_i64(number);
+    matches!(whose(store, |tenant| RowKey::Charge(tenant, charge)).await, Some(Row::Charge(_)))
 }
 
 /// The claim of that id as it stands.
 pub async fn claim_of(store: &EmbeddedStore, id: ClaimId) -> Option<Claim> {
-    match store.read(vec![RowKey::Claim(id)]).await.unwrap().remove(0) {
+    match whose(store, |tenant| RowKey::Claim(tenant, id)).await {
         Some(Row::Claim(claim)) => Some(claim),
         Some(_) | None => None,
     }

@@ -148,7 +148,7 @@ impl Work {
         ChangeSet::new(SetId::from_i64(set))
             .replace(self.answered(now, body), self.claim.revision)
             .replace(charge, self.charge.revision)
-            .remove(RowKey::Outbox(self.outbox.id), self.outbox.revision)
+            .remove(RowKey::Outbox(self.outbox.tenant, self.outbox.id), self.outbox.revision)
             .insert(record(1, Kind::ProviderAnswered))
             .insert(record(2, Kind::Settled))
     }

@@ -10,8 +10,8 @@ use crate::shared::Shared;
 use crate::tables::{self, Batch, commits, statements};
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
-use counterfoil_store::{Change, ChangeSet, Position, Reason, Receipt, Refusal, Row, RowKey};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use counterfoil_store::{Change, ChangeSet, KeySet, Position, Reason, Receipt, Refusal, Row, RowKey};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::Error;
@@ -55,7 +55,7 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
         Care::Alone => "BEGIN; SET LOCAL lock_timeout = '250ms'",
     };
     let mut image = Image::default();
-    let mut present = Present::new();
+    let mut present = Present::default();
     for (key, known) in remembered {
         image.bring(key.clone(), Some(known.row));
         present.insert(key, Some(known.by));
@@ -199,7 +199,7 @@ async fn look(
     steps.extend(batches.iter().map(|(_, sql, batch)| session.query(sql, batch.parameters())));
     let answers = round_trip(steps).await?;
     let found = answers.iter().skip(usize::from(begin.is_some()));
-    let mut seen = HashSet::new();
+    let mut seen = KeySet::default();
     for ((place, _, _), rows) in batches.iter().zip(found) {
         for row in rows {
             let row = place.take(row).map_err(|damage| Failed {

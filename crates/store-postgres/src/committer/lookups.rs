@@ -3,8 +3,8 @@
 use super::Job;
 use super::memory::{Memory, Remembered};
 use crate::tables::Place;
-use counterfoil_store::{Change, Row, RowKey};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use counterfoil_store::{Change, KeyMap, KeySet, Row, RowKey};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is looked up before judging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl Lookups {
     ///
     /// Only rows that may change are locked. A row that is to be inserted and found there makes its set refused,
     /// and one that is not found is guarded by its unique key.
-    pub(super) fn of(group: &[Job], care: Care, memory: &Memory) -> (Lookups, HashMap<RowKey, Remembered>) {
-        let (mut locked, mut read) = (HashSet::new(), HashSet::new());
+    pub(super) fn of(group: &[Job], care: Care, memory: &Memory) -> (Lookups, KeyMap<Remembered>) {
+        let (mut locked, mut read) = (KeySet::default(), KeySet::default());
         for change in group.iter().flat_map(|job| job.set.changes()) {
             match change {
                 Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => {
@@ -92,12 +92,8 @@ impl Lookups {
 /// The rows to be changed, if all of them are remembered; they are then locked by the writes themselves. One that is
 /// not would be locked before those, and a table with updates and removals is locked in two goes: neither is in the
 /// order that all processes keep, so then everything is looked up.
-fn remembered(
-    group: &[Job],
-    changing: &HashSet<RowKey>,
-    memory: &Memory,
-) -> Option<HashMap<RowKey, Remembered>> {
-    let (mut updated, mut removed) = (HashSet::new(), HashSet::new());
+fn remembered(group: &[Job], changing: &KeySet, memory: &Memory) -> Option<KeyMap<Remembered>> {
+    let (mut updated, mut removed) = (BTreeSet::new(), BTreeSet::new());
     for change in group.iter().flat_map(|job| job.set.changes()) {
         match change {
             Change::Replace { .. } | Change::Move(_) => updated.insert(Place::of(&change.key())),

@@ -7,8 +7,7 @@
 use crate::clock::monotonic;
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::payments::{operation, payout};
-use counterfoil_store::{Row, RowKey};
-use std::collections::HashMap;
+use counterfoil_store::{KeyMap, Row, RowKey};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,20 +30,21 @@ pub(crate) struct Memory(Mutex<Generations>);
 #[derive(Debug)]
 struct Generations {
     born: Duration,
-    young: HashMap<RowKey, Remembered>,
-    old: HashMap<RowKey, Remembered>,
+    young: KeyMap<Remembered>,
+    old: KeyMap<Remembered>,
 }
 
 impl Memory {
     pub(crate) fn new() -> Memory {
-        Memory(Mutex::new(Generations { born: monotonic(), young: HashMap::new(), old: HashMap::new() }))
+        Memory(Mutex::new(Generations {
+            born: monotonic(),
+            young: KeyMap::default(),
+            old: KeyMap::default(),
+        }))
     }
 
     /// All of these rows, or nothing if one is missing.
-    pub(super) fn recall<'k>(
-        &self,
-        keys: impl Iterator<Item = &'k RowKey>,
-    ) -> Option<HashMap<RowKey, Remembered>> {
+    pub(super) fn recall<'k>(&self, keys: impl Iterator<Item = &'k RowKey>) -> Option<KeyMap<Remembered>> {
         let mut rows = self.generations(monotonic());
         let rows = &mut *rows;
         keys.map(|key| {

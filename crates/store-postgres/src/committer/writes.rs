@@ -7,14 +7,13 @@ use crate::tables::{self, Batch, Part, Place, Verb, alone, journal, most_of};
 use crate::wake;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
-use counterfoil_store::{Change, Row, RowKey};
-use std::collections::HashMap;
+use counterfoil_store::{Change, KeyMap, Row, RowKey};
 use std::sync::Arc;
 use tokio_postgres::types::ToSql;
 
 /// Rows that were there before the group; where they are only remembered, with the transaction that must have written
 /// them last.
-pub(super) type Present = HashMap<RowKey, Option<Arc<str>>>;
+pub(super) type Present = KeyMap<Option<Arc<str>>>;
 
 /// Everything between the judge and the commit. Borrowed from the sets and the image they left.
 pub(super) struct Writes<'a> {

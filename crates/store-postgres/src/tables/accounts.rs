@@ -10,10 +10,10 @@ use counterfoil_core::types::id::{AccountId, TenantId};
 impl Stored for Account {
     const TABLE: Table = Table {
         name: "accounts",
-        key: 1,
+        key: 2,
         columns: &[
-            fixed("id", Int),
             fixed("tenant", Int),
+            fixed("id", Int),
             fixed("code", Text),
             fixed("asset", Text),
             fixed("normal", Text),
@@ -29,8 +29,8 @@ impl Stored for Account {
     };
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
-        batch.int(self.id.to_i64());
         batch.int(self.tenant.to_i64());
+        batch.int(self.id.to_i64());
         batch.text(self.code.as_str());
         batch.text(self.asset.code());
         batch.text(self.normal.name());
@@ -45,8 +45,8 @@ impl Stored for Account {
 
     fn take(line: &mut Line<'_>) -> Result<Account, Damage> {
         Ok(Account {
-            id: AccountId::from_i64(line.int()?),
             tenant: TenantId::from_i64(line.int()?),
+            id: AccountId::from_i64(line.int()?),
             code: line.word(|code| Code::parse(code).ok())?,
             asset: line.asset()?,
             normal: line.word(Side::parse)?,
@@ -116,8 +116,9 @@ impl Stored for Definition {
 impl Stored for Balance {
     const TABLE: Table = Table {
         name: "balances",
-        key: 2,
+        key: 3,
         columns: &[
+            fixed("tenant", Int),
             fixed("account", Int),
             fixed("shard", Int),
             moves("posted", Int),
@@ -131,6 +132,7 @@ impl Stored for Balance {
     };
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.tenant.to_i64());
         batch.int(self.account.to_i64());
         batch.int(i64::from(self.shard));
         batch.int(self.posted);
@@ -143,6 +145,7 @@ impl Stored for Balance {
 
     fn take(line: &mut Line<'_>) -> Result<Balance, Damage> {
         Ok(Balance {
+            tenant: TenantId::from_i64(line.int()?),
             account: AccountId::from_i64(line.int()?),
             shard: line.number()?,
             posted: line.int()?,

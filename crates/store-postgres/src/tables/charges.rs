@@ -11,10 +11,10 @@ use counterfoil_core::types::money::Money;
 impl Stored for Charge {
     const TABLE: Table = Table {
         name: "charges",
-        key: 1,
+        key: 2,
         columns: &[
-            fixed("id", Int),
             fixed("tenant", Int),
+            fixed("id", Int),
             fixed("amount_minor", Int),
             fixed("asset", Text),
             fixed("payment_method", Text),
@@ -29,7 +29,6 @@ impl Stored for Charge {
             moves("refunded", Int),
             moves("refunding", Int),
             moves("working", Int),
-            // Never written again: that is how the tables tell servers of schema 3, which do, from later ones.
             fixed("provider", Text),
             fixed("endpoint", Text),
             moves("provider_reference", Text),
@@ -43,8 +42,8 @@ impl Stored for Charge {
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
         let (order, sums, failure) = (&self.order, &self.sums, self.failure.as_ref());
-        batch.int(self.id.to_i64());
         batch.int(self.tenant.to_i64());
+        batch.int(self.id.to_i64());
         batch.int(order.amount.minor());
         batch.text(order.amount.asset().code().to_owned());
         batch.text(order.payment_method.reveal());
@@ -69,7 +68,7 @@ impl Stored for Charge {
     }
 
     fn take(line: &mut Line<'_>) -> Result<Charge, Damage> {
-        let (id, tenant) = (ChargeId::from_i64(line.int()?), TenantId::from_i64(line.int()?));
+        let (tenant, id) = (TenantId::from_i64(line.int()?), ChargeId::from_i64(line.int()?));
         let minor = line.int()?;
         let asset = line.asset()?;
         let order = Order {

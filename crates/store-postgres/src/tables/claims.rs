@@ -13,10 +13,10 @@ use counterfoil_core::types::time::Time;
 impl Stored for Claim {
     const TABLE: Table = Table {
         name: "idempotency_keys",
-        key: 1,
+        key: 2,
         columns: &[
-            fixed("id", Bytes),
             fixed("tenant", Int),
+            fixed("id", Bytes),
             moves("subject", Int),
             moves("makes", Text),
             moves("fingerprint", Bytes),
@@ -43,8 +43,8 @@ impl Stored for Claim {
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
         let cells = Cells::of(&self.state);
-        batch.bytes(self.id.digest().as_bytes().as_slice());
         batch.int(self.tenant.to_i64());
+        batch.bytes(self.id.digest().as_bytes().as_slice());
         batch.int(self.subject.to_i64());
         batch.text(self.makes.name());
         batch.bytes(self.fingerprint.digest().as_bytes().as_slice());
@@ -69,8 +69,8 @@ impl Stored for Claim {
 
     fn take(line: &mut Line<'_>) -> Result<Claim, Damage> {
         Ok(Claim {
-            id: ClaimId::from_digest(line.digest()?),
             tenant: TenantId::from_i64(line.int()?),
+            id: ClaimId::from_digest(line.digest()?),
             subject: SubjectId::from_i64(line.int()?),
             makes: line.word(Resource::parse)?,
             fingerprint: Fingerprint::from_digest(line.digest()?),
@@ -157,11 +157,11 @@ fn take_state(line: &mut Line<'_>) -> Result<State, Damage> {
 impl Stored for Record {
     const TABLE: Table = Table {
         name: "audit_log",
-        key: 2,
+        key: 3,
         columns: &[
+            fixed("tenant", Int),
             fixed("subject", Int),
             fixed("id", Bytes),
-            fixed("tenant", Int),
             fixed("at", Int),
             fixed("fence", Int),
             fixed("kind", Text),
@@ -171,9 +171,9 @@ impl Stored for Record {
     };
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.tenant.to_i64());
         batch.int(self.subject.to_i64());
         batch.bytes(self.id.to_bytes().to_vec());
-        batch.int(self.tenant.to_i64());
         batch.int(self.at.ms());
         batch.number(self.fence);
         batch.text(self.kind.name());
@@ -182,9 +182,9 @@ impl Stored for Record {
 
     fn take(line: &mut Line<'_>) -> Result<Record, Damage> {
         Ok(Record {
+            tenant: TenantId::from_i64(line.int()?),
             subject: SubjectId::from_i64(line.int()?),
             id: line.ulid()?,
-            tenant: TenantId::from_i64(line.int()?),
             at: line.time()?,
             fence: line.number()?,
             kind: line.word(audit::Kind::parse)?,

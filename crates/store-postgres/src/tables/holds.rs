@@ -8,10 +8,10 @@ use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
 impl Stored for Hold {
     const TABLE: Table = Table {
         name: "holds",
-        key: 1,
+        key: 2,
         columns: &[
-            fixed("id", Int),
             fixed("tenant", Int),
+            fixed("id", Int),
             fixed("from_account", Int),
             fixed("to_account", Int),
             fixed("amount", Int),
@@ -33,8 +33,8 @@ impl Stored for Hold {
             State::Posted { amount, by } => (Some(amount), Some(by)),
             State::Voided { by } | State::Lapsed { by } => (None, Some(by)),
         };
-        batch.int(self.id.to_i64());
         batch.int(self.tenant.to_i64());
+        batch.int(self.id.to_i64());
         batch.int(self.from.to_i64());
         batch.int(self.to.to_i64());
         batch.int(self.amount);
@@ -50,8 +50,8 @@ impl Stored for Hold {
 
     fn take(line: &mut Line<'_>) -> Result<Hold, Damage> {
         Ok(Hold {
-            id: HoldId::from_i64(line.int()?),
             tenant: TenantId::from_i64(line.int()?),
+            id: HoldId::from_i64(line.int()?),
             from: AccountId::from_i64(line.int()?),
             to: AccountId::from_i64(line.int()?),
             amount: line.int()?,

@@ -15,10 +15,10 @@ use tokio_postgres::Row;
 impl Stored for Transaction {
     const TABLE: Table = Table {
         name: "journal_transactions",
-        key: 1,
+        key: 2,
         columns: &[
-            fixed("id", Int),
             fixed("tenant", Int),
+            fixed("id", Int),
             fixed("kind", Text),
             fixed("about", Int),
             fixed("legs", Int),
@@ -26,12 +26,12 @@ impl Stored for Transaction {
             fixed("at", Int),
         ],
         more: "ARRAY(SELECT concat_ws(' ', e.account, e.side, e.layer, e.amount, e.asset) \
-               FROM journal_entries AS e WHERE e.transaction = t.id ORDER BY e.leg) AS entries",
+               FROM journal_entries AS e WHERE e.tenant = t.tenant AND e.transaction = t.id ORDER BY e.leg) AS entries",
     };
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
-        batch.int(self.id.to_i64());
         batch.int(self.tenant.to_i64());
+        batch.int(self.id.to_i64());
         batch.text(self.kind.name());
         batch.int(self.kind.about());
         batch.number(u64::try_from(self.legs.as_slice().len()).unwrap_or(u64::MAX));
@@ -40,7 +40,7 @@ impl Stored for Transaction {
     }
 
     fn take(line: &mut Line<'_>) -> Result<Transaction, Damage> {
-        let (id, tenant) = (TransactionId::from_i64(line.int()?), TenantId::from_i64(line.int()?));
+        let (tenant, id) = (TenantId::from_i64(line.int()?), TransactionId::from_i64(line.int()?));
         let name: &str = line.raw()?;
         let about: Option<i64> = line.raw()?;
         let kind =
@@ -71,18 +71,20 @@ fn leg(words: &str) -> Option<Leg> {
 impl Stored for Reversal {
     const TABLE: Table = Table {
         name: "reversals",
-        key: 1,
-        columns: &[fixed("original", Int), fixed("undone_by", Int)],
+        key: 2,
+        columns: &[fixed("tenant", Int), fixed("original", Int), fixed("undone_by", Int)],
         more: "",
     };
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
+        batch.int(self.tenant.to_i64());
         batch.int(self.original.to_i64());
         batch.int(self.by.to_i64());
     }
 
     fn take(line: &mut Line<'_>) -> Result<Reversal, Damage> {
         Ok(Reversal {
+            tenant: TenantId::from_i64(line.int()?),
             original: TransactionId::from_i64(line.int()?),
             by: TransactionId::from_i64(line.int()?),
         })
@@ -90,7 +92,8 @@ impl Stored for Reversal {
 }
 
 /// What an entry is written from: `turn` is the place of its set among the group's.
-pub(crate) const ENTRY: [Column; 8] = [
+pub(crate) const ENTRY: [Column; 9] = [
+    fixed("tenant", Int),
     fixed("transaction", Int),
     fixed("leg", Int),
     fixed("turn", Int),
@@ -105,8 +108,8 @@ pub(crate) const ENTRY: [Column; 8] = [
 /// parameter.
 pub(super) fn insert_entries(first: usize) -> String {
     format!(
-        "INSERT INTO journal_entries (transaction, leg, position, at, account, side, layer, amount, asset) \
-         SELECT u.transaction, u.leg, moved.base + u.turn, moved.at, u.account, u.side, u.layer, u.amount, u.asset \
+        "INSERT INTO journal_entries (tenant, transaction, leg, position, at, account, side, layer, amount, asset) \
+         SELECT u.tenant, u.transaction, u.leg, moved.base + u.turn, moved.at, u.account, u.side, u.layer, u.amount, u.asset \
          FROM moved, {} AS u",
         sql::rows(ENTRY.iter(), first),
     )
@@ -115,6 +118,7 @@ pub(super) fn insert_entries(first: usize) -> String {
 /// Adds a transaction's entries.
 pub(crate) fn put_entries<'a>(transaction: &'a Transaction, turn: i64, batch: &mut Batch<'a>) {
     for (number, leg) in (0_i64..).zip(transaction.legs.as_slice()) {
+        batch.int(transaction.tenant.to_i64());
         batch.int(transaction.id.to_i64());
         batch.int(number);
         batch.int(turn);
@@ -136,21 +140,24 @@ macro_rules! entry_columns {
 pub(crate) const ENTRIES_AFTER: &str = concat!(
     "SELECT ",
     entry_columns!(),
-    " FROM journal_entries AS e WHERE e.account = $1 AND e.position > $2 ORDER BY e.position, e.transaction, e.leg LIMIT $3"
+    " FROM journal_entries AS e WHERE e.tenant = $1 AND e.account = $2 AND e.position > $3 \
+     ORDER BY e.position, e.transaction, e.leg LIMIT $4"
 );
 /// Newest first.
 pub(crate) const ENTRIES_NEWEST: &str = concat!(
     "SELECT ",
     entry_columns!(),
-    " FROM journal_entries AS e WHERE e.account = $1 ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $2"
+    " FROM journal_entries AS e WHERE e.tenant = $1 AND e.account = $2 \
+     ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $3"
 );
 /// Newest first, before one entry of the account.
 pub(crate) const ENTRIES_BEFORE: &str = concat!(
     "SELECT ",
     entry_columns!(),
-    " FROM journal_entries AS e WHERE e.account = $1 AND (e.position, e.transaction, e.leg) < ((SELECT mark.position \
-      FROM journal_entries AS mark WHERE mark.transaction = $2 AND mark.leg = $3 AND mark.account = $1), $2, $3) \
-      ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $4"
+    " FROM journal_entries AS e WHERE e.tenant = $1 AND e.account = $2 AND (e.position, e.transaction, e.leg) < \
+      ((SELECT mark.position FROM journal_entries AS mark WHERE mark.tenant = $1 AND mark.transaction = $3 \
+        AND mark.leg = $4 AND mark.account = $2), $3, $4) \
+      ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $5"
 );
 
 pub(crate) fn entry(row: &Row) -> Result<Entry, Damage> {
@@ -177,7 +184,7 @@ pub(crate) const FOLD: &str = "SELECT \
     coalesce(sum(CASE layer WHEN 'pending' THEN amount ELSE -amount END) \
         FILTER (WHERE side = 'credit' AND layer <> 'posted'), 0)::text, \
     count(*), max(position), max(at) \
-    FROM journal_entries WHERE account = $1 AND position > $2 AND position <= $3 AND at <= $4";
+    FROM journal_entries WHERE tenant = $1 AND account = $2 AND position > $3 AND position <= $4 AND at <= $5";
 
 /// The last two parameters of [`FOLD`].
 pub(crate) fn limits(upto: Upto) -> (i64, i64) {

@@ -137,22 +137,22 @@ impl Place {
     /// Where the row of that key is.
     pub(crate) const fn of(key: &RowKey) -> Place {
         match key {
-            RowKey::Claim(_) => Place::Claim,
-            RowKey::Charge(_) => Place::Charge,
-            RowKey::Operation(_) => Place::Operation,
-            RowKey::Payout(_) => Place::Payout,
-            RowKey::Outbox(_) => Place::Outbox,
+            RowKey::Claim(..) => Place::Claim,
+            RowKey::Charge(..) => Place::Charge,
+            RowKey::Operation(..) => Place::Operation,
+            RowKey::Payout(..) => Place::Payout,
+            RowKey::Outbox(..) => Place::Outbox,
             RowKey::Audit(..) => Place::Audit,
             RowKey::Tenant(_) => Place::Tenant,
             RowKey::ApiKey(_) => Place::ApiKey,
             RowKey::Slot(_) => Place::Slot,
-            RowKey::Account(_) => Place::Account,
+            RowKey::Account(..) => Place::Account,
             RowKey::Name(..) => Place::Name,
             RowKey::Asset(..) => Place::Asset,
             RowKey::Balance(..) => Place::Balance,
-            RowKey::Transaction(_) => Place::Transaction,
-            RowKey::Reversal(_) => Place::Reversal,
-            RowKey::Hold(_) => Place::Hold,
+            RowKey::Transaction(..) => Place::Transaction,
+            RowKey::Reversal(..) => Place::Reversal,
+            RowKey::Hold(..) => Place::Hold,
             RowKey::Snapshot(..) => Place::Snapshot,
             RowKey::Cursor(_) => Place::Cursor,
         }
@@ -278,35 +278,32 @@ pub(crate) fn put<'a>(row: &'a Row, batch: &mut Batch<'a>) {
 
 /// Adds a key to a batch over the key columns of its table.
 pub(crate) fn put_key<'a>(key: &'a RowKey, batch: &mut Batch<'a>) {
+    if let Some(tenant) = key.tenant() {
+        batch.int(tenant.to_i64());
+    }
     match key {
-        RowKey::Claim(id) => batch.bytes(id.digest().as_bytes().as_slice()),
-        RowKey::Charge(id) => batch.int(id.to_i64()),
-        RowKey::Operation(id) => batch.int(id.to_i64()),
-        RowKey::Payout(id) => batch.int(id.to_i64()),
-        RowKey::Outbox(id) => batch.int(id.to_i64()),
-        RowKey::Audit(subject, id) => {
+        RowKey::Claim(_, id) => batch.bytes(id.digest().as_bytes().as_slice()),
+        RowKey::Charge(_, id) => batch.int(id.to_i64()),
+        RowKey::Operation(_, id) => batch.int(id.to_i64()),
+        RowKey::Payout(_, id) => batch.int(id.to_i64()),
+        RowKey::Outbox(_, id) => batch.int(id.to_i64()),
+        RowKey::Audit(_, subject, id) => {
             batch.int(subject.to_i64());
             batch.bytes(id.to_bytes().to_vec());
         }
         RowKey::Tenant(name) => batch.text(name.as_str()),
         RowKey::ApiKey(digest) => batch.bytes(digest.as_bytes().as_slice()),
         RowKey::Slot(number) => batch.int(i64::from(*number)),
-        RowKey::Account(id) => batch.int(id.to_i64()),
-        RowKey::Name(tenant, code) => {
-            batch.int(tenant.to_i64());
-            batch.text(code.as_str());
-        }
-        RowKey::Asset(tenant, asset) => {
-            batch.int(tenant.to_i64());
-            batch.text(asset.code());
-        }
-        RowKey::Balance(account, shard) => {
+        RowKey::Account(_, id) => batch.int(id.to_i64()),
+        RowKey::Name(_, code) => batch.text(code.as_str()),
+        RowKey::Asset(_, asset) => batch.text(asset.code()),
+        RowKey::Balance(_, account, shard) => {
             batch.int(account.to_i64());
             batch.int(i64::from(*shard));
         }
-        RowKey::Transaction(id) | RowKey::Reversal(id) => batch.int(id.to_i64()),
-        RowKey::Hold(id) => batch.int(id.to_i64()),
-        RowKey::Snapshot(account, position) => {
+        RowKey::Transaction(_, id) | RowKey::Reversal(_, id) => batch.int(id.to_i64()),
+        RowKey::Hold(_, id) => batch.int(id.to_i64()),
+        RowKey::Snapshot(_, account, position) => {
             batch.int(account.to_i64());
             batch.number(position.0);
         }

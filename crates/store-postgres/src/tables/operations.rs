@@ -10,10 +10,10 @@ use counterfoil_core::types::money::Money;
 impl Stored for Operation {
     const TABLE: Table = Table {
         name: "operations",
-        key: 1,
+        key: 2,
         columns: &[
-            fixed("id", Int),
             fixed("tenant", Int),
+            fixed("id", Int),
             fixed("charge", Int),
             fixed("kind", Text),
             fixed("amount_minor", Int),
@@ -30,8 +30,8 @@ impl Stored for Operation {
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
         let failure = self.failure.as_ref();
-        batch.int(self.id.to_i64());
         batch.int(self.tenant.to_i64());
+        batch.int(self.id.to_i64());
         batch.int(self.charge.to_i64());
         batch.text(self.kind.name());
         batch.int(self.amount.minor());
@@ -45,7 +45,7 @@ impl Stored for Operation {
     }
 
     fn take(line: &mut Line<'_>) -> Result<Operation, Damage> {
-        let (id, tenant) = (OperationId::from_i64(line.int()?), TenantId::from_i64(line.int()?));
+        let (tenant, id) = (TenantId::from_i64(line.int()?), OperationId::from_i64(line.int()?));
         let charge = ChargeId::from_i64(line.int()?);
         let kind = line.word(Kind::parse)?;
         let minor = line.int()?;

@@ -13,8 +13,9 @@ use tokio_postgres::Row;
 impl Stored for Outbox {
     const TABLE: Table = Table {
         name: "outbox",
-        key: 1,
+        key: 2,
         columns: &[
+            fixed("tenant", Int),
             fixed("id", Int),
             fixed("charge", Int),
             fixed("payout", Int),
@@ -24,8 +25,6 @@ impl Stored for Outbox {
             moves("way", Text),
             moves("hold", Int),
             moves("claim", Bytes),
-            moves("tenant", Int),
-            // Never written again, as the charge's.
             fixed("profile", Text),
             fixed("endpoint", Text),
             moves("due_at", Int),
@@ -44,6 +43,7 @@ impl Stored for Outbox {
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
         let (saga, history) = (&self.saga, &self.history);
+        batch.int(self.tenant.to_i64());
         batch.int(self.id.to_i64());
         let (charge, payout) = match self.payment {
             Payment::Charge(charge) => (Some(charge.to_i64()), None),
@@ -57,7 +57,6 @@ impl Stored for Outbox {
         batch.text(saga.progress.way.name());
         batch.int(self.hold.map(HoldId::to_i64));
         batch.bytes(self.claim.digest().as_bytes().as_slice());
-        batch.int(self.tenant.to_i64());
         batch.text(&self.provider.profile);
         batch.text(&self.provider.endpoint);
         batch.int(self.due_at.ms());
@@ -74,6 +73,7 @@ impl Stored for Outbox {
 
     fn take(line: &mut Line<'_>) -> Result<Outbox, Damage> {
         Ok(Outbox {
+            tenant: TenantId::from_i64(line.int()?),
             id: SubjectId::from_i64(line.int()?),
             payment: take_payment(line)?,
             saga: Saga {
@@ -83,7 +83,6 @@ impl Stored for Outbox {
             },
             hold: line.raw::<Option<i64>>()?.map(HoldId::from_i64),
             claim: ClaimId::from_digest(line.digest()?),
-            tenant: TenantId::from_i64(line.int()?),
             provider: Pinned { profile: line.raw()?, endpoint: line.raw()? },
             due_at: line.time()?,
             created_at: line.time()?,

@@ -12,10 +12,10 @@ use counterfoil_core::types::money::Money;
 impl Stored for Payout {
     const TABLE: Table = Table {
         name: "payouts",
-        key: 1,
+        key: 2,
         columns: &[
-            fixed("id", Int),
             fixed("tenant", Int),
+            fixed("id", Int),
             fixed("amount_minor", Int),
             fixed("asset", Text),
             fixed("account", Int),
@@ -36,8 +36,8 @@ impl Stored for Payout {
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
         let (order, failure) = (&self.order, self.failure.as_ref());
-        batch.int(self.id.to_i64());
         batch.int(self.tenant.to_i64());
+        batch.int(self.id.to_i64());
         batch.int(order.amount.minor());
         batch.text(order.amount.asset().code().to_owned());
         batch.int(order.account.to_i64());
@@ -55,7 +55,7 @@ impl Stored for Payout {
     }
 
     fn take(line: &mut Line<'_>) -> Result<Payout, Damage> {
-        let (id, tenant) = (PayoutId::from_i64(line.int()?), TenantId::from_i64(line.int()?));
+        let (tenant, id) = (TenantId::from_i64(line.int()?), PayoutId::from_i64(line.int()?));
         let minor = line.int()?;
         let asset = line.asset()?;
         let order = Order {

@@ -4,8 +4,9 @@
 //! statement with the same plan.
 
 use super::{Place, sql::range};
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::id::{
-    AccountId, ChargeId, HoldId, OperationId, PayoutId, SubjectId, TransactionId,
+    AccountId, ChargeId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
@@ -32,39 +33,40 @@ macro_rules! ranges {
     };
 }
 
-/// A tenant's rows of that kind, newest first. They are asked for as a range of (tenant, id), not by `tenant = $1`: where
-/// there are few tenants, the planner would walk the ids of all of them in search of one's.
+/// A tenant's rows of that kind, newest first.
 macro_rules! newest {
     ($only:literal) => {
-        concat!(
-            "WHERE ",
-            $only,
-            "t.tenant >= $1 AND (t.tenant, t.id) <= ($1, $2) ORDER BY t.tenant DESC, t.id DESC LIMIT $3"
-        )
+        concat!("WHERE ", $only, "t.tenant = $1 AND t.id <= $2 ORDER BY t.id DESC LIMIT $3")
     };
 }
 
+/// All rows of a kind, tenant by tenant.
+const ALL: &str = "WHERE (t.tenant, t.id) > ($1, $2) ORDER BY t.tenant, t.id LIMIT $3";
+
 ranges! {
     CHARGES_OF = Charge newest!("");
-    TIMELINE = Audit "WHERE t.subject = $1 AND t.id > $2 ORDER BY t.id LIMIT $3";
-    CLAIMS = Claim "WHERE t.subject >= $1 ORDER BY t.subject, t.id LIMIT $2";
-    CHARGES = Charge "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
-    OPERATIONS_ON = Operation "WHERE t.charge = $1 AND t.id >= $2 ORDER BY t.id LIMIT $3";
+    TIMELINE = Audit "WHERE t.tenant = $1 AND t.subject = $2 AND t.id > $3 ORDER BY t.id LIMIT $4";
+    CLAIMS = Claim ALL;
+    CHARGES = Charge ALL;
+    OPERATIONS_ON = Operation "WHERE t.tenant = $1 AND t.charge = $2 AND t.id >= $3 ORDER BY t.id LIMIT $4";
     REFUNDS_OF = Operation newest!("t.kind = 'refund' AND ");
-    OPERATIONS = Operation "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    OPERATIONS = Operation ALL;
     PAYOUTS_OF = Payout newest!("");
-    PAYOUTS = Payout "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
-    OUTBOX = Outbox "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+    PAYOUTS = Payout ALL;
+    OUTBOX = Outbox ALL;
+    ON_CHARGE = Outbox "WHERE t.charge = $1 ORDER BY t.tenant, t.id LIMIT $2";
+    ON_PAYOUT = Outbox "WHERE t.payout = $1 ORDER BY t.tenant, t.id LIMIT $2";
     PARKED_OF = Outbox newest!("t.parked IS NOT NULL AND ");
     ACCOUNTS_OF = Account newest!("");
     ASSETS_OF = Asset "WHERE t.tenant = $1 ORDER BY t.asset";
     TRANSACTIONS_OF = Transaction newest!("");
     SNAPSHOTS = Snapshot
-        "WHERE t.account = $1 AND t.position <= $2 AND t.at <= $3 ORDER BY t.position DESC LIMIT $4";
-    ACCOUNTS = Account "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
-    TRANSACTIONS = Transaction "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
-    BALANCES = Balance "WHERE (t.account, t.shard) > ($1, $2) ORDER BY t.account, t.shard LIMIT $3";
-    HOLDS = Hold "WHERE t.id >= $1 ORDER BY t.id LIMIT $2";
+        "WHERE t.tenant = $1 AND t.account = $2 AND t.position <= $3 AND t.at <= $4 ORDER BY t.position DESC LIMIT $5";
+    ACCOUNTS = Account ALL;
+    TRANSACTIONS = Transaction ALL;
+    BALANCES = Balance
+        "WHERE (t.tenant, t.account, t.shard) > ($1, $2, $3) ORDER BY t.tenant, t.account, t.shard LIMIT $4";
+    HOLDS = Hold ALL;
     TENANTS = Tenant "ORDER BY t.name";
     API_KEYS = ApiKey "ORDER BY t.digest";
     SLOTS = Slot "ORDER BY t.number";
@@ -95,8 +97,10 @@ fn made(place: Place, sql: &'static LazyLock<String>, parameters: Vec<i64>) -> R
 
 /// The statement of a scan; nothing if nothing can be in it.
 pub(crate) fn scan(scan: &Scan) -> Option<Range> {
-    let after = |place, sql, after: Option<i64>, limit: usize| {
-        Some(made(place, sql, vec![first_after(after)?, bound(limit)]))
+    let after = |place, sql, after: Option<(TenantId, i64)>, limit: usize| {
+        // No id is that small.
+        let (tenant, id) = after.map_or((i64::MIN, i64::MIN), |(tenant, id)| (tenant.to_i64(), id));
+        Some(made(place, sql, vec![tenant, id, bound(limit)]))
     };
     let before = |place, sql, tenant: i64, before: Option<i64>, limit: usize| {
         Some(made(place, sql, vec![tenant, last_before(before)?, bound(limit)]))
@@ -105,42 +109,57 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
         Scan::ChargesOf { tenant, before: mark, limit } => {
             before(Place::Charge, &CHARGES_OF, tenant.to_i64(), mark.map(ChargeId::to_i64), *limit)
         }
-        Scan::Timeline { subject, after, limit } => {
+        Scan::Timeline { tenant, subject, after, limit } => {
             // No id is shorter than the empty one, so it stands for "from the beginning".
             let after = after.map_or_else(Vec::new, |after: Ulid| after.to_bytes().to_vec());
-            let mut range = made(Place::Audit, &TIMELINE, vec![subject.to_i64(), bound(*limit)]);
-            range.parameters.insert(1, Box::new(after));
+            let mut range =
+                made(Place::Audit, &TIMELINE, vec![tenant.to_i64(), subject.to_i64(), bound(*limit)]);
+            range.parameters.insert(2, Box::new(after));
             Some(range)
         }
         Scan::Claims { after: mark, limit } => {
-            after(Place::Claim, &CLAIMS, mark.map(SubjectId::to_i64), *limit)
+            let (tenant, id) = mark.map_or((i64::MIN, Vec::new()), |(tenant, id, _)| {
+                (tenant.to_i64(), id.digest().as_bytes().to_vec())
+            });
+            let mut range = made(Place::Claim, &CLAIMS, vec![tenant, bound(*limit)]);
+            range.parameters.insert(1, Box::new(id));
+            Some(range)
         }
         Scan::Charges { after: mark, limit } => {
-            after(Place::Charge, &CHARGES, mark.map(ChargeId::to_i64), *limit)
+            after(Place::Charge, &CHARGES, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
         }
         Scan::Outbox { after: mark, limit } => {
-            after(Place::Outbox, &OUTBOX, mark.map(SubjectId::to_i64), *limit)
+            after(Place::Outbox, &OUTBOX, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
+        }
+        Scan::WorkOn { payment, limit } => {
+            // Work under way is little: it is read through.
+            let (sql, id) = match payment {
+                Payment::Charge(charge) => (&ON_CHARGE, charge.to_i64()),
+                Payment::Payout(payout) => (&ON_PAYOUT, payout.to_i64()),
+            };
+            Some(made(Place::Outbox, sql, vec![id, bound(*limit)]))
         }
         Scan::ParkedOf { tenant, before: mark, limit } => {
             let mark = mark.map(SubjectId::to_i64);
             before(Place::Outbox, &PARKED_OF, tenant.to_i64(), mark, *limit)
         }
-        Scan::OperationsOn { charge, after: mark, limit } => {
+        Scan::OperationsOn { tenant, charge, after: mark, limit } => {
             let first = first_after(mark.map(OperationId::to_i64))?;
-            Some(made(Place::Operation, &OPERATIONS_ON, vec![charge.to_i64(), first, bound(*limit)]))
+            let parameters = vec![tenant.to_i64(), charge.to_i64(), first, bound(*limit)];
+            Some(made(Place::Operation, &OPERATIONS_ON, parameters))
         }
         Scan::RefundsOf { tenant, before: mark, limit } => {
             let mark = mark.map(OperationId::to_i64);
             before(Place::Operation, &REFUNDS_OF, tenant.to_i64(), mark, *limit)
         }
         Scan::Operations { after: mark, limit } => {
-            after(Place::Operation, &OPERATIONS, mark.map(OperationId::to_i64), *limit)
+            after(Place::Operation, &OPERATIONS, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
         }
         Scan::PayoutsOf { tenant, before: mark, limit } => {
             before(Place::Payout, &PAYOUTS_OF, tenant.to_i64(), mark.map(PayoutId::to_i64), *limit)
         }
         Scan::Payouts { after: mark, limit } => {
-            after(Place::Payout, &PAYOUTS, mark.map(PayoutId::to_i64), *limit)
+            after(Place::Payout, &PAYOUTS, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
         }
         Scan::AccountsOf { tenant, before: mark, limit } => {
             before(Place::Account, &ACCOUNTS_OF, tenant.to_i64(), mark.map(AccountId::to_i64), *limit)
@@ -153,22 +172,26 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
             mark.map(TransactionId::to_i64),
             *limit,
         ),
-        Scan::Snapshots { account, upto, limit } => {
+        Scan::Snapshots { tenant, account, upto, limit } => {
             let (position, at) = super::journal::limits(*upto);
-            Some(made(Place::Snapshot, &SNAPSHOTS, vec![account.to_i64(), position, at, bound(*limit)]))
+            let parameters = vec![tenant.to_i64(), account.to_i64(), position, at, bound(*limit)];
+            Some(made(Place::Snapshot, &SNAPSHOTS, parameters))
         }
         Scan::Accounts { after: mark, limit } => {
-            after(Place::Account, &ACCOUNTS, mark.map(AccountId::to_i64), *limit)
+            after(Place::Account, &ACCOUNTS, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
         }
         Scan::Transactions { after: mark, limit } => {
-            after(Place::Transaction, &TRANSACTIONS, mark.map(TransactionId::to_i64), *limit)
+            after(Place::Transaction, &TRANSACTIONS, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
         }
         Scan::Balances { after, limit } => {
-            let (account, shard) =
-                after.map_or((i64::MIN, -1), |(account, shard)| (account.to_i64(), i64::from(shard)));
-            Some(made(Place::Balance, &BALANCES, vec![account, shard, bound(*limit)]))
+            let mark =
+                after.map(|(tenant, account, shard)| (tenant.to_i64(), account.to_i64(), i64::from(shard)));
+            let (tenant, account, shard) = mark.unwrap_or((i64::MIN, i64::MIN, -1));
+            Some(made(Place::Balance, &BALANCES, vec![tenant, account, shard, bound(*limit)]))
         }
-        Scan::Holds { after: mark, limit } => after(Place::Hold, &HOLDS, mark.map(HoldId::to_i64), *limit),
+        Scan::Holds { after: mark, limit } => {
+            after(Place::Hold, &HOLDS, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
+        }
         Scan::Tenants => Some(made(Place::Tenant, &TENANTS, Vec::new())),
         Scan::ApiKeys => Some(made(Place::ApiKey, &API_KEYS, Vec::new())),
         Scan::Slots => Some(made(Place::Slot, &SLOTS, Vec::new())),

@@ -4,14 +4,15 @@ use super::Kind::{Int, Sum, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
 use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::types::id::AccountId;
+use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::position::Position;
 
 impl Stored for Snapshot {
     const TABLE: Table = Table {
         name: "snapshots",
-        key: 2,
+        key: 3,
         columns: &[
+            fixed("tenant", Int),
             fixed("account", Int),
             fixed("position", Int),
             moves("at", Int),
@@ -26,6 +27,7 @@ impl Stored for Snapshot {
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
         let totals = &self.totals;
+        batch.int(self.tenant.to_i64());
         batch.int(self.account.to_i64());
         batch.number(self.position.0);
         batch.int(self.at.ms());
@@ -38,6 +40,7 @@ impl Stored for Snapshot {
 
     fn take(line: &mut Line<'_>) -> Result<Snapshot, Damage> {
         Ok(Snapshot {
+            tenant: TenantId::from_i64(line.int()?),
             account: AccountId::from_i64(line.int()?),
             position: Position(line.number()?),
             at: line.time()?,

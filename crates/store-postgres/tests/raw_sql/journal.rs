@@ -3,7 +3,7 @@
 use crate::{filled, refused};
 
 const HEADER: &str = "INSERT INTO journal_transactions (id, tenant, kind, legs, metadata, at) VALUES";
-const ENTRY: &str = "INSERT INTO journal_entries (transaction, leg, position, at, account, side, layer, amount, asset) VALUES";
+const ENTRY: &str = "INSERT INTO journal_entries (tenant, transaction, leg, position, at, account, side, layer, amount, asset) VALUES";
 
 #[tokio::test]
 async fn an_unbalanced_transaction_is_refused_at_its_commit() {
@@ -11,23 +11,27 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
     for (legs, entries, words) in [
         (
             2,
-            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',4,'USD')",
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',4,'USD')",
             "does not balance",
         ),
         (
             2,
-            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'EUR')",
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',5,'EUR')",
             "does not balance",
         ),
         (
             2,
-            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','pending',5,'USD')",
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','pending',5,'USD')",
             "does not balance",
         ),
-        (2, "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'debit','posted',5,'USD')", "does not balance"),
+        (
+            2,
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'debit','posted',5,'USD')",
+            "does not balance",
+        ),
         (
             3,
-            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'USD')",
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',5,'USD')",
             "says 3 entries and has 2",
         ),
     ] {
@@ -57,8 +61,8 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
     let rows = db.query("SELECT 1 FROM journal_transactions WHERE id = 9", &[]).await.unwrap();
     assert!(rows.is_empty());
     let whole = format!(
-        "BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); {ENTRY} (9,0,9,9,1,'debit','posted',5,'USD'); \
-         {ENTRY} (9,1,9,9,2,'credit','posted',5,'USD'); COMMIT"
+        "BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); {ENTRY} (1,9,0,9,9,1,'debit','posted',5,'USD'); \
+         {ENTRY} (1,9,1,9,9,2,'credit','posted',5,'USD'); COMMIT"
     );
     db.batch_execute(&whole).await.unwrap();
     assert!(db.query("SELECT 1 FROM unproven", &[]).await.unwrap().is_empty());
@@ -73,29 +77,29 @@ async fn what_one_statement_opens_and_leaves_unbalanced_is_refused_at_its_commit
     for (legs, entries, words) in [
         (
             2,
-            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',4,'USD')",
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',4,'USD')",
             "does not balance",
         ),
         (
             2,
-            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'EUR')",
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',5,'EUR')",
             "does not balance",
         ),
         (
             2,
-            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','pending',5,'USD')",
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','pending',5,'USD')",
             "does not balance",
         ),
         (
             3,
-            "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'USD')",
+            "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',5,'USD')",
             "says 3 entries and has 2",
         ),
     ] {
         refused(&db, &at_once(legs, entries), words).await;
     }
-    let two_assets = "(9,0,9,9,1,'debit','posted',5,'USD'), (9,1,9,9,2,'credit','posted',5,'USD'), \
-         (9,2,9,9,1,'debit','pending',7,'EUR'), (9,3,9,9,2,'credit','pending',7,'EUR')";
+    let two_assets = "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',5,'USD'), \
+         (1,9,2,9,9,1,'debit','pending',7,'EUR'), (1,9,3,9,9,2,'credit','pending',7,'EUR')";
     db.batch_execute(&at_once(4, two_assets)).await.unwrap();
     assert!(db.query("SELECT 1 FROM unproven", &[]).await.unwrap().is_empty());
 }
@@ -104,15 +108,15 @@ async fn what_one_statement_opens_and_leaves_unbalanced_is_refused_at_its_commit
 async fn nothing_is_added_to_a_sealed_transaction() {
     let (db, _database) = filled().await;
     for entry in [
-        "(1,2,9,9,1,'debit','posted',5,'USD'), (1,3,9,9,2,'credit','posted',5,'USD')",
-        "(77,0,9,9,1,'debit','posted',5,'USD')",
+        "(1,1,2,9,9,1,'debit','posted',5,'USD'), (1,1,3,9,9,2,'credit','posted',5,'USD')",
+        "(1,77,0,9,9,1,'debit','posted',5,'USD')",
     ] {
         refused(&db, &format!("{ENTRY} {entry}"), "no place for an entry").await;
     }
-    refused(&db, &format!("{ENTRY} (1,1,9,9,1,'debit','posted',5,'USD')"), "duplicate key").await;
-    refused(&db, &format!("{ENTRY} (1,-1,9,9,1,'debit','posted',5,'USD')"), "check constraint").await;
-    refused(&db, &format!("{ENTRY} (1,2,9,9,1,'debit','posted',-5,'USD')"), "check constraint").await;
+    refused(&db, &format!("{ENTRY} (1,1,1,9,9,1,'debit','posted',5,'USD')"), "duplicate key").await;
+    refused(&db, &format!("{ENTRY} (1,1,-1,9,9,1,'debit','posted',5,'USD')"), "check constraint").await;
+    refused(&db, &format!("{ENTRY} (1,1,2,9,9,1,'debit','posted',-5,'USD')"), "check constraint").await;
     // An entry that comes before its header has no place yet, either.
-    let early = format!("BEGIN; {ENTRY} (9,0,9,9,1,'debit','posted',5,'USD')");
+    let early = format!("BEGIN; {ENTRY} (1,9,0,9,9,1,'debit','posted',5,'USD')");
     refused(&db, &early, "no place for an entry").await;
 }

@@ -17,7 +17,7 @@ use counterfoil_store::conformance::fixtures::ledger::{
     BOTH, account, definition, hold, moving, name, opened, posted, reversal, snapshot, transfer,
 };
 use counterfoil_store::conformance::fixtures::{
-    api_key, at, charge, claim, opening, operation, outbox, payout, payout_work, set, settled, slot,
+    TENANT, api_key, at, charge, claim, opening, operation, outbox, payout, payout_work, set, settled, slot,
 };
 use counterfoil_store::{CommitError, RowKey, Store};
 use counterfoil_testkit::postgres::Database;
@@ -32,7 +32,7 @@ async fn filled() -> (Client, Database) {
     let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim(1) };
     let sums = Sums { captured: 1_250, refunded: 100, refunding: 100 };
     let charged = Charge { status: Status::PartiallyRefunded, sums, revision: 2, ..charge(1) };
-    let key = RowKey::Outbox(charge(1).id.into());
+    let key = RowKey::Outbox(TENANT, charge(1).id.into());
     store.commit(set(2).replace(done, 1).replace(charged, 1).remove(key, 1)).await.unwrap();
     store.commit(opening(3)).await.unwrap();
     let ended = Operation { status: operation::Status::Succeeded, ..operation(6, 1) };
@@ -414,10 +414,10 @@ async fn a_server_needs_no_more_than_the_writers_role() {
     let store = support::open(&database.url().replace("counterfoil@", &format!("{login}@"))).await;
     store.commit(opening(1)).await.unwrap();
     let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim(1) };
-    let settling = set(2).replace(done, 1).remove(RowKey::Outbox(charge(1).id.into()), 1);
+    let settling = set(2).replace(done, 1).remove(RowKey::Outbox(TENANT, charge(1).id.into()), 1);
     store.commit(settling.insert(transfer(1, 1, 2, 50)).insert(snapshot(1, 4))).await.unwrap();
     let last = set(3)
-        .remove(RowKey::Claim(claim(1).id), 2)
+        .remove(RowKey::Claim(TENANT, claim(1).id), 2)
         .remove(snapshot_key(), 1)
         .insert(opened(1, Some(0), None))
         .insert(slot(1));
@@ -428,7 +428,7 @@ async fn a_server_needs_no_more_than_the_writers_role() {
     store.commit(set(8).insert(payout(9)).insert(payout_work(9))).await.unwrap();
     store.commit(set(9).replace(Payout { revision: 2, ..payout(9) }, 1)).await.unwrap();
     // What the judge refuses is refused by it, not by a missing right.
-    let removal = set(5).remove(RowKey::Transaction(transfer(1, 1, 2, 50).id), 1);
+    let removal = set(5).remove(RowKey::Transaction(TENANT, transfer(1, 1, 2, 50).id), 1);
     assert!(matches!(store.commit(removal).await, Err(CommitError::Refused(_))));
     store.close().await;
     db.batch_execute(&format!("DROP ROLE {login}")).await.unwrap();
@@ -436,5 +436,5 @@ async fn a_server_needs_no_more_than_the_writers_role() {
 
 fn snapshot_key() -> RowKey {
     let snapshot = snapshot(1, 4);
-    RowKey::Snapshot(snapshot.account, snapshot.position)
+    RowKey::Snapshot(snapshot.tenant, snapshot.account, snapshot.position)
 }

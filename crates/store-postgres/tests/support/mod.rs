@@ -5,7 +5,7 @@
 pub mod proxy;
 
 use counterfoil_core::types::digest::Digest;
-use counterfoil_store_postgres::{Options, PostgresStore, migrate};
+use counterfoil_store_postgres::{Options, PostgresStore, Reach, migrate};
 use counterfoil_testkit::postgres::{Database, Server, connect, shared};
 use std::sync::Arc;
 use tokio_postgres::Client;
@@ -13,15 +13,22 @@ use tokio_postgres::Client;
 /// A migrated database on the server at `address`. A template is of one state of the steps: while they are being
 /// written, a server that stays up has several.
 pub async fn database_at(address: &str) -> Database {
-    let steps: [&[u8]; 5] = [
+    let steps: [&[u8]; 11] = [
         include_bytes!("../../src/schema/1_tables.sql"),
         include_bytes!("../../src/schema/2_rules.sql"),
         include_bytes!("../../src/schema/3_walls.sql"),
         include_bytes!("../../src/schema/4_operations.sql"),
         include_bytes!("../../src/schema/5_captured.sql"),
+        include_bytes!("../../src/schema/6_payouts.sql"),
+        include_bytes!("../../src/schema/7_balanced.sql"),
+        include_bytes!("../../src/schema/8_lighter.sql"),
+        include_bytes!("../../src/schema/9_owners.sql"),
+        include_bytes!("../../src/schema/10_by_tenant.sql"),
+        include_bytes!("../../src/schema/11_tenants_lead.sql"),
     ];
     let state = Digest::of("test-template", &steps).hex();
-    let make = async |url: String| migrate(&url).await.map(|_| ()).map_err(|error| error.to_string());
+    let make =
+        async |url: String| migrate(&url, Reach::Newest).await.map(|_| ()).map_err(|error| error.to_string());
     Database::copy_of(address, &format!("counterfoil_{}", &state[..16]), make).await.unwrap()
 }
 

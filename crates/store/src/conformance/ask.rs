@@ -1,5 +1,6 @@
 //! Asking a store and stopping the case where the answer is one the port does not allow there.
 
+use super::fixtures::TENANT;
 use crate::change::ChangeSet;
 use crate::port::{
     CommitError, Due, EntryPage, Folded, Position, Reason, Receipt, Refusal, Scan, Store, Upto,
@@ -101,7 +102,7 @@ pub(super) async fn due<S: Store>(store: &S, due: Due, now: Time, limit: usize) 
 
 /// The first shard of an account's balance, if it was ever written.
 pub(super) async fn balance<S: Store>(store: &S, account: AccountId) -> Option<Balance> {
-    match row(store, RowKey::Balance(account, 0)).await {
+    match row(store, RowKey::Balance(TENANT, account, 0)).await {
         None => None,
         Some(Row::Balance(balance)) => Some(balance),
         Some(other) => panic!("{other:?} is no balance"),
@@ -115,12 +116,12 @@ pub(super) async fn entries<S: Store>(
     page: EntryPage,
     limit: usize,
 ) -> Vec<Entry> {
-    store.entries(account, page, limit).await.expect("a healthy store reads its journal")
+    store.entries(TENANT, account, page, limit).await.expect("a healthy store reads its journal")
 }
 
 /// What an account's entries add up to.
 pub(super) async fn fold<S: Store>(store: &S, account: AccountId, after: u64, upto: Upto) -> Folded {
-    store.fold(account, Position(after), upto).await.expect("a healthy store adds its journal up")
+    store.fold(TENANT, account, Position(after), upto).await.expect("a healthy store adds its journal up")
 }
 
 /// Every committed set's touched keys, in order.

@@ -4,7 +4,7 @@ use super::ask::{balance, commit, refusal, refused, row, rows, together};
 use super::fixtures::ledger::{
     BOTH, CAP, FLOOR, account_id, incoming, moving, opened, outgoing, posted, transaction_id, transfer,
 };
-use super::fixtures::{claim, set};
+use super::fixtures::{TENANT, claim, set};
 use crate::change::{ChangeSet, Move};
 use crate::port::{Reason, Receipt, Refusal, Store};
 use crate::row::{Row, RowKey};
@@ -12,7 +12,7 @@ use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
 use std::sync::Arc;
 use tokio::task::{JoinSet, yield_now};
 
-const ONE: RowKey = RowKey::Balance(account_id(1), 0);
+const ONE: RowKey = RowKey::Balance(TENANT, account_id(1), 0);
 
 /// Account 1 begins with these bounds, and so much is posted.
 async fn begin<S: Store>(store: &Arc<S>, floor: Option<i64>, cap: Option<i64>, amount: i64) -> Balance {
@@ -49,7 +49,7 @@ pub async fn a_move_begins_a_shard_that_was_never_written<S: Store>(store: &Arc<
             let motion = Move { shard, ..moving(number, guarded, delta) };
             commit(&**store, set(number * 1_000 + i64::from(shard)).shift(motion)).await;
             let expected = Balance { shard, posted: delta.posted, ..opened(number, floor, cap) };
-            let key = RowKey::Balance(account_id(number), shard);
+            let key = RowKey::Balance(TENANT, account_id(number), shard);
             assert_eq!(row(&**store, key).await, Some(expected.into()));
         }
     }
@@ -172,7 +172,7 @@ pub async fn parts_of_a_bound_move_between_shards<S: Store>(store: &Arc<S>) {
     let moved = set(1).shift(moving(1, BOTH, part(60, -70))).shift(other(part(-60, 70)));
     commit(&**store, moved).await;
     let expected = Balance { shard: 1, ..opened(1, Some(-60), Some(70)) };
-    let key = RowKey::Balance(account_id(1), 1);
+    let key = RowKey::Balance(TENANT, account_id(1), 1);
     assert_eq!(row(&**store, key.clone()).await, Some(expected.into()));
     stays(store, posted(-41), Reason::Insufficient).await;
     stays(store, posted(31), Reason::CapExceeded).await;
@@ -220,7 +220,7 @@ async fn exactly<S: Store>(
 ) {
     assert_eq!(balance(&**store, account_id(1)).await, Some(last));
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), fit);
-    let keys = (1..=200).map(|number| RowKey::Transaction(transaction_id(number))).collect();
+    let keys = (1..=200).map(|number| RowKey::Transaction(TENANT, transaction_id(number))).collect();
     for (answer, written) in answers.into_iter().zip(rows(&**store, keys).await) {
         assert_eq!(written.is_some(), answer.is_ok(), "{answer:?}");
         if let Err(refusal) = answer {
@@ -274,7 +274,7 @@ pub async fn a_refused_move_leaves_its_neighbours_alone<S: Store>(store: &Arc<S>
         .collect();
     let answers = together(store, sets).await;
     for (number, answer) in (1..).zip(answers) {
-        let there = row(&**store, RowKey::Claim(claim(number).id)).await;
+        let there = row(&**store, RowKey::Claim(TENANT, claim(number).id)).await;
         if number % 2 == 0 {
             answer.expect("a debit that fits");
             assert_eq!(there, Some(claim(number).into()));
@@ -352,7 +352,7 @@ pub async fn money_is_never_seen_twice_or_nowhere<S: Store>(store: &Arc<S>) {
             commit(&*writing, both).await;
         }
     });
-    let keys = vec![ONE, RowKey::Balance(account_id(2), 0)];
+    let keys = vec![ONE, RowKey::Balance(TENANT, account_id(2), 0)];
     let mut last = 0;
     while last < 101 {
         let both = rows(&**store, keys.clone()).await;

@@ -37,7 +37,7 @@ fn ranges(limit: usize) -> [Scan; 7] {
         Scan::Payouts { after: None, limit },
         Scan::Claims { after: None, limit },
         Scan::Outbox { after: None, limit },
-        Scan::Timeline { subject: charge_id(1).into(), after: None, limit },
+        Scan::Timeline { tenant: TENANT, subject: charge_id(1).into(), after: None, limit },
     ]
 }
 
@@ -70,7 +70,7 @@ fn ledger_ranges(limit: usize) -> [Scan; 7] {
         Scan::Transactions { after: None, limit },
         Scan::Balances { after: None, limit },
         Scan::Holds { after: None, limit },
-        Scan::Snapshots { account: account_id(1), upto: Upto::Now, limit },
+        Scan::Snapshots { tenant: TENANT, account: account_id(1), upto: Upto::Now, limit },
     ]
 }
 

@@ -1,12 +1,12 @@
 //! Claims: the moves a store admits whatever its writer believes, and who wins a race for a key.
 
 use super::ask::{commit, refused, row, together};
-use super::fixtures::{at, charge_id, claim, claim_in, fingerprint, lease, reclaimed, set, settled};
+use super::fixtures::{TENANT, at, charge_id, claim, claim_in, fingerprint, lease, reclaimed, set, settled};
 use super::variants::states;
 use crate::port::{Reason, Receipt, Refusal, Store};
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::{Claim, Event, Hold, Resource, State};
-use counterfoil_core::types::id::{Holder, TenantId};
+use counterfoil_core::types::id::Holder;
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub async fn every_legal_move_commits<S: Store>(store: &Arc<S>) {
             };
             commit(&**store, set(number * 2).insert(before)).await;
             commit(&**store, set(number * 2 + 1).replace(after.clone(), 1)).await;
-            assert_eq!(row(&**store, RowKey::Claim(after.id)).await, Some(after.into()));
+            assert_eq!(row(&**store, RowKey::Claim(after.tenant, after.id)).await, Some(after.into()));
         }
     }
 }
@@ -63,7 +63,7 @@ pub async fn an_illegal_move_is_refused<S: Store>(store: &Arc<S>) {
             let found = refused(&**store, set(99).replace(after, 1), Reason::IllegalMove).await;
             assert_eq!(found, Some(before.clone().into()), "{} to {}", from.name(), to.name());
         }
-        assert_eq!(row(&**store, RowKey::Claim(before.id)).await, Some(before.into()));
+        assert_eq!(row(&**store, RowKey::Claim(before.tenant, before.id)).await, Some(before.into()));
     }
 }
 
@@ -75,7 +75,6 @@ pub async fn a_claim_never_forgets_its_past<S: Store>(store: &Arc<S>) {
         Claim { fence: 3, ..legal.clone() },
         Claim { attempts: 3, ..legal.clone() },
         Claim { fingerprint: fingerprint(2), ..legal.clone() },
-        Claim { tenant: TenantId::from_i64(2), ..legal.clone() },
         Claim { created_at: at(1), ..legal.clone() },
         Claim { makes: Resource::Transfer, ..legal.clone() },
     ] {
@@ -102,7 +101,7 @@ pub async fn a_free_key_is_claimed_anew<S: Store>(store: &Arc<S>) {
         let found = refused(&**store, set(50).replace(stale_fence, 7), Reason::IllegalMove).await;
         assert_eq!(found, Some(old.into()));
         commit(&**store, set(number + 10).replace(new.clone(), 7)).await;
-        assert_eq!(row(&**store, RowKey::Claim(new.id)).await, Some(new.into()));
+        assert_eq!(row(&**store, RowKey::Claim(new.tenant, new.id)).await, Some(new.into()));
     }
 }
 
@@ -141,7 +140,7 @@ pub async fn only_a_settled_claim_is_removed<S: Store>(store: &Arc<S>) {
             State::Expired { tombstone_until } => *tombstone_until == Time::MAX,
         };
         let there = claim_in(number, state);
-        let key = RowKey::Claim(there.id);
+        let key = RowKey::Claim(there.tenant, there.id);
         commit(&**store, set(number).insert(there.clone())).await;
         let removal = set(number + 50).remove(key.clone(), 1);
         if kept {
@@ -159,7 +158,7 @@ pub async fn a_hundred_claims_on_one_key_have_one_winner<S: Store>(store: &Arc<S
         (1..=100).map(|number| Claim { subject: charge_id(number).into(), ..claim(1) }).collect();
     let sets = (1..).zip(&rivals).map(|(number, rival)| set(number).insert(rival.clone()));
     let answers = together(store, sets.collect()).await;
-    one_winner(store, RowKey::Claim(claim(1).id), &rivals, answers, Reason::Present).await;
+    one_winner(store, RowKey::Claim(TENANT, claim(1).id), &rivals, answers, Reason::Present).await;
 }
 
 pub async fn a_hundred_takeovers_have_one_winner<S: Store>(store: &Arc<S>) {
@@ -173,7 +172,7 @@ pub async fn a_hundred_takeovers_have_one_winner<S: Store>(store: &Arc<S>) {
         .collect();
     let sets = (1..).zip(&rivals).map(|(number, rival)| set(number).replace(rival.clone(), 1));
     let answers = together(store, sets.collect()).await;
-    one_winner(store, RowKey::Claim(claim(1).id), &rivals, answers, Reason::Stale).await;
+    one_winner(store, RowKey::Claim(TENANT, claim(1).id), &rivals, answers, Reason::Stale).await;
 }
 
 /// Exactly one rival's row is there, and every other was told so.

@@ -2,7 +2,7 @@
 
 use super::ask::{balance, commit, refused, row, touched};
 use super::fixtures::ledger::{FLOOR, account_id, moving, opened, posted};
-use super::fixtures::{charge_id, claim, opening, set};
+use super::fixtures::{TENANT, charge_id, claim, opening, set};
 use crate::change::{Change, ChangeSet};
 use crate::memory::{Fault, MemoryStore};
 use crate::port::{CommitError, Reason, Store};
@@ -32,7 +32,7 @@ pub async fn a_doubtful_commit_that_happened_is_known_by_its_set<S: Store + Doub
     doubted(store, opening(1), true).await;
     let receipt = store.committed(opening(1).id()).await;
     assert!(matches!(receipt, Ok(Some(_))), "{receipt:?}");
-    assert_eq!(row(&**store, RowKey::Claim(claim(1).id)).await, Some(claim(1).into()));
+    assert_eq!(row(&**store, RowKey::Claim(TENANT, claim(1).id)).await, Some(claim(1).into()));
     // The doubt was of one commit only.
     commit(&**store, opening(2)).await;
 }
@@ -40,8 +40,8 @@ pub async fn a_doubtful_commit_that_happened_is_known_by_its_set<S: Store + Doub
 pub async fn a_doubtful_commit_that_did_not_happen_may_be_tried_again<S: Store + Doubtful>(store: &Arc<S>) {
     doubted(store, opening(1), false).await;
     assert_eq!(store.committed(opening(1).id()).await, Ok(None));
-    assert_eq!(row(&**store, RowKey::Claim(claim(1).id)).await, None);
-    assert_eq!(row(&**store, RowKey::Charge(charge_id(1))).await, None);
+    assert_eq!(row(&**store, RowKey::Claim(TENANT, claim(1).id)).await, None);
+    assert_eq!(row(&**store, RowKey::Charge(TENANT, charge_id(1))).await, None);
     // The same set under the same id: its author knows no other.
     let receipt = commit(&**store, opening(1)).await;
     assert_eq!(store.committed(opening(1).id()).await, Ok(Some(receipt)));
@@ -62,7 +62,7 @@ pub async fn a_doubtful_commit_is_in_the_feed_once_or_never<S: Store + Doubtful>
     let last = set(3).insert(claim(3));
     commit(&**store, last).await;
     let first: Vec<RowKey> = opening(1).changes().iter().map(Change::key).collect();
-    assert_eq!(touched(&**store).await, [first, vec![RowKey::Claim(claim(3).id)]]);
+    assert_eq!(touched(&**store).await, [first, vec![RowKey::Claim(TENANT, claim(3).id)]]);
 }
 
 pub async fn a_doubtful_move_happens_once_or_never<S: Store + Doubtful>(store: &Arc<S>) {

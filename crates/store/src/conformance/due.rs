@@ -2,7 +2,7 @@
 
 use super::ask::{commit, due};
 use super::fixtures::ledger::{hold, hold_id, transaction_id};
-use super::fixtures::{at, charge_id, claim, claim_id, claim_in, set, settled, work_due};
+use super::fixtures::{TENANT, at, charge_id, claim, claim_id, claim_in, set, settled, work_due};
 use super::variants::states;
 use crate::change::ChangeSet;
 use crate::port::{Due, Store};
@@ -14,7 +14,7 @@ use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
 fn work(numbers: &[i64]) -> Vec<RowKey> {
-    numbers.iter().map(|number| RowKey::Outbox(charge_id(*number).into())).collect()
+    numbers.iter().map(|number| RowKey::Outbox(TENANT, charge_id(*number).into())).collect()
 }
 
 pub async fn work_is_due_when_its_time_has_come<S: Store>(store: &Arc<S>) {
@@ -63,13 +63,13 @@ pub async fn moved_work_is_due_at_its_new_time<S: Store>(store: &Arc<S>) {
 
 pub async fn removed_work_is_not_due<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(work_due(1, 10)).insert(work_due(2, 20))).await;
-    commit(&**store, set(2).remove(RowKey::Outbox(charge_id(1).into()), 1)).await;
+    commit(&**store, set(2).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)).await;
     assert_eq!(due(&**store, Due::Outbox, Time::MAX, 10).await, work(&[2]));
 }
 
 pub async fn claims_are_due_when_their_window_is_over<S: Store>(store: &Arc<S>) {
     let claims = |numbers: &[i64]| -> Vec<RowKey> {
-        numbers.iter().map(|number| RowKey::Claim(claim_id(*number))).collect()
+        numbers.iter().map(|number| RowKey::Claim(TENANT, claim_id(*number))).collect()
     };
     let all = set(1)
         .insert(claim_in(1, State::Completed(settled(b"", at(300)))))
@@ -100,7 +100,7 @@ pub async fn claims_are_due_when_their_window_is_over<S: Store>(store: &Arc<S>) 
 pub async fn holds_are_due_at_their_deadline_and_not_after_their_end<S: Store>(store: &Arc<S>) {
     let until = |number, ms| Hold { expires_at: at(ms), ..hold(number) };
     let holds = |numbers: &[i64]| -> Vec<RowKey> {
-        numbers.iter().map(|number| RowKey::Hold(hold_id(*number))).collect()
+        numbers.iter().map(|number| RowKey::Hold(TENANT, hold_id(*number))).collect()
     };
     let by = transaction_id(9);
     let ended = until(4, 10).ended(hold::State::Voided { by });

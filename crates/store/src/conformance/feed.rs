@@ -2,7 +2,7 @@
 
 use super::ask::{commit, refused, together, touched};
 use super::fixtures::ledger::{FLOOR, moving, posted};
-use super::fixtures::{audit, charge, charge_id, claim, opening, outbox, set};
+use super::fixtures::{TENANT, audit, charge, charge_id, claim, opening, outbox, set};
 use super::variants::one_of_each;
 use crate::change::{Change, ChangeSet, Move};
 use crate::port::{Committed, Position, Reason, Receipt, Store};
@@ -33,7 +33,7 @@ pub async fn the_feed_tells_what_was_touched<S: Store>(store: &Arc<S>) {
     let sets = [
         opening(1),
         set(2)
-            .remove(RowKey::Outbox(charge_id(1).into()), 1)
+            .remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)
             .replace(Charge { revision: 2, ..charge(1) }, 1)
             .insert(audit(1, 1)),
         set(3).insert(outbox(1)),

@@ -1,7 +1,7 @@
 //! Sets: all or nothing, well formed, and none of them the victim of its neighbours.
 
 use super::ask::{commit, refusal, row, rows, together, touched};
-use super::fixtures::{audit, charge, charge_id, claim, opening, outbox, set};
+use super::fixtures::{TENANT, audit, charge, charge_id, claim, opening, outbox, set};
 use crate::change::{Change, ChangeSet};
 use crate::port::{Reason, Refusal, Store};
 use crate::row::{Row, RowKey};
@@ -18,7 +18,7 @@ pub async fn a_refused_set_leaves_nothing<S: Store>(store: &Arc<S>) {
     let almost = set(2)
         .insert(charge(2))
         .replace(succeeded, 1)
-        .remove(RowKey::Outbox(charge_id(1).into()), 1)
+        .remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)
         .insert(claim(1));
     let refusal = refusal(&**store, almost.clone()).await;
     let expected = Refusal { change: 3, reason: Reason::Present, found: Some(claim(1).into()) };
@@ -32,7 +32,8 @@ pub async fn a_refused_set_leaves_nothing<S: Store>(store: &Arc<S>) {
 
 pub async fn the_first_refused_change_is_named<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(charge(2))).await;
-    let twice_wrong = set(2).insert(charge(3)).remove(RowKey::Charge(charge_id(2)), 1).insert(charge(1));
+    let twice_wrong =
+        set(2).insert(charge(3)).remove(RowKey::Charge(TENANT, charge_id(2)), 1).insert(charge(1));
     let expected = Refusal { change: 1, reason: Reason::IllegalMove, found: Some(charge(2).into()) };
     assert_eq!(refusal(&**store, twice_wrong).await, expected);
 }
@@ -53,7 +54,7 @@ pub async fn a_hundred_changes_are_malformed<S: Store>(store: &Arc<S>) {
     let many = (1..=100).map(charge).fold(set(1), ChangeSet::insert);
     assert!(many.changes().len() > CHANGES_PER_SET_MAX);
     is_malformed(store, many, 0).await;
-    assert_eq!(row(&**store, RowKey::Charge(charge_id(1))).await, None);
+    assert_eq!(row(&**store, RowKey::Charge(TENANT, charge_id(1))).await, None);
 }
 
 pub async fn ninety_nine_changes_commit<S: Store>(store: &Arc<S>) {
@@ -69,7 +70,7 @@ pub async fn ninety_nine_changes_commit<S: Store>(store: &Arc<S>) {
 pub async fn a_row_named_twice_is_malformed<S: Store>(store: &Arc<S>) {
     let twice = set(1).insert(outbox(1)).insert(charge(1)).insert(charge(1));
     is_malformed(store, twice, 2).await;
-    let come_and_gone = set(2).insert(outbox(1)).remove(RowKey::Outbox(charge_id(1).into()), 1);
+    let come_and_gone = set(2).insert(outbox(1)).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1);
     is_malformed(store, come_and_gone, 1).await;
 }
 
@@ -78,7 +79,7 @@ pub async fn inserts_replaces_and_removals_travel_together<S: Store>(store: &Arc
     let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
     let settling = set(2)
         .replace(succeeded.clone(), 1)
-        .remove(RowKey::Outbox(charge_id(1).into()), 1)
+        .remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)
         .insert(audit(1, 1));
     commit(&**store, settling.clone()).await;
     let after = rows(&**store, settling.changes().iter().map(Change::key).collect()).await;
@@ -95,7 +96,7 @@ pub async fn one_refusal_never_fails_its_neighbours<S: Store>(store: &Arc<S>) {
         .collect();
     let answers = together(store, sets.clone()).await;
     for ((number, sent), answer) in (1_i64..).zip(&sets).zip(answers) {
-        let there = row(&**store, RowKey::Charge(charge_id(number))).await;
+        let there = row(&**store, RowKey::Charge(TENANT, charge_id(number))).await;
         if number % 3 == 0 {
             let expected = Refusal { change: 4, reason: Reason::Present, found: Some(claim(0).into()) };
             assert_eq!(answer, Err(Box::new(expected)));
@@ -130,7 +131,7 @@ pub async fn reads_never_see_half_a_set<S: Store>(store: &Arc<S>) {
         });
         writer
     };
-    let keys = vec![RowKey::Charge(charge_id(1)), RowKey::Outbox(charge_id(1).into())];
+    let keys = vec![RowKey::Charge(TENANT, charge_id(1)), RowKey::Outbox(TENANT, charge_id(1).into())];
     let mut last = 0;
     while last < 100 {
         let both = rows(&**store, keys.clone()).await;

@@ -3,7 +3,7 @@
 use super::ask::{commit, entries, fill, fold, refused, row, scan};
 use super::fixtures::at;
 use super::fixtures::ledger::{account_id, reversal, snapshot, transaction_id, transfer};
-use super::fixtures::{claim, set};
+use super::fixtures::{TENANT, claim, set};
 use super::variants::ledger::{every_layer, most_legs, several_assets};
 use crate::change::ChangeSet;
 use crate::port::{EntryPage, Folded, Position, Reason, Receipt, Scan, Store, Upto};
@@ -271,7 +271,7 @@ pub async fn a_transaction_is_never_replaced_or_removed<S: Store>(store: &Arc<S>
         let found = refused(&**store, set(2).replace(next, 1), Reason::IllegalMove).await;
         assert_eq!(found, Some(there.clone().into()));
     }
-    let key = RowKey::Transaction(there.id);
+    let key = RowKey::Transaction(there.tenant, there.id);
     let found = refused(&**store, set(3).remove(key.clone(), 1), Reason::IllegalMove).await;
     assert_eq!(found, Some(there.clone().into()));
     assert_eq!(row(&**store, key).await, Some(there.into()));
@@ -285,7 +285,7 @@ pub async fn a_transaction_is_undone_once<S: Store>(store: &Arc<S>) {
     let second = counterfoil_core::ledger::transaction::Reversal { by: transaction_id(9), ..first };
     assert_eq!(refused(&**store, set(2).insert(second), Reason::Present).await, Some(first.into()));
     assert_eq!(refused(&**store, set(3).replace(second, 1), Reason::IllegalMove).await, Some(first.into()));
-    assert_eq!(row(&**store, RowKey::Reversal(first.original)).await, Some(first.into()));
+    assert_eq!(row(&**store, RowKey::Reversal(first.tenant, first.original)).await, Some(first.into()));
 }
 
 pub async fn snapshots_up_to_a_point_newest_first<S: Store>(store: &Arc<S>) {
@@ -293,7 +293,7 @@ pub async fn snapshots_up_to_a_point_newest_first<S: Store>(store: &Arc<S>) {
     let other = snapshot(2, 25);
     let written = all.into_iter().chain([other]).fold(set(1), ChangeSet::insert);
     commit(&**store, written).await;
-    let upto = |upto, limit| Scan::Snapshots { account: account_id(1), upto, limit };
+    let upto = |upto, limit| Scan::Snapshots { tenant: TENANT, account: account_id(1), upto, limit };
     let expected = |positions: &[u64]| -> Vec<Row> {
         positions.iter().map(|position| snapshot(1, *position).into()).collect()
     };
@@ -311,7 +311,7 @@ pub async fn snapshots_up_to_a_point_newest_first<S: Store>(store: &Arc<S>) {
         let first = positions.get(..1).unwrap_or_default();
         assert_eq!(scan(&**store, upto(point, 1)).await, expected(first), "{point:?}");
     }
-    let none = Scan::Snapshots { account: account_id(3), upto: Upto::Now, limit: 9 };
+    let none = Scan::Snapshots { tenant: TENANT, account: account_id(3), upto: Upto::Now, limit: 9 };
     assert_eq!(scan(&**store, none).await, []);
 }
 
@@ -321,10 +321,10 @@ pub async fn a_snapshot_is_never_changed_but_may_be_removed<S: Store>(store: &Ar
     let other = Snapshot { totals: Totals::default(), ..there };
     assert_eq!(refused(&**store, set(2).insert(other), Reason::Present).await, Some(there.into()));
     assert_eq!(refused(&**store, set(3).replace(other, 1), Reason::IllegalMove).await, Some(there.into()));
-    let key = RowKey::Snapshot(there.account, there.position);
+    let key = RowKey::Snapshot(there.tenant, there.account, there.position);
     commit(&**store, set(4).remove(key.clone(), 1)).await;
     assert_eq!(row(&**store, key.clone()).await, None);
-    let left = Scan::Snapshots { account: account_id(1), upto: Upto::Now, limit: 9 };
+    let left = Scan::Snapshots { tenant: TENANT, account: account_id(1), upto: Upto::Now, limit: 9 };
     assert_eq!(scan(&**store, left).await, [snapshot(1, 2).into()]);
     commit(&**store, set(5).insert(other)).await;
     assert_eq!(row(&**store, key).await, Some(other.into()));

@@ -3,16 +3,19 @@
 use super::ask::{commit, refused, row};
 use super::fixtures::ledger::{account, account_id, asset, cursor, definition, hold, name, transaction_id};
 use super::fixtures::{
-    api_key, at, charge, charge_id, operation, outbox, payout, set, slot, tenant, tenant_name,
+    api_key, at, charge, charge_id, claim, operation, outbox, payout, set, slot, tenant, tenant_name,
 };
 use crate::port::{Reason, Store};
 use crate::row::Row;
+use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::ledger::account::{Account, Guard, Name, Side};
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::snapshot::Cursor;
 use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::payments::operation::Operation;
+use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::id::{AccountId, PayoutId, Slot, TenantId};
@@ -101,7 +104,6 @@ pub async fn an_operation_ends_once_and_stays_what_was_asked<S: Store>(store: &A
     let next = Operation { revision: 2, ..asked.clone() };
     let usd = asked.amount.asset();
     for other in [
-        Operation { tenant: TenantId::from_i64(2), ..next.clone() },
         Operation { charge: charge_id(2), ..next.clone() },
         Operation { kind: Kind::Capture, ..next.clone() },
         Operation { amount: Money::new(101, usd).expect("an amount"), ..next.clone() },
@@ -126,7 +128,6 @@ pub async fn a_payout_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S
     let (order, usd) = (asked.order.clone(), asked.order.amount.asset());
     let elsewhere = Pinned { endpoint: "http://elsewhere".into(), ..asked.provider.clone() };
     for other in [
-        Payout { tenant: TenantId::from_i64(2), ..next.clone() },
         Payout { provider: elsewhere, ..next.clone() },
         Payout { created_at: at(1), ..next.clone() },
         ordered(Order { amount: Money::new(801, usd).expect("an amount"), ..order.clone() }),
@@ -174,8 +175,26 @@ pub async fn an_order_is_fixed<S: Store>(store: &Arc<S>) {
     let mut told = charge_in(1, Status::Succeeded, 2);
     told.order.metadata.insert("late".into(), Masked::new("word".into()));
     stays(store, &there, told).await;
-    let stolen = Charge { tenant: TenantId::from_i64(2), ..charge_in(1, Status::Processing, 2) };
-    stays(store, &there, stolen).await;
+}
+
+/// Under another tenant's name there is no such row.
+pub async fn what_is_a_tenants_stays_the_tenants<S: Store>(store: &Arc<S>) {
+    let other = TenantId::from_i64(2);
+    let all: [(Row, Row); 7] = [
+        (claim(1).into(), Claim { tenant: other, revision: 2, ..claim(1) }.into()),
+        (charge(1).into(), Charge { tenant: other, revision: 2, ..charge(1) }.into()),
+        (operation(1, 1).into(), Operation { tenant: other, revision: 2, ..operation(1, 1) }.into()),
+        (payout(1).into(), Payout { tenant: other, revision: 2, ..payout(1) }.into()),
+        (outbox(1).into(), Outbox { tenant: other, revision: 2, ..outbox(1) }.into()),
+        (account(1).into(), Account { tenant: other, revision: 2, ..account(1) }.into()),
+        (hold(1).into(), Hold { tenant: other, revision: 2, ..hold(1) }.into()),
+    ];
+    for (number, (there, stolen)) in (1..).zip(all) {
+        let there = inserted(store, number, there).await;
+        let found = refused(&**store, set(999).replace(stolen, 1), Reason::Absent).await;
+        assert_eq!(found, None, "another's row is not shown");
+        assert_eq!(row(&**store, there.key()).await, Some(there));
+    }
 }
 
 pub async fn work_stays_with_its_payment_and_its_provider<S: Store>(store: &Arc<S>) {
@@ -236,7 +255,6 @@ pub async fn an_account_changes_only_its_spread<S: Store>(store: &Arc<S>) {
     let spread = |shards, widest, revision| Account { shards, widest, revision, ..account(1) };
     let next = spread(4, 4, 2);
     for other in [
-        Account { tenant: TenantId::from_i64(2), ..next.clone() },
         Account { code: account(2).code, ..next.clone() },
         Account { asset: asset("EUR"), ..next.clone() },
         Account { normal: Side::Debit, ..next.clone() },

@@ -2,7 +2,7 @@
 
 use super::ask::{commit, refused, row};
 use super::fixtures::ledger::transaction_id;
-use super::fixtures::{audit, charge_id, outbox, set};
+use super::fixtures::{TENANT, audit, charge_id, outbox, set};
 use super::variants::one_of_each;
 use crate::change::ChangeSet;
 use crate::port::{Reason, Store};
@@ -120,11 +120,11 @@ pub async fn a_removal_of_another_revision_finds_the_row<S: Store>(store: &Arc<S
 }
 
 pub async fn a_removed_row_is_gone_and_may_come_again<S: Store>(store: &Arc<S>) {
-    let key = RowKey::Outbox(charge_id(1).into());
+    let key = RowKey::Outbox(TENANT, charge_id(1).into());
     commit(&**store, set(1).insert(outbox(1)).insert(outbox(2))).await;
     commit(&**store, set(2).remove(key.clone(), 1)).await;
     assert_eq!(row(&**store, key.clone()).await, None);
-    assert_eq!(row(&**store, RowKey::Outbox(charge_id(2).into())).await, Some(outbox(2).into()));
+    assert_eq!(row(&**store, RowKey::Outbox(TENANT, charge_id(2).into())).await, Some(outbox(2).into()));
     assert_eq!(refused(&**store, set(3).remove(key.clone(), 1), Reason::Absent).await, None);
     commit(&**store, set(4).insert(outbox(1))).await;
     assert_eq!(row(&**store, key).await, Some(outbox(1).into()));

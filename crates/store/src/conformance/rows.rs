@@ -1,15 +1,17 @@
 //! What was written is what is read, for every kind of row in every variant.
 
-use super::ask::{commit, row, rows};
-use super::fixtures::{at, charge, charge_id, claim, claim_id, claim_in, outbox, set, settled};
+use super::ask::{commit, refused, row, rows, scan};
+use super::fixtures::ledger::account_id;
+use super::fixtures::{TENANT, at, charge, charge_id, claim, claim_id, claim_in, outbox, set, settled};
 use super::variants::{self, ledger};
 use crate::change::ChangeSet;
-use crate::port::Store;
+use crate::port::{EntryPage, Position, Reason, Scan, Store, Upto};
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::State;
 use counterfoil_core::ledger::hold::{self, Hold};
 use counterfoil_core::payments::operation::{Operation, Status};
 use counterfoil_core::payments::payout::{self, Payout};
+use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_core::types::ulid::Ulid;
 use std::sync::Arc;
@@ -122,7 +124,7 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         next.fence = first.fence + 1;
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
-        assert_eq!(row(&**store, RowKey::Claim(next.id)).await, Some(next.into()));
+        assert_eq!(row(&**store, RowKey::Claim(next.tenant, next.id)).await, Some(next.into()));
     }
     for last in variants::charges() {
         number += 1;
@@ -132,7 +134,7 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         next.revision = 2;
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
-        assert_eq!(row(&**store, RowKey::Charge(next.id)).await, Some(next.into()));
+        assert_eq!(row(&**store, RowKey::Charge(next.tenant, next.id)).await, Some(next.into()));
     }
     for last in variants::operations() {
         number += 1;
@@ -141,7 +143,7 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         let next = Operation { revision: 2, ..last };
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
-        assert_eq!(row(&**store, RowKey::Operation(next.id)).await, Some(next.into()));
+        assert_eq!(row(&**store, RowKey::Operation(next.tenant, next.id)).await, Some(next.into()));
     }
     for last in variants::payouts() {
         number += 1;
@@ -150,7 +152,7 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         let next = Payout { revision: 2, ..last };
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
-        assert_eq!(row(&**store, RowKey::Payout(next.id)).await, Some(next.into()));
+        assert_eq!(row(&**store, RowKey::Payout(next.tenant, next.id)).await, Some(next.into()));
     }
     for last in ledger::holds().into_iter().filter(|hold| hold.state != hold::State::Pending) {
         number += 1;
@@ -158,19 +160,19 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         let next = Hold { revision: 2, ..last };
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
-        assert_eq!(row(&**store, RowKey::Hold(next.id)).await, Some(next.into()));
+        assert_eq!(row(&**store, RowKey::Hold(next.tenant, next.id)).await, Some(next.into()));
     }
 }
 
 pub async fn rows_come_in_the_order_asked<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(charge(2)).insert(outbox(2))).await;
     let keys = vec![
-        RowKey::Charge(charge_id(2)),
-        RowKey::Charge(charge_id(3)),
-        RowKey::Outbox(charge_id(2).into()),
-        RowKey::Outbox(charge_id(1).into()),
-        RowKey::Charge(charge_id(1)),
-        RowKey::Charge(charge_id(2)),
+        RowKey::Charge(TENANT, charge_id(2)),
+        RowKey::Charge(TENANT, charge_id(3)),
+        RowKey::Outbox(TENANT, charge_id(2).into()),
+        RowKey::Outbox(TENANT, charge_id(1).into()),
+        RowKey::Charge(TENANT, charge_id(1)),
+        RowKey::Charge(TENANT, charge_id(2)),
     ];
     let expected = vec![
         Some(charge(2).into()),
@@ -195,10 +197,39 @@ pub async fn rows_of_one_id_and_other_kinds_are_apart<S: Store>(store: &Arc<S>) 
     }
 }
 
+/// The wall between tenants: whoever holds another's number holds nothing.
+pub async fn anothers_number_finds_nothing<S: Store>(store: &Arc<S>) {
+    let all = variants::one_of_each();
+    commit(&**store, all.iter().cloned().fold(set(1), ChangeSet::insert)).await;
+    let other = TenantId::from_i64(2);
+    let owned: Vec<RowKey> = all.iter().map(Row::key).filter(|key| key.tenant() == Some(TENANT)).collect();
+    assert_eq!(owned.len(), 14);
+    let strange: Vec<RowKey> = owned.iter().map(|key| key.clone().of(other)).collect();
+    assert_eq!(rows(&**store, strange.clone()).await, vec![None; strange.len()]);
+    for (number, key) in (2..).zip(strange) {
+        assert_eq!(refused(&**store, set(number).remove(key, 1), Reason::Absent).await, None);
+    }
+    let (subject, account, limit) = (charge_id(1).into(), account_id(1), 9);
+    for (tenant, there) in [(TENANT, 1), (other, 0)] {
+        for ranged in [
+            Scan::Timeline { tenant, subject, after: None, limit },
+            Scan::OperationsOn { tenant, charge: charge_id(1), after: None, limit },
+            Scan::Snapshots { tenant, account, upto: Upto::Now, limit },
+        ] {
+            assert_eq!(scan(&**store, ranged.clone()).await.len(), there, "{ranged:?}");
+        }
+        let entries = store.entries(tenant, account, EntryPage::After(Position(0)), limit).await;
+        assert_eq!(entries.map(|entries| entries.len()), Ok(there));
+        let sum = store.fold(tenant, account, Position(0), Upto::Now).await;
+        assert_eq!(sum.map(|sum| sum.last.is_some()), Ok(there == 1));
+    }
+    assert!(rows(&**store, owned).await.iter().all(Option::is_some));
+}
+
 pub async fn nothing_is_read_from_an_empty_store<S: Store>(store: &Arc<S>) {
     let mut keys: Vec<RowKey> = variants::one_of_each().iter().map(Row::key).collect();
-    keys.push(RowKey::Claim(claim_id(9)));
-    keys.push(RowKey::Audit(charge_id(9).into(), Ulid::from_bytes([0; 16])));
+    keys.push(RowKey::Claim(TENANT, claim_id(9)));
+    keys.push(RowKey::Audit(TENANT, charge_id(9).into(), Ulid::from_bytes([0; 16])));
     let found = rows(&**store, keys.clone()).await;
     assert_eq!(found, vec![None; keys.len()]);
 }

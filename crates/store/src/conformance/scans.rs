@@ -9,12 +9,13 @@ use super::variants::ledger::most_legs;
 use crate::change::ChangeSet;
 use crate::port::{Scan, Store};
 use crate::row::{Row, RowKey};
+use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::ledger::hold::State;
 use counterfoil_core::ledger::transaction::Transaction;
-use counterfoil_core::outbox::{Outbox, Park};
+use counterfoil_core::outbox::{Outbox, Park, Payment};
 use counterfoil_core::payments::charge::{Charge, Status};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::payments::payout::Payout;
@@ -47,6 +48,34 @@ async fn numbers<S: Store>(store: &Arc<S>, what: Scan) -> Vec<i64> {
     };
     let rows = scan(&**store, what).await;
     rows.into_iter().map(number).map(SubjectId::to_i64).collect()
+}
+
+/// The numbers of all rows of a walk, sorted: no row is left out, and none comes twice. `next` tells what follows a row.
+async fn walked<S: Store>(store: &Arc<S>, next: impl Fn(Option<RowKey>, usize) -> Scan) -> Vec<i64> {
+    let whole = numbers(store, next(None, 99)).await;
+    let (mut paged, mut last) = (Vec::new(), None);
+    loop {
+        let what = next(last.clone(), 3);
+        let Some(row) = scan(&**store, what.clone()).await.pop() else { break };
+        paged.extend(numbers(store, what).await);
+        last = Some(row.key());
+    }
+    assert_eq!(paged, whole, "pages are the same walk");
+    paged.sort_unstable();
+    paged
+}
+
+macro_rules! walked {
+    ($store:ident, $scan:ident, $key:ident) => {
+        walked($store, |last, limit| Scan::$scan {
+            after: last.map(|last| match last {
+                RowKey::$key(tenant, id) => (tenant, id),
+                other => panic!("{other:?} is of another kind"),
+            }),
+            limit,
+        })
+        .await
+    };
 }
 
 /// Numbers out of order; the even ones are another tenant's.
@@ -92,7 +121,12 @@ pub async fn a_timeline_is_one_charge_in_order<S: Store>(store: &Arc<S>) {
     let all =
         steps.into_iter().fold(set(1), |set, step| set.insert(audit(1, step)).insert(audit(2, step + 10)));
     commit(&**store, all).await;
-    let timeline = |charge, after, limit| Scan::Timeline { subject: charge_id(charge).into(), after, limit };
+    let timeline = |charge, after, limit| Scan::Timeline {
+        tenant: TENANT,
+        subject: charge_id(charge).into(),
+        after,
+        limit,
+    };
     let expected = |charge, steps: std::ops::Range<u64>| -> Vec<Row> {
         steps.map(|step| audit(charge, step).into()).collect()
     };
@@ -106,28 +140,26 @@ pub async fn a_timeline_is_one_charge_in_order<S: Store>(store: &Arc<S>) {
     assert_eq!(scan(&**store, timeline(1, last, 2)).await, []);
 }
 
-pub async fn claims_by_what_they_made<S: Store>(store: &Arc<S>) {
-    let all = [4, 1, 5, 3, 2].into_iter().map(claim);
-    commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
-    let claims = |after: Option<i64>, limit| Scan::Claims { after: after.map(SubjectId::from_i64), limit };
-    assert_eq!(numbers(store, claims(None, 99)).await, [1, 2, 3, 4, 5]);
-    assert_eq!(numbers(store, claims(None, 2)).await, [1, 2]);
-    assert_eq!(numbers(store, claims(Some(2), 2)).await, [3, 4]);
-    assert_eq!(numbers(store, claims(Some(5), 2)).await, Vec::<i64>::new());
+pub async fn claims_each_once<S: Store>(store: &Arc<S>) {
+    let all = [4, 1, 5, 3, 2].map(|number| Claim { tenant: owner(number), ..claim(number) });
+    commit(&**store, all.iter().cloned().fold(set(1), ChangeSet::insert)).await;
+    let mark = |last: RowKey| {
+        let last = all.iter().find(|claim| RowKey::Claim(claim.tenant, claim.id) == last);
+        last.map(|last| (last.tenant, last.id, last.subject)).expect("a walk gives what is there")
+    };
+    let seen = walked(store, |last, limit| Scan::Claims { after: last.map(mark), limit }).await;
+    assert_eq!(seen, [1, 2, 3, 4, 5]);
 }
 
-pub async fn charges_and_work_by_charge<S: Store>(store: &Arc<S>) {
+pub async fn all_charges_and_all_work<S: Store>(store: &Arc<S>) {
     two_tenants(store).await;
     let all = [4, 1, 3].into_iter().map(outbox);
     commit(&**store, all.fold(set(2), ChangeSet::insert)).await;
-    let charges = |after: Option<i64>, limit| Scan::Charges { after: after.map(charge_id), limit };
     let work = |after: Option<i64>, limit| Scan::Outbox {
-        after: after.map(|number| charge_id(number).into()),
+        after: after.map(|number| (TENANT, charge_id(number).into())),
         limit,
     };
-    assert_eq!(numbers(store, charges(None, 99)).await, (1..=14).collect::<Vec<_>>());
-    assert_eq!(numbers(store, charges(Some(3), 3)).await, [4, 5, 6]);
-    assert_eq!(numbers(store, charges(Some(14), 3)).await, Vec::<i64>::new());
+    assert_eq!(walked!(store, Charges, Charge), (1..=14).collect::<Vec<_>>());
     assert_eq!(numbers(store, work(None, 99)).await, [1, 3, 4]);
     assert_eq!(numbers(store, work(Some(1), 1)).await, [3]);
     assert_eq!(numbers(store, work(Some(4), 1)).await, Vec::<i64>::new());
@@ -139,29 +171,29 @@ fn operation_of(number: i64) -> Operation {
     Operation { tenant: owner(number), kind, ..fixtures::operation(number, 1 + number % 2) }
 }
 
-pub async fn operations_by_charge_by_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
+pub async fn operations_by_charge_by_tenant_and_all<S: Store>(store: &Arc<S>) {
     let all = ORDER.into_iter().map(operation_of);
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
     let id = OperationId::from_i64;
-    let on = |charge, after: Option<i64>, limit| Scan::OperationsOn {
+    let on = |tenant, charge, after: Option<i64>, limit| Scan::OperationsOn {
+        tenant,
         charge: charge_id(charge),
         after: after.map(id),
         limit,
     };
-    assert_eq!(numbers(store, on(1, None, 99)).await, [2, 4, 6, 8, 10, 12, 14], "captures too");
-    assert_eq!(numbers(store, on(2, Some(3), 2)).await, [5, 7]);
-    assert_eq!(numbers(store, on(3, None, 2)).await, Vec::<i64>::new());
+    assert_eq!(numbers(store, on(OTHER, 1, None, 99)).await, [2, 4, 6, 8, 10, 12, 14], "captures too");
+    assert_eq!(numbers(store, on(TENANT, 2, Some(3), 2)).await, [5, 7]);
+    assert_eq!(numbers(store, on(TENANT, 3, None, 2)).await, Vec::<i64>::new());
+    assert_eq!(numbers(store, on(TENANT, 1, None, 2)).await, Vec::<i64>::new(), "another's charge");
     let refunds =
         |tenant, before: Option<i64>, limit| Scan::RefundsOf { tenant, before: before.map(id), limit };
     assert_eq!(numbers(store, refunds(TENANT, None, 99)).await, [13, 11, 7, 5, 1]);
     assert_eq!(numbers(store, refunds(OTHER, Some(14), 2)).await, [10, 8]);
     assert_eq!(numbers(store, refunds(TENANT, Some(1), 2)).await, Vec::<i64>::new());
-    let all = |after: Option<i64>, limit| Scan::Operations { after: after.map(id), limit };
-    assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
-    assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14]);
+    assert_eq!(walked!(store, Operations, Operation), (1..=14).collect::<Vec<_>>());
 }
 
-pub async fn payouts_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
+pub async fn payouts_newest_first_of_a_tenant_and_all<S: Store>(store: &Arc<S>) {
     let all = ORDER.into_iter().map(|number| Payout { tenant: owner(number), ..fixtures::payout(number) });
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
     let id = PayoutId::from_i64;
@@ -169,10 +201,7 @@ pub async fn payouts_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &Ar
     assert_eq!(numbers(store, of(TENANT, None, 99)).await, [13, 11, 9, 7, 5, 3, 1]);
     assert_eq!(numbers(store, of(OTHER, Some(14), 2)).await, [12, 10]);
     assert_eq!(numbers(store, of(TENANT, Some(1), 2)).await, Vec::<i64>::new());
-    let all = |after: Option<i64>, limit| Scan::Payouts { after: after.map(id), limit };
-    assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
-    assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14]);
-    assert_eq!(numbers(store, all(Some(14), 9)).await, Vec::<i64>::new());
+    assert_eq!(walked!(store, Payouts, Payout), (1..=14).collect::<Vec<_>>());
 }
 
 pub async fn parked_work_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {
@@ -193,13 +222,31 @@ pub async fn parked_work_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {
     assert_eq!(numbers(store, parked(TENANT, Some(3), 1)).await, Vec::<i64>::new());
 }
 
-pub async fn accounts_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
+pub async fn work_on_a_payment_whoevers_it_is<S: Store>(store: &Arc<S>) {
+    let (charge, payout) = (Payment::Charge(charge_id(3)), Payment::Payout(PayoutId::from_i64(3)));
+    let work = ORDER.into_iter().map(|number| Outbox {
+        tenant: OTHER,
+        payment: match number % 4 {
+            0 => charge,
+            1 => payout,
+            _ => Payment::Charge(charge_id(100 + number)),
+        },
+        ..outbox(number)
+    });
+    commit(&**store, work.fold(set(1), ChangeSet::insert)).await;
+    assert_eq!(numbers(store, Scan::WorkOn { payment: charge, limit: 99 }).await, [4, 8, 12]);
+    assert_eq!(numbers(store, Scan::WorkOn { payment: charge, limit: 2 }).await, [4, 8]);
+    assert_eq!(numbers(store, Scan::WorkOn { payment: payout, limit: 99 }).await, [1, 5, 9, 13]);
+    let nobodys = Payment::Payout(PayoutId::from_i64(77));
+    assert_eq!(numbers(store, Scan::WorkOn { payment: nobodys, limit: 99 }).await, Vec::<i64>::new());
+}
+
+pub async fn accounts_newest_first_of_a_tenant_and_all<S: Store>(store: &Arc<S>) {
     let of = |tenant, before: Option<i64>, limit| Scan::AccountsOf {
         tenant,
         before: before.map(account_id),
         limit,
     };
-    let all = |after: Option<i64>, limit| Scan::Accounts { after: after.map(account_id), limit };
     let order = ORDER.map(|number| Account { tenant: owner(number), ..account(number) });
     commit(&**store, order.into_iter().fold(set(1), ChangeSet::insert)).await;
     assert_eq!(numbers(store, of(TENANT, None, 99)).await, [13, 11, 9, 7, 5, 3, 1]);
@@ -208,18 +255,15 @@ pub async fn accounts_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &A
     assert_eq!(numbers(store, of(TENANT, Some(1), 2)).await, Vec::<i64>::new());
     commit(&**store, set(2).insert(account(101))).await;
     assert_eq!(numbers(store, of(TENANT, Some(5), 9)).await, [3, 1], "a newer one moved a page");
-    assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
-    assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14, 101]);
-    assert_eq!(numbers(store, all(Some(101), 9)).await, Vec::<i64>::new());
+    assert_eq!(walked!(store, Accounts, Account), (1..=14).chain([101]).collect::<Vec<_>>());
 }
 
-pub async fn transactions_newest_first_of_a_tenant_and_all_by_id<S: Store>(store: &Arc<S>) {
+pub async fn transactions_newest_first_of_a_tenant_and_all<S: Store>(store: &Arc<S>) {
     let of = |tenant, before: Option<i64>, limit| Scan::TransactionsOf {
         tenant,
         before: before.map(transaction_id),
         limit,
     };
-    let all = |after: Option<i64>, limit| Scan::Transactions { after: after.map(transaction_id), limit };
     let order = ORDER.map(|number| Transaction { tenant: owner(number), ..transfer(number, 1, 2, 1) });
     commit(&**store, order.into_iter().fold(set(1), ChangeSet::insert)).await;
     assert_eq!(numbers(store, of(TENANT, None, 99)).await, [13, 11, 9, 7, 5, 3, 1]);
@@ -227,12 +271,12 @@ pub async fn transactions_newest_first_of_a_tenant_and_all_by_id<S: Store>(store
     assert_eq!(numbers(store, of(TENANT, Some(8), 2)).await, [7, 5]);
     commit(&**store, set(2).insert(transfer(101, 1, 2, 1))).await;
     assert_eq!(numbers(store, of(TENANT, Some(5), 9)).await, [3, 1], "a newer one moved a page");
-    assert_eq!(numbers(store, all(None, 3)).await, [1, 2, 3]);
-    assert_eq!(numbers(store, all(Some(12), 9)).await, [13, 14, 101]);
+    assert_eq!(walked!(store, Transactions, Transaction), (1..=14).chain([101]).collect::<Vec<_>>());
     // They come whole, with every leg.
     let many = Transaction { legs: most_legs(), ..transfer(200, 1, 2, 1) };
     commit(&**store, set(3).insert(many.clone())).await;
-    assert_eq!(scan(&**store, all(Some(101), 9)).await, [many.clone().into()]);
+    let all = scan(&**store, Scan::Transactions { after: None, limit: 99 }).await;
+    assert!(all.contains(&many.clone().into()));
     assert_eq!(scan(&**store, of(TENANT, None, 1)).await, [many.into()]);
 }
 
@@ -248,11 +292,12 @@ pub async fn assets_of_a_tenant_by_code<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn balances_by_account_and_shard<S: Store>(store: &Arc<S>) {
+    commit(&**store, [1, 2, 3].map(account).into_iter().fold(set(2), ChangeSet::insert)).await;
     let places = [(2, 255), (1, 2), (2, 0), (1, 10), (3, 128), (1, 0)];
     let shard = |(number, shard)| Balance { shard, ..opened(number, Some(0), None) };
     commit(&**store, places.map(shard).into_iter().fold(set(1), ChangeSet::insert)).await;
     let after = |after: Option<(i64, u8)>, limit| Scan::Balances {
-        after: after.map(|(number, shard)| (account_id(number), shard)),
+        after: after.map(|(number, shard)| (TENANT, account_id(number), shard)),
         limit,
     };
     let sorted = [(1, 0), (1, 2), (1, 10), (2, 0), (2, 255), (3, 128)];
@@ -271,7 +316,10 @@ pub async fn holds_by_id<S: Store>(store: &Arc<S>) {
     let ended = hold(3).ended(State::Voided { by: transaction_id(1) });
     let all = [hold(4), hold(1), ended, hold(2)].into_iter().fold(set(1), ChangeSet::insert);
     commit(&**store, all).await;
-    let after = |after: Option<i64>, limit| Scan::Holds { after: after.map(hold_id), limit };
+    let after = |after: Option<i64>, limit| Scan::Holds {
+        after: after.map(|number| (TENANT, hold_id(number))),
+        limit,
+    };
     assert_eq!(numbers(store, after(None, 99)).await, [1, 2, 3, 4]);
     assert_eq!(numbers(store, after(Some(1), 2)).await, [2, 3]);
     assert_eq!(numbers(store, after(Some(4), 2)).await, Vec::<i64>::new());
@@ -304,7 +352,8 @@ pub async fn tenants_keys_and_slots_in_order<S: Store>(store: &Arc<S>) {
 pub async fn a_scan_tells_the_last_state<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(outbox(1))).await;
     let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
-    let settling = set(2).replace(succeeded.clone(), 1).remove(RowKey::Outbox(charge_id(1).into()), 1);
+    let settling =
+        set(2).replace(succeeded.clone(), 1).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1);
     commit(&**store, settling).await;
     assert_eq!(scan(&**store, of(TENANT, None, 9)).await, [succeeded.into()]);
     let work = Scan::Outbox { after: None, limit: 9 };

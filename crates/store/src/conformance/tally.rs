@@ -1,7 +1,7 @@
 //! Counts of the work at hand, which alarms are made of.
 
 use super::ask::commit;
-use super::fixtures::{at, charge_id, set, work_due};
+use super::fixtures::{TENANT, at, charge_id, set, work_due};
 use crate::port::{Store, Tally};
 use crate::row::RowKey;
 use counterfoil_core::outbox::{Outbox, Park};
@@ -15,7 +15,7 @@ async fn tally<S: Store>(store: &Arc<S>, now: Time) -> Tally {
 pub async fn an_empty_store_has_no_work<S: Store>(store: &Arc<S>) {
     assert_eq!(tally(store, at(0)).await, Tally::default());
     commit(&**store, set(1).insert(work_due(1, 0))).await;
-    commit(&**store, set(2).remove(RowKey::Outbox(charge_id(1).into()), 1)).await;
+    commit(&**store, set(2).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)).await;
     assert_eq!(tally(store, at(999_999)).await, Tally::default());
 }
 

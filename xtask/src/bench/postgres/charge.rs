@@ -20,7 +20,7 @@ pub(super) fn opening(number: i64) -> ChangeSet {
 /// Claim and charge end, the work is done; two audit records, and a transaction of two legs.
 pub(super) fn settling(number: i64) -> ChangeSet {
     let opened = charge(number);
-    let work = RowKey::Outbox(opened.id.into());
+    let work = RowKey::Outbox(opened.tenant, opened.id.into());
     let done = Claim { revision: 2, state: State::Completed(settled(&ANSWER, at(9))), ..claim(number) };
     let sums = Sums { captured: opened.order.amount.minor(), ..Sums::default() };
     let charged = Charge { status: Status::Succeeded, sums, revision: 2, ..opened };

@@ -51,7 +51,9 @@ impl Stage {
         let (served, stored) = (database.create("served").await?, database.create("stored").await?);
         let usually = database.create("usual").await?;
         usual::make(&usually).await?;
-        counterfoil_store_postgres::migrate(&stored).await.map_err(Failure::while_("making the tables"))?;
+        let made =
+            counterfoil_store_postgres::migrate(&stored, counterfoil_store_postgres::Reach::Needed).await;
+        made.map_err(Failure::while_("making the tables"))?;
         let server = Server::start(&product, simulator.1, served.into()).await?;
         let provider = simulator.1.to_string();
         let usual = raw(place.xtask, "usual", &["--provider", &provider, "--database", &usually]).await?;

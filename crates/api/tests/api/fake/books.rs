@@ -215,7 +215,7 @@ impl Books {
                     return refuse(Refusal::AlreadyReversed);
                 }
                 let posted = decide::reverse(&found.0, self.frame(asked));
-                self.reversals.push(Reversal { original: transaction, by: posted.id });
+                self.reversals.push(Reversal { tenant: asked.tenant, original: transaction, by: posted.id });
                 self.transactions.push(posted.clone());
                 shown(Shown::Posted(&posted))
             }

@@ -36,12 +36,13 @@ pub fn refill(shards: &[Balance], wanted: u8, delta: Delta) -> Option<Vec<Part>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::id::AccountId;
+    use crate::types::id::{AccountId, TenantId};
     use proptest::prelude::*;
 
     fn shard(number: u8, posted: i64, floor: Option<i64>, cap: Option<i64>) -> Balance {
         let account = AccountId::from_i64(1);
-        Balance { account, shard: number, posted, outgoing: 0, incoming: 0, floor, cap, revision: 1 }
+        let tenant = TenantId::from_i64(1);
+        Balance { tenant, account, shard: number, posted, outgoing: 0, incoming: 0, floor, cap, revision: 1 }
     }
 
     fn debit(amount: i64) -> Delta {

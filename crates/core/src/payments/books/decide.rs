@@ -92,7 +92,7 @@ pub fn open(open: Open, id: AccountId, tenant: TenantId, now: Time) -> (Account,
         floor: open.guard.floor,
         cap: open.guard.cap,
         revision: 1,
-        ..Balance::empty(id, 0, open.guard.guarded())
+        ..Balance::empty(tenant, id, 0, open.guard.guarded())
     });
     let account = Account {
         id,

@@ -6,7 +6,6 @@ use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::snapshot::Snapshot;
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::asset::Asset;
-use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY};
 use counterfoil_store::{Position, ReadError, Receipt, Row, Scan, Store, Upto};
 use std::collections::{BTreeMap, HashMap};
@@ -27,11 +26,11 @@ impl Walk {
                 .filter_map(|row| if let Row::Account(account) = row { Some(account) } else { None })
                 .collect();
             let Some(last) = accounts.last() else { break };
-            after = Some(last.id);
+            after = Some((last.tenant, last.id));
             names::check(store, &accounts, report).await?;
             let mut histories = HashMap::with_capacity(accounts.len());
             for account in &accounts {
-                let history = self.history(store, account.id, head, report).await?;
+                let history = self.history(store, account, head, report).await?;
                 let journal = self.accounts.entry(account.id).or_default();
                 journal.facts.get_or_insert(Facts {
                     tenant: account.tenant,
@@ -67,13 +66,14 @@ impl Walk {
     async fn history<S: Store>(
         &self,
         store: &S,
-        account: AccountId,
+        account: &Account,
         head: Position,
         report: &mut Report,
     ) -> Result<Totals, ReadError> {
         let (mut position, mut totals) = (Position::START, Totals::default());
         for snapshot in self.snapshots(store, account, head).await? {
-            let step = store.fold(account, position, Upto::Position(snapshot.position)).await?;
+            let step =
+                store.fold(account.tenant, account.id, position, Upto::Position(snapshot.position)).await?;
             totals = totals.and(step.totals);
             position = snapshot.position;
             let receipt = Receipt { position, at: snapshot.at };
@@ -81,12 +81,12 @@ impl Walk {
             report.note(
                 "snapshots_match_entries",
                 (!same).then(|| {
-                    let name = self.account_name(account);
+                    let name = self.account_name(account.id);
                     format!("{name} has another sum at commit {} than its snapshot", position.0)
                 }),
             );
         }
-        let rest = store.fold(account, position, Upto::Position(head)).await?;
+        let rest = store.fold(account.tenant, account.id, position, Upto::Position(head)).await?;
         Ok(totals.and(rest.totals))
     }
 
@@ -94,15 +94,15 @@ impl Walk {
     async fn snapshots<S: Store>(
         &self,
         store: &S,
-        account: AccountId,
+        account: &Account,
         head: Position,
     ) -> Result<Vec<Snapshot>, ReadError> {
-        let entries = self.accounts.get(&account).map_or(0, |seen| seen.totals.entries);
-        if entries < SNAPSHOT_EVERY && !self.snapshotted.contains(&account) {
+        let entries = self.accounts.get(&account.id).map_or(0, |seen| seen.totals.entries);
+        if entries < SNAPSHOT_EVERY && !self.snapshotted.contains(&account.id) {
             return Ok(Vec::new());
         }
-        let upto = Upto::Position(head);
-        let rows = store.scan(Scan::Snapshots { account, upto, limit: SCAN_MAX }).await?;
+        let (tenant, account, upto) = (account.tenant, account.id, Upto::Position(head));
+        let rows = store.scan(Scan::Snapshots { tenant, account, upto, limit: SCAN_MAX }).await?;
         let snapshots = rows.into_iter().rev();
         Ok(snapshots
             .filter_map(|row| if let Row::Snapshot(snapshot) = row { Some(snapshot) } else { None })

@@ -110,7 +110,7 @@ async fn shown_since<S: Store>(
         if totals.seen_from(account.normal) == view {
             return Ok(true);
         }
-        let page = store.entries(account.id, EntryPage::After(position), SCAN_MAX).await?;
+        let page = store.entries(account.tenant, account.id, EntryPage::After(position), SCAN_MAX).await?;
         let before = position;
         // The last commit of a full page may go on behind it; it is read anew.
         let cut = page.last().filter(|_| page.len() >= SCAN_MAX).map(|last| last.position);
@@ -144,8 +144,8 @@ fn rows_of(account: &Account) -> usize {
 }
 
 fn keys(account: &Account) -> Vec<RowKey> {
-    let shards = shards(account).map(|shard| RowKey::Balance(account.id, shard));
-    std::iter::once(RowKey::Account(account.id)).chain(shards).collect()
+    let shards = shards(account).map(|shard| RowKey::Balance(account.tenant, account.id, shard));
+    std::iter::once(RowKey::Account(account.tenant, account.id)).chain(shards).collect()
 }
 
 /// Balances that no account asks for.
@@ -162,10 +162,9 @@ pub(super) async fn check_strangers<S: Store>(
             .filter_map(|row| if let Row::Balance(balance) = row { Some(balance) } else { None })
             .collect();
         let Some(last) = balances.last() else { return Ok(()) };
-        after = Some((last.account, last.shard));
-        let rows =
-            Rows::read(store, balances.iter().map(|balance| RowKey::Account(balance.account)).collect())
-                .await?;
+        after = Some((last.tenant, last.account, last.shard));
+        let keys = balances.iter().map(|balance| RowKey::Account(balance.tenant, balance.account));
+        let rows = Rows::read(store, keys.collect()).await?;
         for balance in balances {
             let own = rows
                 .account(balance.account)

@@ -30,8 +30,8 @@ fn about(kind: Kind) -> Option<HoldId> {
     }
 }
 
-pub(super) fn ask(kind: Kind, keys: &mut Vec<RowKey>) {
-    keys.extend(about(kind).map(RowKey::Hold));
+pub(super) fn ask(transaction: &Transaction, keys: &mut Vec<RowKey>) {
+    keys.extend(about(transaction.kind).map(|hold| RowKey::Hold(transaction.tenant, hold)));
 }
 
 impl Walk {
@@ -98,11 +98,12 @@ impl Walk {
                 .filter_map(|row| if let Row::Hold(hold) = row { Some(hold) } else { None })
                 .collect();
             let Some(last) = holds.last() else { return Ok(()) };
-            after = Some(last.id);
+            after = Some((last.tenant, last.id));
             let keys = holds.iter().flat_map(|hold| {
-                [Some(TransactionId::from_i64(hold.id.to_i64())), ended_by(hold.state)].into_iter().flatten()
+                let ends = [Some(TransactionId::from_i64(hold.id.to_i64())), ended_by(hold.state)];
+                ends.into_iter().flatten().map(|id| RowKey::Transaction(hold.tenant, id))
             });
-            let rows = Rows::read(store, keys.map(RowKey::Transaction).collect()).await?;
+            let rows = Rows::read(store, keys.collect()).await?;
             for hold in &holds {
                 let kind = |id| rows.transaction(id).map(|transaction| transaction.kind);
                 let begun = kind(TransactionId::from_i64(hold.id.to_i64())) == Some(Kind::Held(hold.id));

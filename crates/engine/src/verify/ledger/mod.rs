@@ -78,8 +78,8 @@ impl Walk {
         let mut keys: Vec<RowKey> = Vec::new();
         for key in page.iter().flat_map(|commit| &commit.touched) {
             match key {
-                RowKey::Name(..) | RowKey::Reversal(_) => keys.push(key.clone()),
-                RowKey::Snapshot(account, _) => {
+                RowKey::Name(..) | RowKey::Reversal(..) => keys.push(key.clone()),
+                RowKey::Snapshot(_, account, _) => {
                     self.snapshotted.insert(*account);
                 }
                 _ => {}
@@ -96,7 +96,7 @@ impl Walk {
         for key in &touched {
             match key {
                 RowKey::Name(tenant, code) => names::see(&rows, *tenant, code, report),
-                RowKey::Reversal(original) => self.see_reversal_row(&rows, *original, report),
+                RowKey::Reversal(_, original) => self.see_reversal_row(&rows, *original, report),
                 _ => {}
             }
         }
@@ -116,11 +116,11 @@ impl Walk {
     fn ask(&self, transaction: &Transaction, keys: &mut Vec<RowKey>) {
         for leg in transaction.legs.as_slice() {
             if self.accounts.get(&leg.account).is_none_or(|seen| seen.facts.is_none()) {
-                keys.push(RowKey::Account(leg.account));
+                keys.push(RowKey::Account(transaction.tenant, leg.account));
             }
         }
-        holds::ask(transaction.kind, keys);
-        reversals::ask(transaction.kind, keys);
+        holds::ask(transaction, keys);
+        reversals::ask(transaction, keys);
         self.ask_posting(transaction, keys);
     }
 
@@ -165,14 +165,14 @@ impl Walk {
 /// The transactions of each commit. One that is not there is missed by its accounts' histories.
 async fn transactions<S: Store>(store: &S, page: &[Committed]) -> Result<Vec<Vec<Transaction>>, ReadError> {
     let ids = |commit: &Committed| -> Vec<RowKey> {
-        commit.touched.iter().filter(|key| matches!(key, RowKey::Transaction(_))).cloned().collect()
+        commit.touched.iter().filter(|key| matches!(key, RowKey::Transaction(..))).cloned().collect()
     };
     let rows = Rows::read(store, page.iter().flat_map(ids).collect()).await?;
     Ok(page
         .iter()
         .map(|commit| {
             let ids = commit.touched.iter().filter_map(|key| match key {
-                RowKey::Transaction(id) => Some(*id),
+                RowKey::Transaction(_, id) => Some(*id),
                 _ => None,
             });
             ids.filter_map(|id| rows.transaction(id)).cloned().collect()

@@ -67,17 +67,21 @@ pub(super) struct Chart {
 
 impl Walk {
     pub(super) fn ask_posting(&self, transaction: &Transaction, keys: &mut Vec<RowKey>) {
+        let tenant = transaction.tenant;
         if let Kind::HoldPosted(hold) = transaction.kind {
-            keys.extend([RowKey::Operation(refund_of(hold)), RowKey::Payout(payout_of(hold))]);
+            keys.extend([
+                RowKey::Operation(tenant, refund_of(hold)),
+                RowKey::Payout(tenant, payout_of(hold)),
+            ]);
         }
         let Kind::Charge(charge) = transaction.kind else { return };
         if !self.captured.contains_key(&charge) {
-            keys.push(RowKey::Charge(charge));
+            keys.push(RowKey::Charge(tenant, charge));
         }
         let assets = transaction.legs.as_slice().iter().map(|leg| leg.asset);
-        for asset in assets.filter(|asset| !self.charts.contains_key(&(transaction.tenant, *asset))) {
+        for asset in assets.filter(|asset| !self.charts.contains_key(&(tenant, *asset))) {
             let codes = [Role::Receivable, Role::Suspense].map(|role| role.code(asset));
-            keys.extend(codes.into_iter().flatten().map(|code| RowKey::Name(transaction.tenant, code)));
+            keys.extend(codes.into_iter().flatten().map(|code| RowKey::Name(tenant, code)));
         }
     }
 

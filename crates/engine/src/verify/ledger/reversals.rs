@@ -9,9 +9,10 @@ use counterfoil_core::types::id::TransactionId;
 use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_store::RowKey;
 
-pub(super) fn ask(kind: Kind, keys: &mut Vec<RowKey>) {
-    if let Kind::Reversal(original) = kind {
-        keys.extend([RowKey::Transaction(original), RowKey::Reversal(original)]);
+pub(super) fn ask(transaction: &Transaction, keys: &mut Vec<RowKey>) {
+    let tenant = transaction.tenant;
+    if let Kind::Reversal(original) = transaction.kind {
+        keys.extend([RowKey::Transaction(tenant, original), RowKey::Reversal(tenant, original)]);
     }
 }
 

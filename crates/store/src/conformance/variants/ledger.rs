@@ -156,7 +156,7 @@ fn far_accounts() -> Legs {
 
 /// Reversals, near and far.
 pub fn reversals() -> Vec<Reversal> {
-    let far = Reversal { original: transaction_id(i64::MAX), by: transaction_id(i64::MAX - 1) };
+    let far = Reversal { tenant: FAR, original: transaction_id(i64::MAX), by: transaction_id(i64::MAX - 1) };
     vec![reversal(1), reversal(2), far]
 }
 
