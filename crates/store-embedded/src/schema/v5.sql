@@ -1,0 +1,2 @@
+-- Nothing changes in the tables. From here on commits tell whose the rows are that they touched, which an earlier release
+-- would take for damage.
