@@ -26,7 +26,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// What is still to be done for a payment: its making, and what was asked of it since.
     async fn work_on(&self, payment: Payment) -> Result<Vec<Outbox>, ReadError> {
         // Its name says nothing of whose it is.
-        let rows = self.store.scan(Scan::WorkOn { payment, limit: HINTED_WORK_MAX }).await?;
+        let rows = self.store.scan(Scan::DoubtOn { payment, limit: HINTED_WORK_MAX }).await?;
         Ok(rows
             .into_iter()
             .filter_map(|row| if let Row::Outbox(outbox) = row { Some(outbox) } else { None })

@@ -4,7 +4,8 @@
 
 mod support;
 
-use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
+use counterfoil_core::outbox::Payment;
+use counterfoil_core::types::id::{ChargeId, PayoutId, SetId, TenantId};
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::ledger::{
     FLOOR, account, account_id, cursor, definition, hold, moving, name, posted, reversal, snapshot, transfer,
@@ -130,6 +131,8 @@ async fn everything_else(store: &EmbeddedStore) -> bool {
         Scan::Slots,
         Scan::Balances { after: None, limit: 9 },
         Scan::OperationsOn { tenant: TENANT, charge: ChargeId::from_i64(1), after: None, limit: 9 },
+        Scan::DoubtOn { payment: Payment::Charge(ChargeId::from_i64(1)), limit: 9 },
+        Scan::DoubtOn { payment: Payment::Payout(PayoutId::from_i64(1)), limit: 9 },
     ] {
         hurt |= store.scan(scan).await.is_err();
     }

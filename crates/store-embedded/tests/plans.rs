@@ -27,6 +27,14 @@ fn every_query_of_the_store_runs_on_an_index() {
         ),
         ("SELECT count(*) FROM outbox WHERE parked IS NULL AND due_at < 1", "outbox_by_due"),
         ("SELECT count(*) FROM outbox WHERE parked IS NULL", "outbox_by_due"),
+        (
+            "SELECT * FROM outbox WHERE charge = 1 AND unknown = 1 ORDER BY id LIMIT 9",
+            "outbox_doubt_on_charge",
+        ),
+        (
+            "SELECT * FROM outbox WHERE payout = 1 AND unknown = 1 ORDER BY id LIMIT 9",
+            "outbox_doubt_on_payout",
+        ),
         ("SELECT count(*) FROM outbox WHERE parked IS NOT NULL", "outbox_parked"),
         (
             "SELECT claim FROM outbox WHERE tenant = 1 AND parked IS NOT NULL AND id < 9 ORDER BY id DESC LIMIT 1",

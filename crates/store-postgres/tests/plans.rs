@@ -128,6 +128,8 @@ async fn lists_come_in_order_from_the_index_made_for_them() {
         ("FROM outbox AS t WHERE (t.tenant", "outbox_pkey"),
         ("FROM outbox AS t WHERE t.parked IS NOT NULL", "outbox_parked"),
         ("FROM outbox AS t WHERE t.parked IS NULL AND t.due_at", "outbox_by_due"),
+        ("FROM outbox AS t WHERE t.charge = ", "outbox_doubt_on_charge"),
+        ("FROM outbox AS t WHERE t.payout = ", "outbox_doubt_on_payout"),
         ("FROM holds AS t WHERE t.state", "holds_by_expiry"),
     ]) {
         let (_, sql) = all.iter().find(|(_, sql)| sql.contains(part)).unwrap_or_else(|| panic!("{part}"));

@@ -163,7 +163,7 @@ impl Store for MemoryStore {
             | Scan::Operations { limit, .. }
             | Scan::Payouts { limit, .. }
             | Scan::Outbox { limit, .. }
-            | Scan::WorkOn { limit, .. }
+            | Scan::DoubtOn { limit, .. }
             | Scan::Accounts { limit, .. }
             | Scan::Transactions { limit, .. }
             | Scan::Balances { limit, .. }
@@ -346,7 +346,9 @@ fn is_in(scan: &Scan, row: &Row) -> bool {
         (Scan::Outbox { after, .. }, Row::Outbox(outbox)) => {
             after.is_none_or(|after| (outbox.tenant, outbox.id) > after)
         }
-        (Scan::WorkOn { payment, .. }, Row::Outbox(outbox)) => outbox.payment == *payment,
+        (Scan::DoubtOn { payment, .. }, Row::Outbox(outbox)) => {
+            outbox.payment == *payment && outbox.history.unknown
+        }
         (Scan::ParkedOf { tenant, before, .. }, Row::Outbox(outbox)) => {
             outbox.tenant == *tenant
                 && outbox.parked.is_some()

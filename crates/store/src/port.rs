@@ -188,8 +188,8 @@ pub enum Scan {
         /// At most so many.
         limit: usize,
     },
-    /// The work on a payment, whoever's it is: its making, and what was asked of it since.
-    WorkOn {
+    /// The work on a payment of which some call may have had an effect, whoever's it is: its making, and what was asked of it since.
+    DoubtOn {
         /// Which payment.
         payment: Payment,
         /// At most so many.

@@ -380,9 +380,10 @@ impl Shelf {
             Scan::Outbox { after, limit } => {
                 few(self.after(after, RowKey::Outbox, SubjectId::from_i64), limit)
             }
-            Scan::WorkOn { payment, limit } => {
+            Scan::DoubtOn { payment, limit } => {
                 let all = self.all(RowKey::Outbox, SubjectId::from_i64);
-                few(all.filter(|row| matches!(row, Row::Outbox(it) if it.payment == payment)), limit)
+                let is_it = |row: &&Row| matches!(row, Row::Outbox(it) if it.payment == payment && it.history.unknown);
+                few(all.filter(is_it), limit)
             }
             Scan::ParkedOf { tenant, before, limit } => {
                 let own = self.before(tenant, before, RowKey::Outbox, SubjectId::from_i64);

@@ -231,7 +231,7 @@ pub(crate) fn scan(db: &Connection, scan: &Scan) -> Result<Vec<Row>> {
         }
         Scan::Payouts { after, limit } => rows(payouts::after(db, id(*after), bound(*limit))?),
         Scan::Outbox { after, limit } => rows(outbox::after(db, id(*after), bound(*limit))?),
-        Scan::WorkOn { payment, limit } => rows(outbox::on(db, *payment, bound(*limit))?),
+        Scan::DoubtOn { payment, limit } => rows(outbox::doubt_on(db, *payment, bound(*limit))?),
         Scan::ParkedOf { tenant, before, limit } => {
             rows(outbox::parked_of(db, *tenant, *before, bound(*limit))?)
         }

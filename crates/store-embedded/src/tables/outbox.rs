@@ -1,4 +1,4 @@
-//! Work to be done, by what its claim makes, with an index of what is due and one of what is parked.
+//! Work to be done, by what its claim makes, with indexes of what is due, of what is parked and of what is in doubt.
 
 use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::ClaimId;
@@ -27,9 +27,10 @@ const DUE: &str = concat!(
     columns!(),
     " FROM outbox WHERE parked IS NULL AND due_at <= ?1 ORDER BY due_at, id LIMIT ?2"
 );
-/// Work under way is little: it is read through.
-const ON_CHARGE: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE charge = ?1 ORDER BY id LIMIT ?2");
-const ON_PAYOUT: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE payout = ?1 ORDER BY id LIMIT ?2");
+const DOUBT_ON_CHARGE: &str =
+    concat!("SELECT ", columns!(), " FROM outbox WHERE charge = ?1 AND unknown = 1 ORDER BY id LIMIT ?2");
+const DOUBT_ON_PAYOUT: &str =
+    concat!("SELECT ", columns!(), " FROM outbox WHERE payout = ?1 AND unknown = 1 ORDER BY id LIMIT ?2");
 const PARKED_OF: &str = concat!(
     "SELECT ",
     columns!(),
@@ -70,10 +71,10 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Outbox>>
     statement.query_map(params![now.ms(), limit], read)?.collect()
 }
 
-pub(super) fn on(db: &Connection, payment: Payment, limit: i64) -> Result<Vec<Outbox>> {
+pub(super) fn doubt_on(db: &Connection, payment: Payment, limit: i64) -> Result<Vec<Outbox>> {
     let (sql, id) = match payment {
-        Payment::Charge(charge) => (ON_CHARGE, charge.to_i64()),
-        Payment::Payout(payout) => (ON_PAYOUT, payout.to_i64()),
+        Payment::Charge(charge) => (DOUBT_ON_CHARGE, charge.to_i64()),
+        Payment::Payout(payout) => (DOUBT_ON_PAYOUT, payout.to_i64()),
     };
     db.prepare_cached(sql)?.query_map([id, limit], read)?.collect()
 }

@@ -54,8 +54,8 @@ ranges! {
     PAYOUTS_OF = Payout newest!("");
     PAYOUTS = Payout ALL;
     OUTBOX = Outbox ALL;
-    ON_CHARGE = Outbox "WHERE t.charge = $1 ORDER BY t.tenant, t.id LIMIT $2";
-    ON_PAYOUT = Outbox "WHERE t.payout = $1 ORDER BY t.tenant, t.id LIMIT $2";
+    DOUBT_ON_CHARGE = Outbox "WHERE t.charge = $1 AND t.unknown ORDER BY t.tenant, t.id LIMIT $2";
+    DOUBT_ON_PAYOUT = Outbox "WHERE t.payout = $1 AND t.unknown ORDER BY t.tenant, t.id LIMIT $2";
     PARKED_OF = Outbox newest!("t.parked IS NOT NULL AND ");
     ACCOUNTS_OF = Account newest!("");
     ASSETS_OF = Asset "WHERE t.tenant = $1 ORDER BY t.asset";
@@ -131,11 +131,10 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
         Scan::Outbox { after: mark, limit } => {
             after(Place::Outbox, &OUTBOX, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
         }
-        Scan::WorkOn { payment, limit } => {
-            // Work under way is little: it is read through.
+        Scan::DoubtOn { payment, limit } => {
             let (sql, id) = match payment {
-                Payment::Charge(charge) => (&ON_CHARGE, charge.to_i64()),
-                Payment::Payout(payout) => (&ON_PAYOUT, payout.to_i64()),
+                Payment::Charge(charge) => (&DOUBT_ON_CHARGE, charge.to_i64()),
+                Payment::Payout(payout) => (&DOUBT_ON_PAYOUT, payout.to_i64()),
             };
             Some(made(Place::Outbox, sql, vec![id, bound(*limit)]))
         }

@@ -184,7 +184,7 @@ macro_rules! conformance_suite {
                 operations_by_charge_by_tenant_and_all,
                 payouts_newest_first_of_a_tenant_and_all,
                 parked_work_of_a_tenant_newest_first,
-                work_on_a_payment_whoevers_it_is,
+                doubt_on_a_payment_whoevers_it_is,
                 accounts_newest_first_of_a_tenant_and_all,
                 transactions_newest_first_of_a_tenant_and_all,
                 assets_of_a_tenant_by_code,

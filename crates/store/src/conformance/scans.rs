@@ -222,23 +222,24 @@ pub async fn parked_work_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {
     assert_eq!(numbers(store, parked(TENANT, Some(3), 1)).await, Vec::<i64>::new());
 }
 
-pub async fn work_on_a_payment_whoevers_it_is<S: Store>(store: &Arc<S>) {
+pub async fn doubt_on_a_payment_whoevers_it_is<S: Store>(store: &Arc<S>) {
     let (charge, payout) = (Payment::Charge(charge_id(3)), Payment::Payout(PayoutId::from_i64(3)));
-    let work = ORDER.into_iter().map(|number| Outbox {
-        tenant: OTHER,
-        payment: match number % 4 {
+    let work = ORDER.into_iter().map(|number| {
+        let mut work = Outbox { tenant: OTHER, ..outbox(number) };
+        work.payment = match number % 4 {
             0 => charge,
             1 => payout,
             _ => Payment::Charge(charge_id(100 + number)),
-        },
-        ..outbox(number)
+        };
+        work.history.unknown = number != 8;
+        work
     });
     commit(&**store, work.fold(set(1), ChangeSet::insert)).await;
-    assert_eq!(numbers(store, Scan::WorkOn { payment: charge, limit: 99 }).await, [4, 8, 12]);
-    assert_eq!(numbers(store, Scan::WorkOn { payment: charge, limit: 2 }).await, [4, 8]);
-    assert_eq!(numbers(store, Scan::WorkOn { payment: payout, limit: 99 }).await, [1, 5, 9, 13]);
+    assert_eq!(numbers(store, Scan::DoubtOn { payment: charge, limit: 99 }).await, [4, 12]);
+    assert_eq!(numbers(store, Scan::DoubtOn { payment: charge, limit: 1 }).await, [4]);
+    assert_eq!(numbers(store, Scan::DoubtOn { payment: payout, limit: 99 }).await, [1, 5, 9, 13]);
     let nobodys = Payment::Payout(PayoutId::from_i64(77));
-    assert_eq!(numbers(store, Scan::WorkOn { payment: nobodys, limit: 99 }).await, Vec::<i64>::new());
+    assert_eq!(numbers(store, Scan::DoubtOn { payment: nobodys, limit: 99 }).await, Vec::<i64>::new());
 }
 
 pub async fn accounts_newest_first_of_a_tenant_and_all<S: Store>(store: &Arc<S>) {
