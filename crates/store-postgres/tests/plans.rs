@@ -20,7 +20,7 @@ async fn grow(db: &Client) {
             SELECT sha256(n::text::bytea), n % 9, n, 'charge', sha256('f'), substr(sha256('r'), 1, 16), n, 1, 1, 1, 'completed', n, n, n, 201, 'json', '' FROM {series}"
         ),
         format!(
-            "INSERT INTO outbox SELECT n, sha256('c'), n % 9, 'p', 'e', n, n, 1, 0, false, 0, n, n, CASE WHEN n % 9 = 0 THEN 'no_evidence' END, 1, n, 'charge', 1, 0, 'forward', NULL FROM {series}"
+            "INSERT INTO outbox SELECT n, sha256('c'), n % 9, 'p', 'e', n, n, 1, 0, n % 7 = 0, 0, n, n, CASE WHEN n % 9 = 0 THEN 'no_evidence' END, 1, n, 'charge', 1, 0, 'forward', NULL FROM {series}"
         ),
         format!(
             "INSERT INTO operations SELECT n, n % 9, n / 3, CASE WHEN n % 2 = 0 THEN 'refund' ELSE 'capture' END, 1, 'USD', 'processing', NULL, NULL, NULL, n, 1 FROM {series}"

@@ -107,9 +107,9 @@ CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS payouts_of_tenant ON counterfoil.
 --;
 CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS outbox_of_tenant ON counterfoil.outbox (tenant, id)
 --;
-CREATE INDEX CONCURRENTLY IF NOT EXISTS outbox_doubt_on_charge ON counterfoil.outbox (charge, tenant, id) WHERE unknown
+CREATE INDEX CONCURRENTLY IF NOT EXISTS outbox_doubt_on_charge ON counterfoil.outbox (charge, tenant, id) WHERE unknown AND charge IS NOT NULL
 --;
-CREATE INDEX CONCURRENTLY IF NOT EXISTS outbox_doubt_on_payout ON counterfoil.outbox (payout, tenant, id) WHERE unknown
+CREATE INDEX CONCURRENTLY IF NOT EXISTS outbox_doubt_on_payout ON counterfoil.outbox (payout, tenant, id) WHERE unknown AND payout IS NOT NULL
 --;
 CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS audit_log_of_tenant ON counterfoil.audit_log (tenant, subject, id)
 --;
