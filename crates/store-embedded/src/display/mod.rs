@@ -153,11 +153,11 @@ impl Display {
             if wished || closed || applier.is_due(now) {
                 applier.show();
             }
-            if self.is_needed(&applier) {
-                applier.keep_others_out();
-            }
             if closed {
                 return;
+            }
+            if self.is_needed(&applier) {
+                applier.keep_others_out();
             }
             patience =
                 if applier.trouble().is_some() { Some(TRY_AGAIN) } else { applier.patience(monotonic()) };
