@@ -1,27 +1,18 @@
 //! How far the commits are: durable in the redo log, and visible in the database.
 //!
-//! Readers see the database, which is behind the answers given by some milliseconds at most. Who reads what a commit has
-//! changed since waits for it, so that an answer is never older than what its reader was told: for single rows it is
-//! known which commit changed them last, anything else waits for all.
+//! The database is behind the answers given by some milliseconds at most. Who reads more than single rows waits until it
+//! shows them, so that an answer is never older than what its reader was told.
 
-use counterfoil_store::{ReadError, RowKey};
-use std::hash::{BuildHasher, RandomState};
+use counterfoil_store::ReadError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::watch;
-
-/// Places for the last changes of rows. Rows that share a place wait for each other's changes, which costs some
-/// milliseconds and nothing else.
-const PLACES: usize = 1 << 14;
 
 /// What writer and readers tell each other.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// The last position that is durable.
     durable: AtomicU64,
-    /// By hash of their keys, the last durable position that changed such a row.
-    changed: Box<[AtomicU64]>,
-    hasher: RandomState,
     shown: watch::Sender<Shown>,
     wanted: AtomicBool,
     /// Another program has written to the database.
@@ -45,8 +36,6 @@ impl Progress {
     pub(crate) fn new(position: u64) -> Progress {
         Progress {
             durable: AtomicU64::new(position),
-            changed: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
-            hasher: RandomState::new(),
             shown: watch::Sender::new(Shown { position, ..Shown::default() }),
             wanted: AtomicBool::new(false),
             meddled: AtomicBool::new(false),
@@ -54,13 +43,8 @@ impl Progress {
         }
     }
 
-    /// A set is durable and will be answered.
-    pub(crate) fn committed(&self, position: u64, keys: impl Iterator<Item = RowKey>) {
-        for key in keys {
-            if let Some(place) = self.place(&key) {
-                place.fetch_max(position, Ordering::Release);
-            }
-        }
+    /// Everything up to there is durable and will be answered.
+    pub(crate) fn committed(&self, position: u64) {
         self.durable.fetch_max(position, Ordering::Release);
     }
 
@@ -104,11 +88,6 @@ impl Progress {
         self.meddled.load(Ordering::Acquire) && self.meddled.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether the row may have a change that the database does not show.
-    pub(crate) fn hides(&self, key: &RowKey, visible: u64) -> bool {
-        self.place(key).is_none_or(|place| place.load(Ordering::Acquire) > visible)
-    }
-
     /// The last position the database shows.
     pub(crate) fn visible(&self) -> u64 {
         self.shown.borrow().position
@@ -139,19 +118,9 @@ impl Progress {
         self.wanted.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns when the database shows every change of these rows that is durable by now.
-    pub(crate) async fn sees(&self, keys: &[RowKey], nudge: impl Fn()) -> Result<(), ReadError> {
-        let changed = keys.iter().filter_map(|key| self.place(key));
-        let last = changed.map(|place| place.load(Ordering::Acquire)).max().unwrap_or(0);
-        self.reaches(last, nudge).await
-    }
-
     /// Returns when the database shows everything that is durable by now.
     pub(crate) async fn sees_all(&self, nudge: impl Fn()) -> Result<(), ReadError> {
-        self.reaches(self.durable.load(Ordering::Acquire), nudge).await
-    }
-
-    async fn reaches(&self, position: u64, nudge: impl Fn()) -> Result<(), ReadError> {
+        let position = self.durable.load(Ordering::Acquire);
         if self.visible() >= position {
             return Ok(());
         }
@@ -172,10 +141,5 @@ impl Progress {
             has_asked = true;
             news.changed().await.map_err(|_| ReadError("the store is closed".to_owned()))?;
         }
-    }
-
-    fn place(&self, key: &RowKey) -> Option<&AtomicU64> {
-        let hash = usize::try_from(self.hasher.hash_one(key)).unwrap_or(0);
-        self.changed.get(hash & (PLACES - 1))
     }
 }

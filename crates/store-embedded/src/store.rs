@@ -3,7 +3,7 @@
 use crate::checkpoint::Wal;
 use crate::clock::Clock;
 use crate::connect;
-use crate::display::Display;
+use crate::display::{Display, Now};
 use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::readers::Readers;
@@ -72,17 +72,30 @@ impl Store for EmbeddedStore {
     }
 
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
-        self.sees(&keys).await?;
+        let Some(display) = self.running.as_ref().and_then(|running| running.display.as_ref()) else {
+            return self.readers.with(|db| {
+                // One transaction sees one moment.
+                let moment = db.unchecked_transaction()?;
+                keys.iter().map(|key| tables::load(&moment, key)).collect()
+            });
+        };
+        let (hidden, ()) = display.find(&keys, || ());
+        if let Some(rows) = hidden.into_iter().map(|now| now.map(Now::into_row)).collect() {
+            return Ok(rows);
+        }
         self.readers.with(|db| {
             if let [key] = keys.as_slice() {
                 return Ok(vec![tables::load(db, key)?]);
             }
-            // One transaction sees one moment.
             let moment = db.unchecked_transaction()?;
-            let rows: rusqlite::Result<Vec<Option<Row>>> =
-                keys.iter().map(|key| tables::load(&moment, key)).collect();
-            moment.finish()?;
-            rows
+            // What is hidden at the moment the transaction sees is laid over it.
+            let (hidden, looked) = display.find(&keys, || tables::commits::last(&moment));
+            looked?;
+            let rows = keys.iter().zip(hidden).map(|(key, now)| match now {
+                Some(now) => Ok(now.into_row()),
+                None => tables::load(&moment, key),
+            });
+            rows.collect()
         })
     }
 
@@ -161,12 +174,6 @@ impl Store for EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Waits until the database shows the last changes of these rows.
-    async fn sees(&self, keys: &[RowKey]) -> Result<(), ReadError> {
-        let Some(running) = &self.running else { return Ok(()) };
-        running.progress.sees(keys, || running.nudge()).await
-    }
-
     /// Waits until the database shows everything that was answered.
     async fn sees_all(&self) -> Result<(), ReadError> {
         let Some(running) = &self.running else { return Ok(()) };

@@ -4,7 +4,8 @@
 
 mod support;
 
-use counterfoil_store::{CommitError, ReadError, Store};
+use counterfoil_core::types::id::ChargeId;
+use counterfoil_store::{CommitError, Position, ReadError, RowKey, Store};
 use counterfoil_store_embedded::{
     EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, RedoBounds,
 };
@@ -13,6 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use support::rows::work;
 use support::{charge_is_there, one_charge, open, open_with_fault, raw};
 
 /// The database takes nothing while this is set.
@@ -191,22 +193,28 @@ async fn the_redo_log_of_another_life_is_not_played() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_reads_what_was_just_committed_waits_for_it_and_nobody_else_does() {
+async fn who_reads_rows_that_are_not_shown_finds_them_and_who_reads_a_list_waits() {
     let dir = tempfile::tempdir().unwrap();
     let (arrive, reached) = channel();
     let (go_on, wait) = channel();
     let store = Arc::new(open_with_fault(dir.path(), held_at_show(arrive, wait)));
     store.commit(one_charge(&store, 1)).await.unwrap();
     reached.recv().unwrap();
-    let reader = {
-        let store = Arc::clone(&store);
-        tokio::spawn(async move { charge_is_there(&store, 1).await })
-    };
+    assert!(charge_is_there(&store, 1).await, "it is read from memory");
     assert!(!charge_is_there(&store, 2).await, "a row nobody changed is read at once");
-    assert!(!reader.is_finished());
+    let tenant = work(1, store.now()).charge.tenant;
+    let both = [1, 2].map(|number| RowKey::Charge(tenant, ChargeId::from_i64(number))).to_vec();
+    let rows = store.read(both).await.unwrap();
+    assert!(rows[0].is_some() && rows[1].is_none(), "hidden and shown rows are read together");
+    let feed = {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.feed(Position(0), 10).await.unwrap().len() })
+    };
+    assert!(!feed.is_finished());
     go_on.send(None).unwrap();
     drop(go_on);
-    assert!(reader.await.unwrap());
+    assert_eq!(feed.await.unwrap(), 1);
+    assert!(charge_is_there(&store, 1).await, "and now from the database");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -29,6 +29,7 @@ use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, ReadError, Reason, Row, RowKey, Store};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -202,17 +203,20 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Commits items from `start` on, as many as fit into one set. Says where the next chunk starts.
     async fn next_chunk(&self, bulk: &mut Bulk<'_>, start: usize) -> Result<(usize, Step), Trouble> {
-        for _ in 0..CHUNK_TRIES {
+        for round in 0..=CHUNK_TRIES {
             let now = self.store.now();
-            let chunk = self.gather_chunk(bulk, start, bulk.items.len(), now).await?;
+            // Mostly everything fits, and then nothing need be read.
+            let hopes = round == 0;
+            let chunk = self.gather_chunk(bulk, start..bulk.items.len(), now, hopes).await?;
             match self.commit_chunk(bulk, &chunk, now).await {
+                Step::Unfit(_) if hopes => {}
                 Step::Unfit(_) => self.watch.saw(Signal::Conflict),
                 step => return Ok((chunk.end, step)),
             }
         }
         // Somebody is always faster: the next item alone, and the judge's own word about it.
         let now = self.store.now();
-        let mut chunk = self.gather_chunk(bulk, start, start.saturating_add(1), now).await?;
+        let mut chunk = self.gather_chunk(bulk, start..start.saturating_add(1), now, false).await?;
         let step = match self.commit_chunk(bulk, &chunk, now).await {
             Step::Unfit(unfit) => {
                 chunk
@@ -227,20 +231,21 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok((chunk.end, step))
     }
 
-    /// Decides items from `start` on against balances as they stand, until a set is full.
+    /// Decides items at `places` until a set is full: against balances as they stand or, where it may hope that the judge
+    /// finds them sufficient, without.
     async fn gather_chunk(
         &self,
         bulk: &Bulk<'_>,
-        start: usize,
-        stop: usize,
+        places: Range<usize>,
         now: Time,
+        hopes: bool,
     ) -> Result<Chunk, Trouble> {
         let room = CHANGES_PER_SET_MAX.saturating_sub(FIXED_CHANGES);
         let mut drafts: Vec<(usize, Drafted)> = Vec::new();
         let mut wanted: Vec<AccountId> = Vec::new();
-        let mut end = start;
+        let mut end = places.start;
         let mut changes = 0_usize;
-        for place in start..stop {
+        for place in places {
             if bulk.results.get(place).is_some_and(Option::is_some) {
                 end = place.saturating_add(1);
                 continue;
@@ -259,7 +264,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             drafts.push((place, draft));
             end = place.saturating_add(1);
         }
-        let mut balances = self.balances(&drafts).await?;
+        let mut balances =
+            if hopes && is_one_way(&drafts) { HashMap::new() } else { self.balances(&drafts).await? };
         let mut chunk = Chunk { decided: Vec::with_capacity(drafts.len()), deltas: Vec::new(), end };
         for (place, draft) in drafts {
             let result = match draft {
@@ -399,7 +405,7 @@ impl Bulk<'_> {
 }
 
 impl Chunk {
-    /// Takes an item's moves in if the balances seen allow them.
+    /// Takes an item's moves in if the balances seen allow them; one that was not seen does.
     fn take(&mut self, deltas: &Deltas, balances: &mut HashMap<AccountId, Balance>) -> Result<(), Unfit> {
         let mut moved = Vec::with_capacity(deltas.len());
         for (account, delta) in deltas {
@@ -465,6 +471,24 @@ fn whole(account: &Account, shards: &[Balance]) -> Balance {
         cap: account.guard.cap,
         ..Balance::empty(account.tenant, account.id, 0, account.guard.guarded())
     }
+}
+
+/// Whether each account only gains or only loses. Then whatever it can bear as a whole it can bear item after item.
+fn is_one_way(drafts: &[(usize, Drafted)]) -> bool {
+    let mut sums: HashMap<AccountId, i64> = HashMap::new();
+    let drafted = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());
+    drafted.flat_map(|(_, deltas)| deltas).all(|(account, delta)| {
+        let before = sums.get(&account.id).copied().unwrap_or(0);
+        let turns = before != 0 && before.is_negative() != delta.posted.is_negative();
+        let only_posts = *delta == Delta { posted: delta.posted, ..Delta::default() };
+        match before.checked_add(delta.posted) {
+            Some(sum) if only_posts && !turns => {
+                sums.insert(account.id, sum);
+                true
+            }
+            _ => false,
+        }
+    })
 }
 
 /// Whether whoever worked on a bulk request has left it behind.

@@ -81,6 +81,21 @@ async fn items_are_judged_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_comes_later_pays_for_nothing_before_it() {
+    let store = SharedStore::new();
+    let engine = pair(&store).await;
+    open(&engine, guarded("low", Some(0), None)).await;
+    open(&engine, guarded("full", None, Some(0))).await;
+    let items = [item("low", "world", 5), item("a", "low", 5), item("a", "full", 5), item("full", "a", 5)];
+    let body = answer(&bulk(&engine, "k", &items).await).1;
+    let results = results(&body);
+    assert_eq!((results[0], results[2]), ("insufficient_funds", "cap_exceeded"));
+    assert!(results[1].parse::<i64>().is_ok() && results[3].parse::<i64>().is_ok(), "{body}");
+    assert_eq!((posted(&engine, "low").await, posted(&engine, "full").await), (5, -5));
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_held_transfer_is_no_item() {
     let store = SharedStore::new();
     let engine = pair(&store).await;

@@ -1,19 +1,22 @@
 //! What the database shows: a thread of its own executes what is durable, many groups together, while the writer goes on.
 //!
 //! Promises: groups are executed in order, each once; what cannot be executed now is kept and tried again, and the writer
-//! hears of it; a write transaction is open while something is hidden or being judged, so nobody else writes. The one gap is between
+//! hears of it; the rows of what is not executed yet are found here as they are; a write transaction is open while something is hidden or being judged, so nobody else writes. The one gap is between
 //! two transactions, a moment in which the write-ahead log may be copied: what another program writes then is noticed.
 
 mod applier;
 mod hidden;
+mod latest;
 
 pub(crate) use applier::Applier;
 pub(crate) use hidden::Group;
+pub(crate) use latest::{Latest, Now};
 
 use crate::background::stand_back;
 use crate::clock::monotonic;
 use crate::error::OpenError;
 use crate::progress::Progress;
+use counterfoil_store::RowKey;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -40,11 +43,14 @@ pub(crate) struct Display {
     judging: AtomicBool,
 }
 
-/// Groups that nobody has looked at yet.
+/// What the writer hands over.
 #[derive(Debug, Default)]
 struct Inbox {
+    /// Groups that nobody has looked at yet.
     groups: Vec<Group>,
     bytes: usize,
+    /// Rows of these groups, and of those that are looked at.
+    latest: Latest,
     /// No more will come.
     closed: bool,
     /// Nobody will look.
@@ -90,6 +96,9 @@ impl Display {
         let is_full = |inbox: &mut Inbox| inbox.bytes > WAITING_BYTES_MAX && !inbox.ended;
         let mut inbox = self.taken.wait_while(inbox, is_full).unwrap_or_else(PoisonError::into_inner);
         inbox.bytes = inbox.bytes.saturating_add(group.bytes);
+        // Whoever sees the rows also waits for them when it asks for all, and the group is there when it does.
+        inbox.latest.lay(&group.writes, group.last);
+        self.progress.committed(group.last);
         inbox.groups.push(group);
         self.arrived.notify_one();
         !inbox.ended
@@ -101,6 +110,17 @@ impl Display {
     /// showing everything, and begins the next one.
     pub(crate) fn judging(&self, judging: bool) {
         self.judging.store(judging, Ordering::SeqCst);
+    }
+
+    /// How those of the rows are that the database may not show, all at one moment. `meanwhile` runs at that moment.
+    pub(crate) fn find<T>(&self, keys: &[RowKey], meanwhile: impl FnOnce() -> T) -> (Vec<Option<Now>>, T) {
+        let inbox = held(&self.inbox);
+        (keys.iter().map(|key| inbox.latest.find(key)).collect(), meanwhile())
+    }
+
+    /// Lets `look` see which rows the database may not show.
+    pub(crate) fn with_latest<T>(&self, look: impl FnOnce(&Latest) -> T) -> T {
+        look(&held(&self.inbox).latest)
     }
 
     /// Wakes the thread if it sleeps over something that somebody wants to see.
@@ -131,7 +151,7 @@ impl Display {
         let groups = self.empty(&mut inbox);
         drop(inbox);
         applier.hide(groups, monotonic());
-        applier.show();
+        self.show(&mut applier);
         applier.trouble().map_or(Ok(()), Err)
     }
 
@@ -151,7 +171,7 @@ impl Display {
             let now = monotonic();
             applier.hide(groups, now);
             if wished || closed || applier.is_due(now) {
-                applier.show();
+                self.show(&mut applier);
             }
             if closed {
                 return;
@@ -162,6 +182,12 @@ impl Display {
             patience =
                 if applier.trouble().is_some() { Some(TRY_AGAIN) } else { applier.patience(monotonic()) };
         }
+    }
+
+    /// What is shown is found in the database from here on.
+    fn show(&self, applier: &mut Applier) {
+        applier.show();
+        held(&self.inbox).latest.forget(self.progress.visible());
     }
 
     /// Whether something is hidden or being judged.

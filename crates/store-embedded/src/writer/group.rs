@@ -170,7 +170,7 @@ impl Writer {
             self.let_go();
             return (verdicts, Fate::Durable);
         }
-        if let Err(fate) = self.make_durable(admitted, writes, group, &verdicts) {
+        if let Err(fate) = self.make_durable(admitted, writes) {
             self.give_up();
             return (verdicts, fate);
         }
@@ -218,14 +218,15 @@ impl Writer {
 
     /// Forgets rows that the database shows.
     fn cut_back(&mut self) {
-        let progress = &self.shared.progress;
-        let visible = progress.visible();
         let is_balance = |key: &RowKey| matches!(key, RowKey::Balance(..));
-        if self.image.keep(|key| is_balance(key) || progress.hides(key, visible)) > IMAGE_BALANCES_MAX {
-            self.image.keep(|key| progress.hides(key, visible));
-        }
+        let image = &mut self.image;
+        self.shared.display.with_latest(|latest| {
+            if image.keep(|key| is_balance(key) || latest.hides(key)) > IMAGE_BALANCES_MAX {
+                image.keep(|key| latest.hides(key));
+            }
+        });
         self.image_rows = 0;
-        self.ids.cut_back(self.position, visible);
+        self.ids.cut_back(self.position, self.shared.progress.visible());
     }
 
     /// Judges every set and notes what those that hold write.
@@ -330,13 +331,7 @@ impl Writer {
     }
 
     /// Makes the group at hand durable, and lets it be shown.
-    fn make_durable(
-        &mut self,
-        admitted: usize,
-        writes: Vec<Write>,
-        group: &[Job],
-        verdicts: &[Verdict],
-    ) -> Result<(), Fate> {
+    fn make_durable(&mut self, admitted: usize, writes: Vec<Write>) -> Result<(), Fate> {
         fault_at(self.options.fault.as_ref(), FaultPoint::Commit).map_err(|error| self.doubt(&error))?;
         let sets = u64::try_from(admitted).unwrap_or(0);
         let script = self.script.encode();
@@ -358,12 +353,6 @@ impl Writer {
         let durable = Group { writes, last: self.position, bytes: script.len(), fills_a_segment };
         if !self.shared.display.take(durable) {
             self.shared.health.fail(ENDED.to_owned());
-        }
-        // Who reads these rows from here on finds them hidden or shown.
-        for (job, verdict) in group.iter().zip(verdicts) {
-            if let Some(receipt) = verdict.receipt() {
-                self.shared.progress.committed(receipt.position.0, job.set.changes().iter().map(Change::key));
-            }
         }
         Ok(())
     }

@@ -1,0 +1,65 @@
+//! Rows read together are of one moment, whether the database shows them yet or not.
+
+#![allow(clippy::unwrap_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted};
+use counterfoil_store::conformance::fixtures::{TENANT, set};
+use counterfoil_store::{Position, Row, RowKey, Store};
+use counterfoil_store_embedded::EmbeddedStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::open;
+
+const ACCOUNTS: i64 = 12;
+const ROUNDS: i64 = 500;
+
+/// What each account has, one after the other.
+async fn amounts(store: &EmbeddedStore) -> Vec<i64> {
+    let keys = (1..=ACCOUNTS).map(|number| RowKey::Balance(TENANT, account_id(number), 0)).collect();
+    let amount = |row: Option<Row>| match row {
+        Some(Row::Balance(balance)) => balance.posted,
+        _ => 0,
+    };
+    store.read(keys).await.unwrap().into_iter().map(amount).collect()
+}
+
+/// Reads on, and lets the database show everything now and then, until it is told to end. Tells how often it read something
+/// that nobody ever wrote.
+async fn reads(store: Arc<EmbeddedStore>, ends: Arc<AtomicBool>, shows: bool) -> Vec<Vec<i64>> {
+    let mut torn = Vec::new();
+    while !ends.load(Ordering::Relaxed) {
+        let seen = amounts(&store).await;
+        let (first, last) = (seen.first().copied().unwrap(), seen.last().copied().unwrap());
+        if !seen.is_sorted_by(|before, after| before >= after) || first - last > 1 {
+            torn.push(seen);
+        }
+        if shows {
+            store.feed(Position(0), 1).await.unwrap();
+        }
+        tokio::task::yield_now().await;
+    }
+    torn
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn rows_that_change_one_after_the_other_are_never_seen_in_another_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(dir.path()));
+    let ends = Arc::new(AtomicBool::new(false));
+    let readers =
+        [true, false].map(|shows| tokio::spawn(reads(Arc::clone(&store), Arc::clone(&ends), shows)));
+    for round in 0..ROUNDS {
+        for number in 1..=ACCOUNTS {
+            let motion = moving(number, FLOOR, posted(1));
+            store.commit(set(round * ACCOUNTS + number).shift(motion)).await.unwrap();
+        }
+    }
+    ends.store(true, Ordering::Relaxed);
+    for reader in readers {
+        let torn = reader.await.unwrap();
+        assert!(torn.is_empty(), "{} torn, first {:?}", torn.len(), torn.first());
+    }
+    assert_eq!(amounts(&store).await, vec![ROUNDS; 12]);
+}
