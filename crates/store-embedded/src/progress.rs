@@ -103,11 +103,6 @@ impl Progress {
         Arc::clone(&self.safe)
     }
 
-    /// The database should show more, although nobody waits for it.
-    pub(crate) fn wish(&self) {
-        self.wanted.store(true, Ordering::Release);
-    }
-
     /// Whether somebody wishes the database to show more.
     pub(crate) fn is_wished(&self) -> bool {
         self.wanted.load(Ordering::Acquire)
@@ -118,9 +113,14 @@ impl Progress {
         self.wanted.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns when the database shows everything that is durable by now.
-    pub(crate) async fn sees_all(&self, nudge: impl Fn()) -> Result<(), ReadError> {
-        let position = self.durable.load(Ordering::Acquire);
+    /// Whether something is durable that the database does not show.
+    pub(crate) fn hides_any(&self) -> bool {
+        self.visible() < self.durable.load(Ordering::Acquire)
+    }
+
+    /// Returns when the database shows everything up to `position` that is durable by now.
+    pub(crate) async fn sees(&self, position: u64, nudge: impl Fn()) -> Result<(), ReadError> {
+        let position = position.min(self.durable.load(Ordering::Acquire));
         if self.visible() >= position {
             return Ok(());
         }

@@ -4,8 +4,8 @@
 
 mod support;
 
-use counterfoil_core::types::id::ChargeId;
-use counterfoil_store::{CommitError, Position, ReadError, RowKey, Store};
+use counterfoil_core::types::id::{AccountId, ChargeId};
+use counterfoil_store::{CommitError, Folded, Position, ReadError, RowKey, Store, Upto};
 use counterfoil_store_embedded::{
     EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, RedoBounds,
 };
@@ -215,6 +215,29 @@ async fn who_reads_rows_that_are_not_shown_finds_them_and_who_reads_a_list_waits
     drop(go_on);
     assert_eq!(feed.await.unwrap(), 1);
     assert!(charge_is_there(&store, 1).await, "and now from the database");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_ends_before_what_is_not_shown_is_read_without_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (arrive, reached) = channel();
+    let (go_on, wait) = channel();
+    let store = open_with_fault(dir.path(), held_at_show(arrive, wait));
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    reached.recv().unwrap();
+    go_on.send(None).unwrap();
+    assert_eq!(store.feed(Position(0), 10).await.unwrap().len(), 1);
+    store.commit(one_charge(&store, 2)).await.unwrap();
+    reached.recv().unwrap();
+    // The second is not shown before it may be, so these would never end if they waited for it.
+    let feed = store.feed(Position(0), 1).await.unwrap();
+    assert_eq!(feed.iter().map(|commit| commit.receipt.position).collect::<Vec<_>>(), [Position(1)]);
+    let (tenant, account) = (work(1, store.now()).charge.tenant, AccountId::from_i64(1));
+    let upto = Upto::Position(Position(1));
+    assert_eq!(store.fold(tenant, account, Position(0), upto).await.unwrap(), Folded::default());
+    go_on.send(None).unwrap();
+    drop(go_on);
+    assert_eq!(store.feed(Position(0), 10).await.unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -35,12 +35,14 @@ pub struct Windows {
 /// One part in this many of the replay window is spread by the claim's own digest, so that keys which were
 /// settled together do not expire together. It only lengthens the window.
 const JITTER_PART: u64 = 64;
+/// Steps of that part. Few, because a store that keeps keys by the time they expire adds to as many places at once.
+const JITTER_STEPS: u8 = 16;
 
 impl Policy {
     /// The windows of a claim settled at `now`.
     pub fn windows(&self, claim: ClaimId, now: Time) -> Windows {
-        let spread = u64::from(claim.digest().as_bytes().first().copied().unwrap_or(0));
-        let jitter = self.replay.part(spread, JITTER_PART.saturating_mul(256));
+        let step = claim.digest().as_bytes().first().map_or(0, |byte| byte % JITTER_STEPS);
+        let jitter = self.replay.part(step.into(), JITTER_PART.saturating_mul(JITTER_STEPS.into()));
         let replay_until = now.plus(self.replay).plus(jitter);
         let tombstone_until = match self.reuse {
             Reuse::AfterTombstone => replay_until.plus(self.tombstone),
@@ -62,13 +64,25 @@ mod tests {
             tombstone: Span::from_ms(10),
             reuse: Reuse::AfterTombstone,
         };
-        for first in [0, 1, 255] {
+        for first in [0, 1, 15, 16, 255] {
             let mut bytes = [0; 32];
             bytes[0] = first;
             let windows = policy.windows(ClaimId::from_digest(Digest::from_bytes(bytes)), Time::EPOCH);
             assert!((86_400_000..86_400_000 + 1_350_000).contains(&windows.replay_until.ms()), "{windows:?}");
             assert_eq!(windows.tombstone_until.since(windows.replay_until).ms(), 10);
         }
+    }
+
+    #[test]
+    fn keys_settled_together_expire_at_sixteen_times() {
+        let day = Span::from_ms(86_400_000);
+        let policy = Policy { replay: day, tombstone: day, reuse: Reuse::Never };
+        let until = |first| {
+            let claim = ClaimId::from_digest(Digest::from_bytes([first; 32]));
+            policy.windows(claim, Time::EPOCH).replay_until
+        };
+        let times: std::collections::BTreeSet<Time> = (0..=255).map(until).collect();
+        assert_eq!(times.len(), 16);
     }
 
     #[test]

@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// Accounts whose tails are counted at once; beyond this counting starts anew from the store.
 const COUNTED_MAX: usize = 100_000;
+/// Accounts whose snapshots are remembered, so that those of hot ones are not read again and again.
+const REMEMBERED_MAX: usize = 1_024;
 
 /// An account, and whose it is.
 type Owned = (TenantId, AccountId);
@@ -33,6 +35,8 @@ struct Projection {
     stored: Option<Cursor>,
     /// Entries since the last snapshot.
     tails: HashMap<Owned, u64>,
+    /// Snapshots of accounts that got one lately, newest first, where nobody else takes any.
+    taken: HashMap<Owned, Vec<Snapshot>>,
 }
 
 pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
@@ -79,8 +83,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 // Not counted since this process began: the store knows.
                 None => self.tail(account, last.position).await?.1.entries,
             };
-            let tail =
-                if tail >= SNAPSHOT_EVERY { self.snapshot(account, last.position).await? } else { tail };
+            let tail = if tail >= SNAPSHOT_EVERY {
+                self.snapshot(&mut state.taken, account, last.position).await?
+            } else {
+                tail
+            };
             state.tails.insert(account, tail);
         }
         state.at = last;
@@ -132,7 +139,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let start = Receipt { position: Position::START, at: Time::EPOCH };
         let at = stored.map_or(start, |cursor| Receipt { position: cursor.position, at: cursor.at });
-        Ok(Projection { at, stored, tails: HashMap::new() })
+        Ok(Projection { at, stored, tails: HashMap::new(), taken: HashMap::new() })
     }
 
     /// The last snapshot's position and the entries after it, up to `upto`.
@@ -152,17 +159,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Takes a snapshot at `upto` and drops one that is no longer needed. Says how long the tail is then.
-    async fn snapshot(&self, (tenant, account): Owned, upto: Position) -> Result<u64, ReadError> {
-        let point = Upto::Position(upto);
-        let last = Scan::Snapshots { tenant, account, upto: point, limit: SNAPSHOTS_MAX };
-        let rows = self.store.scan(last).await?;
-        let older: Vec<Snapshot> = rows
-            .into_iter()
-            .filter_map(|row| if let Row::Snapshot(snapshot) = row { Some(snapshot) } else { None })
-            .collect();
+    async fn snapshot(
+        &self,
+        taken: &mut HashMap<Owned, Vec<Snapshot>>,
+        owned @ (tenant, account): Owned,
+        upto: Position,
+    ) -> Result<u64, ReadError> {
+        let mut older = match taken.remove(&owned) {
+            Some(older) => older,
+            None => self.snapshots(owned, upto).await?,
+        };
         let (after, totals) =
             older.first().map_or((Position::START, Totals::default()), |last| (last.position, last.totals));
-        let tail = self.store.fold(tenant, account, after, point).await?;
+        let tail = self.store.fold(tenant, account, after, Upto::Position(upto)).await?;
         let Some(last) = tail.last.filter(|_| tail.totals.entries >= SNAPSHOT_EVERY) else {
             return Ok(tail.totals.entries);
         };
@@ -172,15 +181,34 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let mut set = ChangeSet::new(SetId::from_i64(id)).insert(next);
         if let Some(position) = superfluous(&next, &older) {
             set = set.remove(RowKey::Snapshot(tenant, account, position), 1);
+            older.retain(|snapshot| snapshot.position != position);
         }
-        match self.commit(set).await {
-            Ok(_) => Ok(0),
+        if let Err(error) = self.commit(set).await {
             // Another process took the same one; the next count comes from the store.
-            Err(error) => {
-                tracing::debug!(?error, "a snapshot was put off");
-                Ok(tail.totals.entries)
-            }
+            tracing::debug!(?error, "a snapshot was put off");
+            return Ok(tail.totals.entries);
         }
+        if self.store.is_exclusive() {
+            older.insert(0, next);
+            if taken.len() >= REMEMBERED_MAX {
+                taken.clear();
+            }
+            taken.insert(owned, older);
+        }
+        Ok(0)
+    }
+
+    /// The account's snapshots up to there, newest first.
+    async fn snapshots(&self, (tenant, account): Owned, upto: Position) -> Result<Vec<Snapshot>, ReadError> {
+        let upto = Upto::Position(upto);
+        let rows = self
+            .store
+            .scan(Scan::Snapshots { tenant, account, upto, limit: SNAPSHOTS_MAX })
+            .await?
+            .into_iter();
+        Ok(rows
+            .filter_map(|row| if let Row::Snapshot(snapshot) = row { Some(snapshot) } else { None })
+            .collect())
     }
 
     /// Stores how far it came. Losing this costs counting anew, nothing else.

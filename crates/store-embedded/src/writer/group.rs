@@ -16,19 +16,12 @@ use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, Ro
 use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Changes after which the writer forgets rows that the database shows. Those it remembers are found without a query: a
 /// completion needs what its claim wrote.
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
 const IMAGE_BALANCES_MAX: usize = 32_768;
-/// How long the writer has nothing to do before it wants the database to show what is durable. Under load there is always a
-/// next group, and showing them together is what makes them cheap.
-const IDLE: Duration = Duration::from_micros(500);
-/// How long it waits instead when the database could not take it.
-const TRY_AGAIN: Duration = Duration::from_millis(100);
-
 /// The writer's own state.
 pub(crate) struct Writer {
     /// Reads what the database shows.
@@ -131,18 +124,6 @@ impl Writer {
         let (verdicts, fate) = self.attempt(group);
         self.shared.display.judging(false);
         answer(group.drain(..), verdicts, &fate);
-    }
-
-    /// How long to wait for the next set before the database is asked to show what it does not, if there is any.
-    pub(super) fn patience(&self) -> Option<Duration> {
-        let is_in_trouble = || self.shared.progress.trouble().is_some();
-        self.has_hidden().then(|| if is_in_trouble() { TRY_AGAIN } else { IDLE })
-    }
-
-    /// There is nothing else to do: the database may show what is durable.
-    pub(super) fn rest(&self) {
-        self.shared.progress.wish();
-        self.shared.display.nudge();
     }
 
     fn has_hidden(&self) -> bool {

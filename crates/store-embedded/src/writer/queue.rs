@@ -5,7 +5,7 @@ use crate::codec::touched;
 use crate::error::OpenError;
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
 use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
 
@@ -68,19 +68,9 @@ fn ended() -> CommitError {
 fn serve(mut writer: Writer, waiting: &Receiver<Job>) {
     let _told_at_the_end = writer.ending();
     let mut group = Vec::with_capacity(SETS_PER_GROUP_MAX);
-    loop {
-        let first = match writer.patience() {
-            Some(patience) => waiting.recv_timeout(patience),
-            None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match first {
-            Ok(first) => {
-                gather(first, waiting, &mut group);
-                writer.commit(&mut group);
-            }
-            Err(RecvTimeoutError::Timeout) => writer.rest(),
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
+    while let Ok(first) = waiting.recv() {
+        gather(first, waiting, &mut group);
+        writer.commit(&mut group);
     }
 }
 
