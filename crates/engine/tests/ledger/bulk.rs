@@ -81,6 +81,20 @@ async fn items_are_judged_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn balances_are_read_only_where_not_everything_fits() {
+    let store = SharedStore::new();
+    let engine = pair(&store).await;
+    bulk(&engine, "first", &[item("a", "b", 1)]).await;
+    let before = store.looks();
+    let items: Vec<Item> = (0..300).map(|_| item("a", "b", 1)).collect();
+    bulk(&engine, "fits", &items).await;
+    assert_eq!(store.looks(), before, "the judge alone decides");
+    bulk(&engine, "does not", &[item("a", "b", 1), item("a", "b", 4_699)]).await;
+    assert!(store.looks() > before);
+    assert_eq!(posted(&engine, "b").await, 302);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_comes_later_pays_for_nothing_before_it() {
     let store = SharedStore::new();
     let engine = pair(&store).await;

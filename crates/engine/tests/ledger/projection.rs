@@ -31,7 +31,10 @@ async fn cursor(store: &SharedStore) -> Cursor {
 }
 
 async fn scene() -> (SharedStore, TestEngine) {
-    let store = SharedStore::new();
+    scene_of(SharedStore::new()).await
+}
+
+async fn scene_of(store: SharedStore) -> (SharedStore, TestEngine) {
     let engine = engine(&store, &Provider::default()).await;
     funded(&engine, &[(guarded("a", Some(0), None), 0)]).await;
     (store, engine)
@@ -107,7 +110,16 @@ async fn a_balance_is_the_same_at_every_point_with_snapshots_and_without() {
 
 #[tokio::test(start_paused = true)]
 async fn snapshots_stay_few_over_a_long_history_and_closer_together_the_younger() {
-    let (store, engine) = scene().await;
+    stay_few(SharedStore::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_do_those_that_are_remembered_because_nobody_else_takes_any() {
+    stay_few(SharedStore::new().alone()).await;
+}
+
+async fn stay_few(store: SharedStore) {
+    let (store, engine) = scene_of(store).await;
     let rounds = SNAPSHOTS_MAX + 30;
     let mut points = Vec::new();
     for round in 0..rounds {

@@ -11,7 +11,7 @@ use counterfoil_store::{
     Scan, Store, Tally, Upto,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::watch;
 
 /// A handle of the store. Each process has its own.
@@ -28,6 +28,8 @@ struct Manner {
     bell: Option<watch::Sender<()>>,
     /// How often rows were read by key.
     looks: AtomicU64,
+    /// No other process has a handle.
+    alone: AtomicBool,
 }
 
 impl SharedStore {
@@ -40,7 +42,8 @@ impl SharedStore {
 
     fn with(memory: Arc<MemoryStore>, chance: u64, bell: Option<watch::Sender<()>>) -> SharedStore {
         let life = AtomicU64::new(u64::MAX);
-        let manner = Manner { chance: AtomicU64::new(chance), life, bell, looks: AtomicU64::new(0) };
+        let (chance, looks, alone) = (AtomicU64::new(chance), AtomicU64::new(0), AtomicBool::new(false));
+        let manner = Manner { chance, life, bell, looks, alone };
         SharedStore(memory, Arc::new(manner))
     }
 
@@ -53,6 +56,12 @@ impl SharedStore {
     /// How often rows were read by key through this handle.
     pub fn looks(&self) -> u64 {
         self.1.looks.load(Ordering::SeqCst)
+    }
+
+    /// The same handle, to a store that no other process can write.
+    pub fn alone(self) -> SharedStore {
+        self.1.alone.store(true, Ordering::SeqCst);
+        self
     }
 
     /// A handle for another process.
@@ -102,7 +111,7 @@ impl Store for SharedStore {
         self.0.secret()
     }
     fn is_exclusive(&self) -> bool {
-        self.0.is_exclusive()
+        self.1.alone.load(Ordering::SeqCst)
     }
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
         self.turn().await;
