@@ -48,9 +48,9 @@ pub struct LogBounds {
 }
 
 impl Default for LogBounds {
-    /// 8 MiB, 32 MiB, 64 MiB and 1 MiB.
+    /// 8 MiB, 16 MiB, 32 MiB and 1 MiB. An opening after a crash reads all of it and writes it again.
     fn default() -> LogBounds {
-        LogBounds { step: 2_048, long: 8_192, too_long: 16_384, rest: 256 }
+        LogBounds { step: 2_048, long: 4_096, too_long: 8_192, rest: 256 }
     }
 }
 
