@@ -25,6 +25,8 @@ use tokio_postgres::Row;
 pub(crate) struct Sealing {
     /// It writes these parts first.
     pub(crate) parts: &'static [Part],
+    /// What is mostly empty in them is.
+    pub(crate) thin: bool,
     /// It writes transactions and their entries.
     pub(crate) posts: bool,
     /// It sends words to who waits.
@@ -33,13 +35,10 @@ pub(crate) struct Sealing {
 
 impl Sealing {
     pub(crate) fn all() -> impl Iterator<Item = Sealing> {
-        let parts = sql::TOGETHER.into_iter().chain([&[] as &[Part]]);
-        parts.flat_map(|parts| {
-            [(false, false), (true, false), (false, true), (true, true)].map(|(posts, tells)| Sealing {
-                parts,
-                posts,
-                tells,
-            })
+        let parts = sql::TOGETHER.into_iter().flat_map(|parts| [(parts, false), (parts, true)]);
+        parts.chain([(&[] as &[Part], false)]).flat_map(|(parts, thin)| {
+            let besides = [(false, false), (true, false), (false, true), (true, true)];
+            besides.map(|(posts, tells)| Sealing { parts, thin, posts, tells })
         })
     }
 
@@ -65,7 +64,7 @@ fn seal(sealing: Sealing) -> String {
     let (before, only_if, ids) = if sealing.parts.is_empty() {
         (String::new(), String::new(), 1)
     } else {
-        let (done, meant, next) = sql::parts(sealing.parts);
+        let (done, meant, next) = sql::parts(sealing.parts, sealing.thin);
         (format!("{done}, "), format!(" WHERE {meant}"), next)
     };
     let [touched, sets, now, mut next] = [1, 2, 3, 4].map(|further| ids.saturating_add(further));
