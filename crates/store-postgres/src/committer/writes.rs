@@ -81,7 +81,8 @@ impl<'a> Writes<'a> {
                 }
             }
         }
-        let (statements, sealed) = arranged(changes, inserts);
+        let (statements, mut sealed) = arranged(changes, inserts);
+        sealed.rows = sealed.rows.saturating_add(opening);
         Writes {
             statements,
             sealed,
