@@ -81,8 +81,7 @@ impl<'a> Writes<'a> {
                 }
             }
         }
-        let (statements, mut sealed) = arranged(changes, inserts);
-        sealed.rows = sealed.rows.saturating_add(opening);
+        let (statements, sealed) = arranged(changes, inserts);
         Writes {
             statements,
             sealed,

@@ -43,8 +43,8 @@ impl Sealing {
     }
 
     /// Takes positions for a group and writes its commits under them. The head's row is locked from here to the end of the
-    /// transaction: position order is commit order. Entries need positions; their transactions come in the same statement, so
-    /// that the rule of their balance finds them whole, but before the head is taken, if other parts do. Words come last, so that one group at a time holds the locks they take: the
+    /// transaction: position order is commit order. Entries need positions; their transactions come with them, so that the
+    /// rule of their balance finds them whole. Words come last, so that one group at a time holds the locks they take: the
     /// server has room for only so many.
     pub(crate) fn sql(self) -> &'static str {
         // One of all.
@@ -64,20 +64,23 @@ fn seal(sealing: Sealing) -> String {
     let (before, only_if, ids) = if sealing.parts.is_empty() {
         (String::new(), String::new(), 1)
     } else {
-        let (done, meant, next) = sql::parts(sealing.parts, sealing.thin, sealing.posts.then_some("opened"));
+        let (done, meant, next) = sql::parts(sealing.parts, sealing.thin);
         (format!("{done}, "), format!(" WHERE {meant}"), next)
     };
     let [touched, sets, now, mut next] = [1, 2, 3, 4].map(|further| ids.saturating_add(further));
-    let (mut opening, mut entering) = (String::new(), String::new());
+    let mut posting = String::new();
     if sealing.posts {
         let legs = next.saturating_add(Place::Transaction.table().columns.len());
-        opening = format!("opened AS ({} RETURNING 1), ", sql::insert(Place::Transaction, next));
-        entering = format!(", entered AS ({})", journal::insert_entries(legs));
+        posting = format!(
+            ", opened AS ({}), entered AS ({})",
+            sql::insert(Place::Transaction, next),
+            journal::insert_entries(legs)
+        );
         next = legs.saturating_add(journal::ENTRY.len());
     }
     let telling = if sealing.tells { format!(", ({})", wake::tell(next)) } else { String::new() };
     format!(
-        "WITH {before}{opening}moved AS ( \
+        "WITH {before}moved AS ( \
             INSERT INTO head AS h (one, position, at) SELECT TRUE, ${sets}::bigint, ${now}::bigint{only_if} \
             ON CONFLICT (one) DO UPDATE SET position = h.position + excluded.position, \
                 at = greatest(h.at, now_ms(), excluded.at) \
@@ -87,7 +90,7 @@ fn seal(sealing: Sealing) -> String {
             SELECT moved.base + u.turn, u.set_id, moved.at, u.touched \
             FROM moved, (SELECT unnest(${ids}::bigint[]) AS set_id, unnest(${touched}::text[]) AS touched, \
                                 generate_series(1, ${sets}::bigint) AS turn) AS u \
-        ){entering} SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+        ){posting} SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
         pg_current_xact_id()::xid::text{telling} FROM moved"
     )
 }

@@ -135,14 +135,14 @@ fn make(place: Place) -> Statements {
 }
 
 fn write(part: Part) -> String {
-    let (done, meant, _) = parts(&[part], false, None);
+    let (done, meant, _) = parts(&[part], false);
     format!("WITH {done} SELECT {meant}")
 }
 
 /// The parts in their order, as the beginning of a statement; the condition that all rows meant were hit; and the number of
 /// the first parameter behind theirs. The rows of one part after the other are counted, so whatever depends on the condition
-/// comes after all of them. `thin`: what is mostly empty is, everywhere. `beside`: another part, by its name, to be counted last.
-pub(super) fn parts(parts: &[Part], thin: bool, beside: Option<&str>) -> (String, String, usize) {
+/// comes after all of them. `thin`: what is mostly empty is, everywhere.
+pub(super) fn parts(parts: &[Part], thin: bool) -> (String, String, usize) {
     let (mut done, mut counts, mut first) = (Vec::new(), Vec::new(), 1_usize);
     for (number, &one) in parts.iter().enumerate() {
         let (verb, place) = one;
@@ -153,7 +153,6 @@ pub(super) fn parts(parts: &[Part], thin: bool, beside: Option<&str>) -> (String
         counts.push(format!("SELECT 1 FROM p{number}"));
         first = first.saturating_add(columns.len());
     }
-    counts.extend(beside.map(|name| format!("SELECT 1 FROM {name}")));
     let meant =
         format!("all_of((SELECT count(*) FROM ({}) AS hit), ${first}::bigint)", counts.join(" UNION ALL "));
     (done.join(", "), meant, first.saturating_add(1))
