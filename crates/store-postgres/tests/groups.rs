@@ -4,11 +4,15 @@
 
 mod support;
 
-use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Wallet};
+use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, moving, opened, posted};
-use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, opening, set};
-use counterfoil_store::{ChangeSet, CommitError, Receipt, RowKey, Store};
+use counterfoil_store::conformance::fixtures::{
+    TENANT, at, audit, charge, charge_id, claim, opening, outbox, set, settled,
+};
+use counterfoil_store::{ChangeSet, CommitError, Receipt, Row, RowKey, Store};
 use counterfoil_store_postgres::{Options, PostgresStore};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -120,6 +124,58 @@ async fn sets_that_wait_are_committed_together() {
         .await
         .unwrap();
     assert!(there.iter().all(Option::is_some));
+}
+
+/// A claim and a charge as they are opened; every fifth charge has what others have not.
+fn begun(number: i64) -> (Claim, Charge) {
+    let mut opened = charge(number);
+    if number % 5 == 0 {
+        opened.order.wallet = Some(Wallet { account: AccountId::from_i64(3), amount: 100 });
+        opened.provider_reference = Some("pi_5".to_owned());
+    }
+    (claim(number), opened)
+}
+
+/// And as they are settled; every seventh charge fails.
+fn ended(number: i64) -> (Claim, Charge) {
+    let (claim, opened) = begun(number);
+    let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim };
+    let failure = (number % 7 == 0)
+        .then(|| Failure { code: FailureCode::CardDeclined, decline_code: Some("lost_card".to_owned()) });
+    let status = if failure.is_some() { Status::Failed } else { Status::Succeeded };
+    (done, Charge { status, failure, revision: 2, ..opened })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_whole_with_and_without_what_is_mostly_empty() {
+    let (store, _database) = fresh().await;
+    let rows = async || {
+        let keys = (1..=40).flat_map(|number| {
+            let (claim, charge) = begun(number);
+            [RowKey::Claim(TENANT, claim.id), RowKey::Charge(TENANT, charge.id)]
+        });
+        store.read(keys.collect()).await.unwrap()
+    };
+    let expected = |of: fn(i64) -> (Claim, Charge)| -> Vec<Option<Row>> {
+        let both = (1..=40).map(of).flat_map(|(claim, charge)| [Row::from(claim), Row::from(charge)]);
+        both.map(Some).collect()
+    };
+    let opening = |number: i64| {
+        let (claim, charge) = begun(number);
+        set(number).insert(claim).insert(charge).insert(outbox(number)).insert(audit(number, 0))
+    };
+    // One of them alone, and many at once, so that some groups have all columns and some have not.
+    assert!(together(&store, vec![opening(1)]).await.iter().all(Result::is_ok));
+    assert!(together(&store, (2..=40).map(opening).collect()).await.iter().all(Result::is_ok));
+    assert_eq!(rows().await, expected(begun));
+    let settling = |number: i64| {
+        let (done, charged) = ended(number);
+        let work = RowKey::Outbox(TENANT, charged.id.into());
+        set(number + 100).replace(done, 1).replace(charged, 1).remove(work, 1).insert(audit(number, 1))
+    };
+    assert!(together(&store, vec![settling(1)]).await.iter().all(Result::is_ok));
+    assert!(together(&store, (2..=40).map(settling).collect()).await.iter().all(Result::is_ok));
+    assert_eq!(rows().await, expected(ended));
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ impl Committer {
                 }
                 continue;
             }
-            let Some(group) = waiting.take().await else { return };
+            let Some((group, _taken)) = waiting.take().await else { return };
             self.commit(group).await;
         }
     }
@@ -70,7 +70,7 @@ impl Committer {
     /// Answers everything that comes while the server is not tried again.
     async fn turn_away(&self, waiting: &Waiting, why: &str) {
         let refusing = async {
-            while let Some(group) = waiting.take().await {
+            while let Some((group, _taken)) = waiting.take().await {
                 unavailable(group, why);
             }
         };

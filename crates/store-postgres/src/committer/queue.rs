@@ -1,11 +1,27 @@
-//! The bounded queue in front of the committers.
+//! The bounded queue in front of the committers, and how it is parted into groups.
+//!
+//! Promises: a set is taken by one committer once, also if one stops taking half-way; nobody is left behind twice, and nobody is waited
+//! for longer than [`PATIENCE`].
 
 use crate::tables::commits;
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
-use counterfoil_store::{ChangeSet, CommitError, Receipt};
+use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+/// From so many sets of one kind on, a group is of that kind only. What adds rows and what changes some are different
+/// statements; one that does both costs nearly as much as two, so it only pays for few.
+const APART: usize = 8;
+/// A group is worth its costs if it is at least this part of what other committers have in hand. A smaller one waits for
+/// those: they are about to answer, and who is answered comes back.
+const WORTH: usize = 4;
+/// But not for long: they may be held up.
+const PATIENCE: Duration = Duration::from_millis(3);
 
 /// A set that waits, with what can be prepared by its caller.
 #[derive(Debug)]
@@ -16,9 +32,19 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    fn new(set: ChangeSet) -> (Job, oneshot::Receiver<Result<Receipt, CommitError>>) {
+        let (answer, answered) = oneshot::channel();
+        (Job { touched: commits::touched(set.changes()), set, answer }, answered)
+    }
+
     pub(super) fn answer(self, result: Result<Receipt, CommitError>) {
         // Nobody may wait any more: the caller went away, the commit stands.
         let _ = self.answer.send(result);
+    }
+
+    /// Whether it is about rows that are there, and not only about new ones.
+    fn changes_rows(&self) -> bool {
+        self.set.changes().iter().any(|change| !matches!(change, Change::Insert(_)))
     }
 }
 
@@ -28,19 +54,49 @@ pub(crate) struct Queue(mpsc::Sender<Job>);
 
 /// Where the committers take their groups from.
 #[derive(Debug)]
-pub(crate) struct Waiting(Mutex<mpsc::Receiver<Job>>);
+pub(crate) struct Waiting {
+    line: Mutex<Line>,
+    /// How many sets committers have in hand.
+    in_hand: AtomicUsize,
+    /// One of them is done with its group.
+    done: Notify,
+}
+
+/// Sets that wait.
+#[derive(Debug)]
+struct Line {
+    coming: mpsc::Receiver<Job>,
+    /// Those at its head, at most as many as a group takes.
+    next: VecDeque<Job>,
+    /// Whether the group before left those at its very head behind.
+    left_behind: bool,
+}
+
+/// A group, in the hands of who took it until this is dropped.
+#[derive(Debug)]
+pub(super) struct Taken<'w> {
+    waiting: &'w Waiting,
+    sets: usize,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.waiting.in_hand.fetch_sub(self.sets, Ordering::AcqRel);
+        self.waiting.done.notify_one();
+    }
+}
 
 impl Queue {
     pub(crate) fn new() -> (Queue, Arc<Waiting>) {
-        let (jobs, waiting) = mpsc::channel(COMMIT_QUEUE_MAX);
-        (Queue(jobs), Arc::new(Waiting(Mutex::new(waiting))))
+        let (jobs, coming) = mpsc::channel(COMMIT_QUEUE_MAX);
+        let line = Mutex::new(Line { coming, next: VecDeque::new(), left_behind: false });
+        (Queue(jobs), Arc::new(Waiting { line, in_hand: AtomicUsize::new(0), done: Notify::new() }))
     }
 
     /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
         let id = set.id();
-        let (answer, answered) = oneshot::channel();
-        let job = Job { touched: commits::touched(set.changes()), set, answer };
+        let (job, answered) = Job::new(set);
         match self.0.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Err(CommitError::Throttled),
@@ -54,25 +110,154 @@ impl Queue {
 }
 
 impl Waiting {
-    /// Every set that waits, at least one; nothing once the store is closed. More is never waited for: the group
-    /// before this one was the waiting time. But who is ready to run may run first: those that a group has just
-    /// answered come back at once and would else be split over many small groups, each with a group's costs.
-    pub(super) async fn take(&self) -> Option<Vec<Job>> {
-        let mut waiting = self.0.lock().await;
-        let mut group = Vec::with_capacity(waiting.len());
-        group.push(waiting.recv().await?);
-        tokio::task::yield_now().await;
-        while group.len() < SETS_PER_GROUP_MAX
-            && let Ok(job) = waiting.try_recv()
-        {
-            group.push(job);
+    /// A group of sets that wait, at least one; nothing once the store is closed. Who is ready to run may run first: those
+    /// that a group has just answered come back at once and would else be split over many small groups, each with a
+    /// group's costs. Otherwise more is waited for only while so few wait that they had better go with those in hand.
+    pub(super) async fn take(&self) -> Option<(Vec<Job>, Taken<'_>)> {
+        let mut line = self.line.lock().await;
+        if line.next.is_empty() {
+            let first = line.coming.recv().await?;
+            line.next.push_back(first);
         }
-        Some(group)
+        line.fill().await;
+        let latest = Instant::now() + PATIENCE;
+        while !self.is_worth(&line) && timeout_at(latest, line.more(&self.done)).await.is_ok() {
+            line.fill().await;
+        }
+        let group = line.group();
+        self.in_hand.fetch_add(group.len(), Ordering::AcqRel);
+        let taken = Taken { waiting: self, sets: group.len() };
+        Some((group, taken))
+    }
+
+    fn is_worth(&self, line: &Line) -> bool {
+        line.next.len().saturating_mul(WORTH) >= self.in_hand.load(Ordering::Acquire)
     }
 
     /// Whether the store is closed and nothing waits.
     pub(super) async fn is_over(&self) -> bool {
-        let waiting = self.0.lock().await;
-        waiting.is_closed() && waiting.is_empty()
+        let line = self.line.lock().await;
+        line.next.is_empty() && line.coming.is_closed() && line.coming.is_empty()
+    }
+}
+
+impl Line {
+    async fn fill(&mut self) {
+        tokio::task::yield_now().await;
+        while self.next.len() < SETS_PER_GROUP_MAX
+            && let Ok(job) = self.coming.try_recv()
+        {
+            self.next.push_back(job);
+        }
+    }
+
+    /// Waits for another set, or until a committer is done.
+    async fn more(&mut self, done: &Notify) {
+        tokio::select! {
+            Some(job) = self.coming.recv() => self.next.push_back(job),
+            () = done.notified() => {}
+        }
+    }
+
+    /// All that wait; or those of the kind that most are of, if the others were not left behind before.
+    fn group(&mut self) -> Vec<Job> {
+        let changing = self.next.iter().filter(|job| job.changes_rows()).count();
+        let adding = self.next.len().saturating_sub(changing);
+        if self.left_behind || changing.max(adding) < APART || changing.min(adding) == 0 {
+            self.left_behind = false;
+            return self.next.drain(..).collect();
+        }
+        let wanted = changing > adding;
+        let (group, left): (VecDeque<Job>, VecDeque<Job>) =
+            self.next.drain(..).partition(|job| job.changes_rows() == wanted);
+        self.next = left;
+        self.left_behind = true;
+        group.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use counterfoil_store::conformance::fixtures::{claim, opening, set};
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    fn changing(number: i64) -> ChangeSet {
+        set(number).replace(claim(number), 1)
+    }
+
+    fn queued(adding: i64, changed: i64) -> (Queue, Arc<Waiting>) {
+        let (queue, waiting) = Queue::new();
+        for set in (0..adding).map(opening).chain((0..changed).map(changing)) {
+            queue.0.try_send(Job::new(set).0).unwrap();
+        }
+        (queue, waiting)
+    }
+
+    fn kinds(group: &[Job]) -> (usize, usize) {
+        let changing = group.iter().filter(|job| job.changes_rows()).count();
+        (group.len() - changing, changing)
+    }
+
+    #[tokio::test]
+    async fn few_sets_go_together_whatever_they_are() {
+        let (_queue, waiting) = queued(7, 7);
+        assert_eq!(kinds(&waiting.take().await.unwrap().0), (7, 7));
+    }
+
+    #[tokio::test]
+    async fn many_of_a_kind_go_alone_and_the_others_with_whoever_comes_next() {
+        let (queue, waiting) = queued(8, 9);
+        let (group, taken) = waiting.take().await.unwrap();
+        assert_eq!(kinds(&group), (0, 9));
+        drop(taken);
+        for number in 200..230 {
+            queue.0.try_send(Job::new(changing(number)).0).unwrap();
+        }
+        assert_eq!(kinds(&waiting.take().await.unwrap().0), (8, 30));
+    }
+
+    #[tokio::test]
+    async fn a_set_alone_goes_with_those_that_a_committer_is_about_to_answer() {
+        let (queue, waiting) = queued(9, 0);
+        let (group, taken) = waiting.take().await.unwrap();
+        assert_eq!(group.len(), 9);
+        queue.0.try_send(Job::new(changing(1)).0).unwrap();
+        let next = async {
+            let (group, _taken) = waiting.take().await.unwrap();
+            kinds(&group)
+        };
+        let answered = async {
+            for number in 2..4 {
+                queue.0.try_send(Job::new(changing(number)).0).unwrap();
+            }
+            drop(taken);
+        };
+        let (kinds, ()) = tokio::join!(next, answered);
+        assert_eq!(kinds, (0, 3));
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_committer_that_is_held_up() {
+        let (queue, waiting) = queued(9, 0);
+        let _held_up = waiting.take().await.unwrap();
+        queue.0.try_send(Job::new(changing(1)).0).unwrap();
+        assert_eq!(waiting.take().await.unwrap().0.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_stops_taking_half_way_loses_nothing() {
+        let (queue, waiting) = queued(9, 0);
+        let held_up = waiting.take().await.unwrap();
+        queue.0.try_send(Job::new(changing(1)).0).unwrap();
+        let mut taking = Box::pin(waiting.take());
+        // Until it has the set out of the queue.
+        while queue.0.capacity() < COMMIT_QUEUE_MAX {
+            let once = poll_fn(|context| Poll::Ready(taking.as_mut().poll(context).is_pending()));
+            assert!(once.await);
+        }
+        drop((taking, held_up));
+        assert_eq!(waiting.take().await.unwrap().0.len(), 1);
     }
 }

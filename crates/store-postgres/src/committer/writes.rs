@@ -3,7 +3,7 @@
 use super::Job;
 use crate::session::{Session, Step};
 use crate::tables::commits::Sealing;
-use crate::tables::{self, Batch, Part, Place, Verb, alone, journal, most_of};
+use crate::tables::{self, Batch, Part, Place, Verb, alone, journal, most_of, mostly_empty};
 use crate::wake;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
@@ -40,6 +40,8 @@ struct Statement<'a> {
 #[derive(Default)]
 struct Sealed<'a> {
     parts: &'static [Part],
+    /// What is mostly empty in them is, and is left out.
+    thin: bool,
     writes: Vec<Write<'a>>,
     rows: i64,
 }
@@ -67,7 +69,9 @@ impl<'a> Writes<'a> {
         // Transactions go with their entries.
         let opened = inserts.iter().position(|write| write.part.1 == Place::Transaction);
         let transactions = opened.map(|at| inserts.remove(at).batch);
-        let mut entries = Batch::over(journal::ENTRY.iter().map(|column| column.kind));
+        let opening = transactions.as_ref().map_or(0, Batch::len);
+        let room = usize::try_from(opening).unwrap_or(0).saturating_mul(2);
+        let mut entries = Batch::over(journal::ENTRY.iter().map(|column| column.kind)).with_room(room);
         for (turn, job) in (1_i64..).zip(admitted) {
             for change in job.set.changes() {
                 if let Change::Insert(row) = change
@@ -137,11 +141,30 @@ impl<'a> Writes<'a> {
 
     fn sealing(&self) -> Sealing {
         let (posts, tells) = (self.transactions.len() > 0, !self.settled.is_empty());
-        Sealing { parts: self.sealed.parts, posts, tells }
+        Sealing { parts: self.sealed.parts, thin: self.sealed.thin, posts, tells }
     }
 }
 
 impl<'a> Write<'a> {
+    /// Whether all is empty that mostly is.
+    fn is_thin(&self) -> bool {
+        self.spare().all(|column| self.batch.is_empty_at(column))
+    }
+
+    fn leave_out(&mut self) {
+        let spare: Vec<usize> = self.spare().collect();
+        for column in spare {
+            self.batch.leave_out(column);
+        }
+    }
+
+    /// Columns that are mostly empty.
+    fn spare(&self) -> impl Iterator<Item = usize> {
+        let (part, columns) = (self.part, self.part.1.table().columns);
+        let found = columns.iter().enumerate();
+        found.filter(move |(_, column)| mostly_empty(part).contains(&column.name)).map(|(index, _)| index)
+    }
+
     fn give<'b>(&'b self, parameters: &mut Vec<&'b (dyn ToSql + Sync)>) {
         parameters.extend(self.batch.parameters());
         if let Some(written_by) = &self.written_by {
@@ -165,10 +188,14 @@ impl Statement<'_> {
 fn arranged<'a>(changes: Vec<Write<'a>>, inserts: Vec<Write<'a>>) -> (Vec<Statement<'a>>, Sealed<'a>) {
     let parts: Vec<Part> = changes.iter().chain(&inserts).map(|write| write.part).collect();
     let together = most_of(&parts).unwrap_or_default();
-    let (writes, others): (Vec<Write<'a>>, Vec<Write<'a>>) =
+    let (mut writes, others): (Vec<Write<'a>>, Vec<Write<'a>>) =
         changes.into_iter().chain(inserts).partition(|write| together.contains(&write.part));
     let rows = writes.iter().map(|write| write.batch.len()).fold(0, i64::saturating_add);
-    (others.into_iter().map(Write::by_itself).collect(), Sealed { parts: together, writes, rows })
+    let thin = !writes.is_empty() && writes.iter().all(Write::is_thin);
+    if thin {
+        writes.iter_mut().for_each(Write::leave_out);
+    }
+    (others.into_iter().map(Write::by_itself).collect(), Sealed { parts: together, thin, writes, rows })
 }
 
 fn table<'a>(
@@ -180,8 +207,10 @@ fn table<'a>(
     inserts: &mut Vec<Write<'a>>,
 ) {
     let table = place.table();
-    let (mut inserted, mut updated) = (Batch::rows(&table), Batch::changes(&table));
-    let mut deleted = Batch::keys(&table);
+    let room = keys.len();
+    let (mut inserted, mut updated) =
+        (Batch::rows(&table).with_room(room), Batch::changes(&table).with_room(room));
+    let mut deleted = Batch::keys(&table).with_room(room);
     let (mut updated_from, mut deleted_from) = (Vec::new(), Vec::new());
     for key in keys {
         match (present.get_key_value(key), image.get(key)) {

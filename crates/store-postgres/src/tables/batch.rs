@@ -21,6 +21,7 @@ pub(crate) struct Batch<'a> {
     columns: Vec<Values<'a>>,
     next: usize,
     rows: i64,
+    room: usize,
     unfit: bool,
 }
 
@@ -28,6 +29,11 @@ impl<'a> Batch<'a> {
     /// Over all columns of a table.
     pub(crate) fn rows(table: &Table) -> Batch<'a> {
         Batch::over(table.columns.iter().map(|column| column.kind))
+    }
+
+    /// With room for that many rows, taken with the first.
+    pub(crate) fn with_room(self, room: usize) -> Batch<'a> {
+        Batch { room, ..self }
     }
 
     /// Over all columns of a table, of which those that never change are not sent, except the key.
@@ -53,13 +59,14 @@ impl<'a> Batch<'a> {
             Kind::Text | Kind::Json | Kind::Sum => Values::Text(Vec::new()),
             Kind::Bytes => Values::Bytes(Vec::new()),
         });
-        Batch { columns: columns.collect(), next: 0, rows: 0, unfit: false }
+        Batch { columns: columns.collect(), next: 0, rows: 0, room: 0, unfit: false }
     }
 
     pub(crate) fn int(&mut self, value: impl Into<Option<i64>>) {
         let value = value.into();
+        let room = self.room;
         match self.turn() {
-            Some(Values::Int(values)) => values.push(value),
+            Some(Values::Int(values)) => add(values, value, room),
             Some(Values::Unsent) => {}
             Some(Values::Bool(_) | Values::Text(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
@@ -73,8 +80,9 @@ impl<'a> Batch<'a> {
     }
 
     pub(crate) fn bool(&mut self, value: bool) {
+        let room = self.room;
         match self.turn() {
-            Some(Values::Bool(values)) => values.push(Some(value)),
+            Some(Values::Bool(values)) => add(values, Some(value), room),
             Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Text(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
@@ -86,8 +94,9 @@ impl<'a> Batch<'a> {
 
     pub(crate) fn text_if(&mut self, value: Option<impl Into<Cow<'a, str>>>) {
         let value = value.map(Into::into);
+        let room = self.room;
         match self.turn() {
-            Some(Values::Text(values)) => values.push(value),
+            Some(Values::Text(values)) => add(values, value, room),
             Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Bool(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
@@ -99,8 +108,9 @@ impl<'a> Batch<'a> {
 
     pub(crate) fn bytes_if(&mut self, value: Option<impl Into<Cow<'a, [u8]>>>) {
         let value = value.map(Into::into);
+        let room = self.room;
         match self.turn() {
-            Some(Values::Bytes(values)) => values.push(value),
+            Some(Values::Bytes(values)) => add(values, value, room),
             Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Bool(_) | Values::Text(_)) | None => self.unfit = true,
         }
@@ -114,6 +124,24 @@ impl<'a> Batch<'a> {
     /// Whether a value is in it that the database cannot hold; then it must not be sent.
     pub(crate) fn is_unfit(&self) -> bool {
         self.unfit
+    }
+
+    /// Whether a column has no value in any row.
+    pub(crate) fn is_empty_at(&self, column: usize) -> bool {
+        match self.columns.get(column) {
+            Some(Values::Int(values)) => values.iter().all(Option::is_none),
+            Some(Values::Bool(values)) => values.iter().all(Option::is_none),
+            Some(Values::Text(values)) => values.iter().all(Option::is_none),
+            Some(Values::Bytes(values)) => values.iter().all(Option::is_none),
+            Some(Values::Unsent) | None => true,
+        }
+    }
+
+    /// A column that is empty need not be sent.
+    pub(crate) fn leave_out(&mut self, column: usize) {
+        if let Some(values) = self.columns.get_mut(column) {
+            *values = Values::Unsent;
+        }
     }
 
     /// The arrays, as parameters.
@@ -138,4 +166,12 @@ impl<'a> Batch<'a> {
         self.next = if at.saturating_add(1) == self.columns.len() { 0 } else { at.saturating_add(1) };
         self.columns.get_mut(at)
     }
+}
+
+/// Lists grow by doubling; what is known to become long need not.
+fn add<T>(values: &mut Vec<T>, value: T, room: usize) {
+    if values.is_empty() {
+        values.reserve(room);
+    }
+    values.push(value);
 }

@@ -25,6 +25,8 @@ use tokio_postgres::Row;
 pub(crate) struct Sealing {
     /// It writes these parts first.
     pub(crate) parts: &'static [Part],
+    /// What is mostly empty in them is.
+    pub(crate) thin: bool,
     /// It writes transactions and their entries.
     pub(crate) posts: bool,
     /// It sends words to who waits.
@@ -33,13 +35,10 @@ pub(crate) struct Sealing {
 
 impl Sealing {
     pub(crate) fn all() -> impl Iterator<Item = Sealing> {
-        let parts = sql::TOGETHER.into_iter().chain([&[] as &[Part]]);
-        parts.flat_map(|parts| {
-            [(false, false), (true, false), (false, true), (true, true)].map(|(posts, tells)| Sealing {
-                parts,
-                posts,
-                tells,
-            })
+        let parts = sql::TOGETHER.into_iter().flat_map(|parts| [(parts, false), (parts, true)]);
+        parts.chain([(&[] as &[Part], false)]).flat_map(|(parts, thin)| {
+            let besides = [(false, false), (true, false), (false, true), (true, true)];
+            besides.map(|(posts, tells)| Sealing { parts, thin, posts, tells })
         })
     }
 
@@ -57,12 +56,16 @@ static SEALS: LazyLock<Vec<(Sealing, String)>> =
     LazyLock::new(|| Sealing::all().map(|sealing| (sealing, seal(sealing))).collect());
 
 /// The head is taken only once all parts are written: the condition on it counts them.
+///
+/// Its row is there; to "insert" it is the way to change the row as it is once nobody else holds it. An `UPDATE` that had to
+/// wait would find the row changed since its statement began, and prepare the whole statement a second time to look again,
+/// with the head in hand that everybody waits for.
 fn seal(sealing: Sealing) -> String {
     let (before, only_if, ids) = if sealing.parts.is_empty() {
         (String::new(), String::new(), 1)
     } else {
-        let (done, meant, next) = sql::parts(sealing.parts);
-        (format!("{done}, "), format!(" AND {meant}"), next)
+        let (done, meant, next) = sql::parts(sealing.parts, sealing.thin);
+        (format!("{done}, "), format!(" WHERE {meant}"), next)
     };
     let [touched, sets, now, mut next] = [1, 2, 3, 4].map(|further| ids.saturating_add(further));
     let mut posting = String::new();
@@ -78,8 +81,10 @@ fn seal(sealing: Sealing) -> String {
     let telling = if sealing.tells { format!(", ({})", wake::tell(next)) } else { String::new() };
     format!(
         "WITH {before}moved AS ( \
-            UPDATE head SET position = position + ${sets}::bigint, at = greatest(at, now_ms(), ${now}::bigint) \
-            WHERE one{only_if} RETURNING position - ${sets}::bigint AS base, at \
+            INSERT INTO head AS h (one, position, at) SELECT TRUE, ${sets}::bigint, ${now}::bigint{only_if} \
+            ON CONFLICT (one) DO UPDATE SET position = h.position + excluded.position, \
+                at = greatest(h.at, now_ms(), excluded.at) \
+            RETURNING position - ${sets}::bigint AS base, at \
         ), written AS ( \
             INSERT INTO commits (position, set_id, at, touched) \
             SELECT moved.base + u.turn, u.set_id, moved.at, u.touched \

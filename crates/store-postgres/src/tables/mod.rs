@@ -23,7 +23,7 @@ mod sql;
 
 pub(crate) use batch::Batch;
 pub(crate) use line::{Damage, Line};
-pub(crate) use sql::{Part, Verb, alone, most_of, statements};
+pub(crate) use sql::{Part, Verb, alone, most_of, mostly_empty, statements};
 
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::Claim;

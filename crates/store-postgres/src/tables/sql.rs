@@ -57,6 +57,30 @@ pub(crate) const TOGETHER: [&[Part]; 4] = [
     &[(Verb::Insert, Place::Claim), (Verb::Insert, Place::Audit)],
 ];
 
+/// Columns that mostly are empty in all rows of such a part: where they are, the statement says so itself instead of being sent a
+/// list of nothing for each.
+pub(crate) const fn mostly_empty((verb, place): Part) -> &'static [&'static str] {
+    match (verb, place) {
+        (Verb::Insert, Place::Claim) => &[
+            "not_before",
+            "replay_until",
+            "tombstone_until",
+            "sweep_at",
+            "status",
+            "media",
+            "location",
+            "body",
+        ],
+        (Verb::Update, Place::Claim) => &["holder", "lease_until", "lease_ceiling", "not_before"],
+        (Verb::Insert, Place::Charge) => {
+            &["wallet_account", "wallet_amount", "working", "provider_reference", "failure", "decline_code"]
+        }
+        (Verb::Update, Place::Charge) => &["working", "failure", "decline_code"],
+        (Verb::Insert, Place::Outbox) => &["payout", "hold", "parked"],
+        _ => &[],
+    }
+}
+
 static ALL: LazyLock<Vec<Statements>> = LazyLock::new(|| Place::ALL.map(make).into());
 
 /// The statements of a table.
@@ -111,29 +135,33 @@ fn make(place: Place) -> Statements {
 }
 
 fn write(part: Part) -> String {
-    let (done, meant, _) = parts(&[part]);
+    let (done, meant, _) = parts(&[part], false);
     format!("WITH {done} SELECT {meant}")
 }
 
 /// The parts in their order, as the beginning of a statement; the condition that all rows meant were hit; and the number of
-/// the first parameter behind theirs. Each part is counted, and the counts are added up from left to right, so whatever
-/// depends on the condition comes after all of them.
-pub(super) fn parts(parts: &[Part]) -> (String, String, usize) {
+/// the first parameter behind theirs. The rows of one part after the other are counted, so whatever depends on the condition
+/// comes after all of them. `thin`: what is mostly empty is, everywhere.
+pub(super) fn parts(parts: &[Part], thin: bool) -> (String, String, usize) {
     let (mut done, mut counts, mut first) = (Vec::new(), Vec::new(), 1_usize);
-    for (number, (verb, place)) in parts.iter().enumerate() {
+    for (number, &one) in parts.iter().enumerate() {
+        let (verb, place) = one;
         let table = place.table();
-        let columns = written(&table, *verb);
-        done.push(format!("p{number} AS ({} RETURNING 1)", part(&table, *verb, &columns, first)));
-        counts.push(format!("(SELECT count(*) FROM p{number})"));
+        let empty = if thin { mostly_empty(one) } else { &[] };
+        let columns = written(&table, verb, empty);
+        done.push(format!("p{number} AS ({} RETURNING 1)", part(&table, verb, &columns, empty, first)));
+        counts.push(format!("SELECT 1 FROM p{number}"));
         first = first.saturating_add(columns.len());
     }
-    let meant = format!("all_of({}, ${first}::bigint)", counts.join(" + "));
+    let meant =
+        format!("all_of((SELECT count(*) FROM ({}) AS hit), ${first}::bigint)", counts.join(" UNION ALL "));
     (done.join(", "), meant, first.saturating_add(1))
 }
 
-/// The columns a part is written from.
-fn written(table: &Table, verb: Verb) -> Vec<Column> {
-    let of_table = table.columns.iter().enumerate().filter(|(index, column)| match verb {
+/// The columns a part is written from, without those that are empty.
+fn written(table: &Table, verb: Verb, empty: &[&str]) -> Vec<Column> {
+    let sent = table.columns.iter().enumerate().filter(|(_, column)| !empty.contains(&column.name));
+    let of_table = sent.filter(|(index, column)| match verb {
         Verb::Insert => true,
         Verb::Update => *index < table.key || column.moves,
         Verb::Delete => *index < table.key,
@@ -146,7 +174,7 @@ fn written(table: &Table, verb: Verb) -> Vec<Column> {
 }
 
 /// `first`: the number of its first parameter.
-fn part(table: &Table, verb: Verb, columns: &[Column], first: usize) -> String {
+fn part(table: &Table, verb: Verb, columns: &[Column], empty: &[&str], first: usize) -> String {
     let (name, rows) = (table.name, rows(columns.iter(), first));
     let keys: Vec<Column> = table.columns.iter().take(table.key).copied().collect();
     // Only rows that are as they were.
@@ -162,7 +190,8 @@ fn part(table: &Table, verb: Verb, columns: &[Column], first: usize) -> String {
         }
         Verb::Update => {
             let moving = columns.iter().filter(|column| column.moves);
-            let changes = join(moving.map(|column| format!("{} = {}", column.name, value(column))));
+            let changes = moving.map(|column| format!("{} = {}", column.name, value(column)));
+            let changes = join(changes.chain(empty.iter().map(|name| format!("{name} = NULL"))));
             format!("UPDATE {name} AS t SET {changes} FROM {rows} AS u {}", which())
         }
         Verb::Delete => format!("DELETE FROM {name} AS t USING {rows} AS u {}", which()),
@@ -222,7 +251,7 @@ pub(super) fn rows<'c>(columns: impl Iterator<Item = &'c Column>, first: usize) 
 /// Inserts rows of a table; `first` is the number of its first parameter.
 pub(super) fn insert(place: Place, first: usize) -> String {
     let table = place.table();
-    part(&table, Verb::Insert, table.columns, first)
+    part(&table, Verb::Insert, table.columns, &[], first)
 }
 
 pub(super) fn join(parts: impl Iterator<Item = String>) -> String {
@@ -240,6 +269,16 @@ mod tests {
             assert!(order.is_sorted(), "{parts:?}");
         }
         assert!(TOGETHER.windows(2).all(|pair| pair[0].len() >= pair[1].len()));
+    }
+
+    #[test]
+    fn what_is_mostly_empty_is_a_column_that_the_part_writes() {
+        for part in TOGETHER.concat() {
+            let (verb, place) = part;
+            let all = written(&place.table(), verb, &[]).len();
+            let thin = written(&place.table(), verb, mostly_empty(part)).len();
+            assert_eq!(thin + mostly_empty(part).len(), all, "{part:?}");
+        }
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Talk {
                     (self.is_begun || first.starts_with(b"BEGIN")) && !is_commit && first != b"ROLLBACK";
                 (is_begin, is_commit)
             }
-            Some(b'P') if second.windows(12).any(|part| part == b"UPDATE head ") => {
+            Some(b'P') if second.windows(12).any(|part| part == b"INTO head AS") => {
                 self.seals.insert(first.to_owned());
                 (false, false)
             }
