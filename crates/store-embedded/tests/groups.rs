@@ -170,6 +170,31 @@ async fn what_is_hidden_for_long_is_not_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_balances_than_are_remembered_are_not_forgotten_while_they_are_hidden() {
+    let dir = tempfile::tempdir().unwrap();
+    let (go_on, wait) = channel::<()>();
+    let held = Mutex::new(wait);
+    let hook: FaultHook = Arc::new(move |point| {
+        if point == FaultPoint::Show {
+            let _ = held.lock().unwrap().recv();
+        }
+        None
+    });
+    let store = open_with_fault(dir.path(), hook);
+    for number in 0..520 {
+        let accounts = (0..99).map(|at| 1_000 + number * 99 + at);
+        let moves =
+            accounts.fold(set(1_000 + number), |set, account| set.shift(moving(account, FLOOR, posted(1))));
+        store.commit(moves).await.unwrap();
+    }
+    store.commit(set(1).shift(moving(1_000, FLOOR, posted(-1)))).await.unwrap();
+    let again = store.commit(set(2).shift(moving(1_000, FLOOR, posted(-1)))).await;
+    assert!(matches!(&again, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Insufficient));
+    drop(go_on);
+    store.tally(store.now()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_display_that_dies_loses_nothing_and_leaves_nobody_waiting() {
     let dir = tempfile::tempdir().unwrap();
     let hook: FaultHook = Arc::new(|point| {
@@ -240,7 +265,7 @@ async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
     assert!(why.contains("no space left") && stored > 10, "{stored}: {why}");
     let last = vec![RowKey::Charge(work(stored, store.now()).charge.tenant, ChargeId::from_i64(stored))];
     assert!(store.read(last).await.unwrap()[0].is_some(), "what is durable is there, shown or not");
-    assert!(store.feed(Position(0), 1).await.is_err(), "a list that lacks it is not given");
+    assert!(store.tally(store.now()).await.is_err(), "a sum that lacks it is not given");
     drop(store);
     let store = open(dir.path());
     assert!(charge_is_there(&store, stored).await && !charge_is_there(&store, stored + 1).await);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use support::open;
 
 const ACCOUNTS: i64 = 12;
-const ROUNDS: i64 = 500;
+const ROUNDS: i64 = 300;
 
 /// What each account has, one after the other.
 async fn amounts(store: &EmbeddedStore) -> Vec<i64> {

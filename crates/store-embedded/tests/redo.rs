@@ -123,6 +123,48 @@ async fn a_database_that_is_ill_loses_nothing_that_was_answered_and_goes_on_when
     assert!(charge_is_there(&store, 2).await);
 }
 
+/// How many charges a program beside the server finds, once it finds so many; it does not wait for ever.
+fn found_beside(dir: &Path, wanted: i64) -> i64 {
+    let beside = raw(dir);
+    let mut found = -1;
+    for _ in 0..1_000 {
+        found = beside.query_row("SELECT count(*) FROM charges", [], |row| row.get(0)).unwrap();
+        if found == wanted {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    found
+}
+
+#[tokio::test]
+async fn what_was_answered_is_shown_although_nobody_asks_also_after_an_illness() {
+    let dir = tempfile::tempdir().unwrap();
+    let is_full = Arc::new(AtomicBool::new(false));
+    let store = open_with_fault(dir.path(), full(&is_full));
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    assert_eq!(found_beside(dir.path(), 1), 1);
+    is_full.store(true, Ordering::Relaxed);
+    store.commit(one_charge(&store, 2)).await.unwrap();
+    assert!(store.tally(store.now()).await.is_err(), "it was tried, and could not be shown");
+    is_full.store(false, Ordering::Relaxed);
+    assert_eq!(found_beside(dir.path(), 2), 2);
+}
+
+#[tokio::test]
+async fn others_may_write_when_the_writer_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    // The display is done with a group before the writer is.
+    let observe = Some(Arc::new(|_, _| std::thread::sleep(std::time::Duration::from_millis(400))) as _);
+    let options = Options { observe, ..Options::default() };
+    let store = EmbeddedStore::open(dir.path(), options).unwrap();
+    store.commit(one_charge(&store, 1)).await.unwrap();
+    store.tally(store.now()).await.unwrap();
+    raw(dir.path()).execute_batch("BEGIN IMMEDIATE; COMMIT").unwrap();
+    drop(store);
+    assert!(!dir.path().join("counterfoil.db-wal").exists(), "the log is copied at a clean end");
+}
+
 #[tokio::test]
 async fn what_the_tables_refuse_stops_the_store_and_is_kept_until_they_take_it() {
     let dir = tempfile::tempdir().unwrap();

@@ -41,9 +41,15 @@ impl Latest {
         }
     }
 
-    /// The database shows everything up to there.
-    pub(super) fn forget(&mut self, shown: u64) {
-        self.rows.retain(|_, (position, _)| *position > shown);
+    /// The database shows everything up to there. What is forgotten is given back, to be dropped where nobody waits for it.
+    pub(super) fn forget(&mut self, shown: u64) -> Vec<Now> {
+        let forgotten = self.rows.extract_if(|_, (position, _)| *position <= shown);
+        forgotten.map(|(_, (_, now))| now).collect()
+    }
+
+    /// How many rows are hidden.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// Whether the row has a change that the database may not show.

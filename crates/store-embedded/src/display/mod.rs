@@ -187,7 +187,8 @@ impl Display {
     /// What is shown is found in the database from here on.
     fn show(&self, applier: &mut Applier) {
         applier.show();
-        held(&self.inbox).latest.forget(self.progress.visible());
+        let forgotten = held(&self.inbox).latest.forget(self.progress.visible());
+        drop(forgotten);
     }
 
     /// Whether something is hidden or being judged.

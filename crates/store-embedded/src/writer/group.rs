@@ -124,6 +124,8 @@ impl Writer {
         let (verdicts, fate) = self.attempt(group);
         self.shared.display.judging(false);
         answer(group.drain(..), verdicts, &fate);
+        // The display may have shown it all by now, and begun again for the group it saw judged.
+        self.let_go();
     }
 
     fn has_hidden(&self) -> bool {
@@ -202,7 +204,8 @@ impl Writer {
         let is_balance = |key: &RowKey| matches!(key, RowKey::Balance(..));
         let image = &mut self.image;
         self.shared.display.with_latest(|latest| {
-            if image.keep(|key| is_balance(key) || latest.hides(key)) > IMAGE_BALANCES_MAX {
+            let most = latest.len().saturating_add(IMAGE_BALANCES_MAX);
+            if image.keep(|key| is_balance(key) || latest.hides(key)) > most {
                 image.keep(|key| latest.hides(key));
             }
         });
