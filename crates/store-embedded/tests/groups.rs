@@ -10,6 +10,7 @@ use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving
 use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Reason, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -170,24 +171,33 @@ async fn what_is_hidden_for_long_is_not_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_balances_than_are_remembered_are_not_forgotten_while_they_are_hidden() {
+async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown() {
     let dir = tempfile::tempdir().unwrap();
     let (go_on, wait) = channel::<()>();
-    let held = Mutex::new(wait);
+    let (held, holds) = (Mutex::new(wait), Arc::new(AtomicBool::new(false)));
+    let asked = Arc::clone(&holds);
     let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Show {
+        if point == FaultPoint::Show && asked.load(Ordering::Relaxed) {
             let _ = held.lock().unwrap().recv();
         }
         None
     });
     let store = open_with_fault(dir.path(), hook);
-    for number in 0..520 {
-        let accounts = (0..99).map(|at| 1_000 + number * 99 + at);
-        let moves =
-            accounts.fold(set(1_000 + number), |set, account| set.shift(moving(account, FLOOR, posted(1))));
-        store.commit(moves).await.unwrap();
+    let fund = |number: i64, first: i64| {
+        let moves = (first..first + 99).map(|account| moving(account, FLOOR, posted(1)));
+        store.commit(moves.fold(set(1_000 + number), ChangeSet::shift))
+    };
+    // More than the writer remembers of what is shown.
+    for number in 0..340 {
+        fund(number, 10_000 + number * 99).await.unwrap();
     }
-    store.commit(set(1).shift(moving(1_000, FLOOR, posted(-1)))).await.unwrap();
+    store.tally(store.now()).await.unwrap();
+    holds.store(true, Ordering::Relaxed);
+    // The same few again and again, until it cuts back.
+    for number in 340..540 {
+        fund(number, 1_000).await.unwrap();
+    }
+    store.commit(set(1).shift(moving(1_000, FLOOR, posted(-200)))).await.unwrap();
     let again = store.commit(set(2).shift(moving(1_000, FLOOR, posted(-1)))).await;
     assert!(matches!(&again, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Insufficient));
     drop(go_on);
