@@ -7,8 +7,10 @@ use crate::servers;
 use counterfoil_testkit::postgres::{Server, connect};
 use std::time::Duration;
 
-/// Far apart enough that no checkpoint falls into one measurement and not into the other.
-const SETTINGS: [(&str, &str); 1] = [("max_wal_size", "4GB")];
+/// What a server in use is given, for both sides alike: memory for pages and for the log. Checkpoints are far apart enough that
+/// none falls into one measurement and not into the other.
+const SETTINGS: [(&str, &str); 3] =
+    [("max_wal_size", "4GB"), ("shared_buffers", "1GB"), ("wal_buffers", "64MB")];
 
 /// The server.
 pub(super) struct Database {
