@@ -10,24 +10,18 @@ use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving
 use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Reason, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::rows::work;
-use support::{Commit, charge_is_there, claim_of, enqueue, gate, one_charge, open, open_with_fault};
+use support::{
+    Commit, charge_is_there, claim_of, enqueue, gate, one_charge, open, open_with_fault, unavailable,
+};
 
 /// A hook that answers the given faults at `point`, one after the other.
 fn faults<const N: usize>(point: FaultPoint, faults: [Option<Fault>; N]) -> FaultHook {
     let left = Mutex::new(faults.into_iter());
     Arc::new(move |at| if at == point { left.lock().unwrap().next().flatten() } else { None })
-}
-
-fn unavailable(result: Result<counterfoil_store::Receipt, CommitError>) -> String {
-    match result {
-        Err(CommitError::Unavailable(why)) => why,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[tokio::test]
@@ -140,87 +134,6 @@ async fn a_name_that_was_committed_is_not_committed_again() {
     drop(store);
     let store = open(dir.path());
     assert!(unavailable(store.commit(again).await).contains("was committed before"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_hidden_for_long_is_not_forgotten() {
-    let dir = tempfile::tempdir().unwrap();
-    let (go_on, wait) = channel::<()>();
-    let held = Mutex::new(wait);
-    let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Show {
-            let _ = held.lock().unwrap().recv();
-        }
-        None
-    });
-    let store = open_with_fault(dir.path(), hook);
-    let (first, mut impostor) = (work(1, store.now()), work(2, store.now()));
-    impostor.claim.subject = first.claim.subject;
-    store.commit(first.opening(1)).await.unwrap();
-    // Three times as many changes as the writer remembers of what is shown.
-    for number in 0..520 {
-        let moves =
-            (0..99).fold(set(1_000 + number), |set, at| set.shift(moving(100 + at, FLOOR, posted(1))));
-        store.commit(moves).await.unwrap();
-    }
-    let twin = set(5_000).insert(impostor.claim);
-    assert!(unavailable(store.commit(twin).await).contains("another key has made the same"));
-    assert!(matches!(store.commit(first.opening(5_001)).await, Err(CommitError::Refused(_))));
-    drop(go_on);
-    assert!(charge_is_there(&store, 1).await);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown() {
-    let dir = tempfile::tempdir().unwrap();
-    let (go_on, wait) = channel::<()>();
-    let (held, holds) = (Mutex::new(wait), Arc::new(AtomicBool::new(false)));
-    let asked = Arc::clone(&holds);
-    let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Show && asked.load(Ordering::Relaxed) {
-            let _ = held.lock().unwrap().recv();
-        }
-        None
-    });
-    let store = open_with_fault(dir.path(), hook);
-    let fund = |number: i64, first: i64| {
-        let moves = (first..first + 99).map(|account| moving(account, FLOOR, posted(1)));
-        store.commit(moves.fold(set(1_000 + number), ChangeSet::shift))
-    };
-    // More than the writer remembers of what is shown.
-    for number in 0..340 {
-        fund(number, 10_000 + number * 99).await.unwrap();
-    }
-    store.tally(store.now()).await.unwrap();
-    holds.store(true, Ordering::Relaxed);
-    // The same few again and again, until it cuts back.
-    for number in 340..540 {
-        fund(number, 1_000).await.unwrap();
-    }
-    store.commit(set(1).shift(moving(1_000, FLOOR, posted(-200)))).await.unwrap();
-    let again = store.commit(set(2).shift(moving(1_000, FLOOR, posted(-1)))).await;
-    assert!(matches!(&again, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Insufficient));
-    drop(go_on);
-    store.tally(store.now()).await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_display_that_dies_loses_nothing_and_leaves_nobody_waiting() {
-    let dir = tempfile::tempdir().unwrap();
-    let hook: FaultHook = Arc::new(|point| {
-        assert!(point != FaultPoint::Show, "the display dies, as this test wants");
-        None
-    });
-    let store = open_with_fault(dir.path(), hook);
-    store.commit(one_charge(&store, 1)).await.unwrap();
-    for _ in 0..2 {
-        let told = store.tally(store.now()).await.unwrap_err();
-        assert!(told.0.contains("restart to recover"), "{told:?}");
-        assert!(unavailable(store.commit(one_charge(&store, 2)).await).contains("restart to recover"));
-    }
-    drop(store);
-    let store = open(dir.path());
-    assert!(charge_is_there(&store, 1).await && !charge_is_there(&store, 2).await);
 }
 
 #[tokio::test]

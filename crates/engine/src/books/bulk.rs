@@ -5,7 +5,8 @@
 //! the key over after a crash sees which of them were written and goes on with the rest.
 
 use super::acts::{Trouble, deltas, insert};
-use super::spread::{Blocked, Deltas};
+use super::chunk::{Chunk, Drafted, is_one_way, whole};
+use super::spread::Blocked;
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
 use crate::present::{ItemResult, Shown};
@@ -18,7 +19,7 @@ use counterfoil_core::audit::Kind as Audited;
 use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled, State};
 use counterfoil_core::idempotency::request::{Outcome, Request};
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::balance::{Balance, Delta, Unfit};
+use counterfoil_core::ledger::balance::{Balance, Unfit};
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::payments::books::decide::{Frame, Known, post, transfer};
 use counterfoil_core::payments::books::{Item, Named, Refusal};
@@ -50,18 +51,6 @@ struct Bulk<'a> {
     expired: Option<Claim>,
     /// The claim as last committed.
     claim: Option<Claim>,
-}
-
-/// What an item would do, or why it does nothing.
-type Drafted = Result<(Transaction, Deltas), ItemResult>;
-
-/// Items that go into one set.
-struct Chunk {
-    /// Places of items with what was decided about them.
-    decided: Vec<(usize, ItemResult)>,
-    deltas: Deltas,
-    /// The place after the last item.
-    end: usize,
 }
 
 /// How a chunk ended.
@@ -404,38 +393,6 @@ impl Bulk<'_> {
     }
 }
 
-impl Chunk {
-    /// Takes an item's moves in if the balances seen allow them; one that was not seen does.
-    fn take(&mut self, deltas: &Deltas, balances: &mut HashMap<AccountId, Balance>) -> Result<(), Unfit> {
-        let mut moved = Vec::with_capacity(deltas.len());
-        for (account, delta) in deltas {
-            if let Some(balance) = balances.get(&account.id) {
-                moved.push(balance.moved(*delta)?);
-            }
-        }
-        let mut sums = Vec::with_capacity(deltas.len());
-        for (account, delta) in deltas {
-            let before = self.sum(account.id);
-            sums.push((Arc::clone(account), before.and(*delta).ok_or(Unfit::CapExceeded)?));
-        }
-        for balance in moved {
-            balances.insert(balance.account, balance);
-        }
-        for (account, sum) in sums {
-            match self.deltas.iter_mut().find(|(known, _)| known.id == account.id) {
-                Some((_, delta)) => *delta = sum,
-                None => self.deltas.push((account, sum)),
-            }
-        }
-        Ok(())
-    }
-
-    fn sum(&self, account: AccountId) -> Delta {
-        let known = self.deltas.iter().find(|(known, _)| known.id == account);
-        known.map_or(Delta::default(), |(_, delta)| *delta)
-    }
-}
-
 impl From<Trouble> for Step {
     fn from(Trouble(why): Trouble) -> Step {
         Step::Failed(why)
@@ -458,37 +415,6 @@ fn not_taken(error: NotCommitted) -> Step {
         NotCommitted::Unavailable(why) => Step::Failed(why),
         NotCommitted::InDoubt => Step::Failed("taking the work over is in doubt".into()),
     }
-}
-
-/// An account's balance as if it stood in one shard.
-fn whole(account: &Account, shards: &[Balance]) -> Balance {
-    let sum = |part: fn(&Balance) -> i64| shards.iter().map(part).fold(0, i64::saturating_add);
-    Balance {
-        posted: sum(|shard| shard.posted),
-        outgoing: sum(|shard| shard.outgoing),
-        incoming: sum(|shard| shard.incoming),
-        floor: account.guard.floor,
-        cap: account.guard.cap,
-        ..Balance::empty(account.tenant, account.id, 0, account.guard.guarded())
-    }
-}
-
-/// Whether each account only gains or only loses. Then whatever it can bear as a whole it can bear item after item.
-fn is_one_way(drafts: &[(usize, Drafted)]) -> bool {
-    let mut sums: HashMap<AccountId, i64> = HashMap::new();
-    let drafted = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());
-    drafted.flat_map(|(_, deltas)| deltas).all(|(account, delta)| {
-        let before = sums.get(&account.id).copied().unwrap_or(0);
-        let turns = before != 0 && before.is_negative() != delta.posted.is_negative();
-        let only_posts = *delta == Delta { posted: delta.posted, ..Delta::default() };
-        match before.checked_add(delta.posted) {
-            Some(sum) if only_posts && !turns => {
-                sums.insert(account.id, sum);
-                true
-            }
-            _ => false,
-        }
-    })
 }
 
 /// Whether whoever worked on a bulk request has left it behind.

@@ -4,6 +4,7 @@
 pub(crate) mod accounts;
 mod acts;
 mod bulk;
+mod chunk;
 pub(crate) mod heat;
 mod keep;
 pub(crate) mod payments;

@@ -84,3 +84,11 @@ pub fn gate() -> (Gate, FaultHook) {
     });
     (Gate { reached, go_on }, hook)
 }
+
+/// Why a set was not taken.
+pub fn unavailable(result: Result<Receipt, CommitError>) -> String {
+    match result {
+        Err(CommitError::Unavailable(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
