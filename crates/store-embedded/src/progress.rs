@@ -1,7 +1,7 @@
 //! How far the commits are: durable in the redo log, and visible in the database.
 //!
-//! The database is behind the answers given by some milliseconds at most. Who reads more than single rows waits until it
-//! shows them, so that an answer is never older than what its reader was told.
+//! The database is behind the answers given, by a quarter of a second at most while it is well. Who reads more than single
+//! rows waits until it shows them, so that an answer is never older than what its reader was told.
 
 use counterfoil_store::ReadError;
 use std::sync::Arc;

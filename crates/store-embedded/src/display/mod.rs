@@ -1,8 +1,9 @@
 //! What the database shows: a thread of its own executes what is durable, many groups together, while the writer goes on.
 //!
 //! Promises: groups are executed in order, each once; what cannot be executed now is kept and tried again, and the writer
-//! hears of it; the rows of what is not executed yet are found here as they are; a write transaction is open while something is hidden or being judged, so nobody else writes. The one gap is between
-//! two transactions, a moment in which the write-ahead log may be copied: what another program writes then is noticed.
+//! hears of it; the rows of what is not executed yet are found here as they are; a write transaction is open while
+//! something is hidden or being judged, so nobody else writes. The one gap is between two transactions, a moment in which
+//! the write-ahead log may be copied: what another program writes then is noticed.
 
 mod applier;
 mod hidden;
