@@ -9,6 +9,7 @@ use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, CommitError, Receipt, Refusal, Store};
+use std::pin::Pin;
 use std::time::Duration;
 
 /// A commit that did not happen, or that nobody can be sure of.
@@ -77,14 +78,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Whether the set was committed, if that can be learnt. Trying a set again is safe: the store takes one id only
     /// once, and the preconditions are inside.
-    async fn resolve(&self, id: SetId) -> Option<Option<Receipt>> {
-        for attempt in 1..=TRIES {
-            if let Ok(receipt) = self.store.committed(id).await {
-                return Some(receipt);
+    ///
+    /// Boxed: it is rare, and whoever commits would carry the room for it.
+    fn resolve(&self, id: SetId) -> Pin<Box<dyn Future<Output = Option<Option<Receipt>>> + Send + '_>> {
+        Box::pin(async move {
+            for attempt in 1..=TRIES {
+                if let Ok(receipt) = self.store.committed(id).await {
+                    return Some(receipt);
+                }
+                self.pause(BACKOFF, attempt).await;
             }
-            self.pause(BACKOFF, attempt).await;
-        }
-        None
+            None
+        })
     }
 
     pub(crate) async fn pause(&self, backoff: Backoff, attempt: u32) {

@@ -42,14 +42,14 @@ pub(crate) struct Conclusion {
     pub(crate) set: ChangeSet,
     pub(crate) books: Vec<Deed>,
     /// The work as it stands after the commit.
-    pub(crate) work: Work,
+    pub(crate) work: Box<Work>,
     pub(crate) concluded: Concluded,
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Commits what follows from an attempt. `None`: somebody with a higher fence was faster and nothing changed, or
     /// the store did not take it and the recovery worker will.
-    pub(crate) async fn conclude(&self, mut work: Work, lesson: &Lesson) -> Option<Concluded> {
+    pub(crate) async fn conclude(&self, mut work: Box<Work>, lesson: &Lesson) -> Option<Concluded> {
         let ceiling = work.claim.state.lease().map_or(Time::EPOCH, |lease| lease.ceiling);
         let mut offer: u32 = 0;
         loop {
@@ -149,7 +149,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             detail: detail.to_owned(),
         };
         let Follow { matter, books, fate } = follow;
-        let after = Work { matter, ..work.clone() };
+        let after = Box::new(Work { matter, claim: claim.clone(), outbox: work.outbox.clone() });
         let draft = Draft { id: SetId::from_i64(id), before: work, after, books, learnt };
         Ok(self.draft(draft, fate, now))
     }
@@ -252,7 +252,7 @@ struct Draft<'a> {
     id: SetId,
     before: &'a Work,
     /// What it is about, as it will stand.
-    after: Work,
+    after: Box<Work>,
     books: Vec<Deed>,
     learnt: Record,
 }
@@ -278,7 +278,7 @@ impl Draft<'_> {
         let set = self.moved(&claim).replace(outbox.clone(), self.before.outbox.revision);
         let set = self.audited(set, None);
         (self.after.claim, self.after.outbox) = (claim, outbox);
-        let onward = Concluded::Onward(Box::new(self.after.clone()));
+        let onward = Concluded::Onward(self.after.clone());
         Ok(self.conclusion(set, onward))
     }
 

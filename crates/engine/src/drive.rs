@@ -20,6 +20,7 @@ use counterfoil_gateway::profile::PEER;
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
 use counterfoil_store::{ChangeSet, Store};
 use std::future::Future;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 /// How long work that nobody here can do is left alone: nothing but a new start can change that.
@@ -35,7 +36,7 @@ pub(crate) struct Lesson {
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Drives the saga as far as it goes now and tells the news. `None`: the lease was lost, and somebody else will tell
     /// it.
-    pub(crate) async fn drive(&self, mut work: Work) -> Option<News> {
+    pub(crate) async fn drive(&self, mut work: Box<Work>) -> Option<News> {
         loop {
             let lesson = self.learn_next(&mut work).await?;
             match self.conclude(work, &lesson).await? {
@@ -43,7 +44,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     self.waiters.tell(claim, &news);
                     return Some(news);
                 }
-                Concluded::Onward(next) => work = *next,
+                Concluded::Onward(next) => work = next,
             }
         }
     }
@@ -122,7 +123,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         // The connector's time runs from here, so the look at the lease below is never older than what it counts from.
         // Nothing is sent before it is waited for.
-        let sending = self.gateway.call(call);
+        let sending = pin!(self.gateway.call(call));
         // The last look before the request leaves: a lease that is over belongs to somebody else.
         if work.claim.state.lease().is_none_or(|lease| lease.is_over(self.store.now())) {
             return None;
@@ -174,50 +175,60 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let begun = self.world.elapsed();
         let asked_at = self.store.now();
-        let found = self.with_heartbeat(work, self.gateway.lookup(lookup)).await?;
+        let asking = pin!(self.gateway.lookup(lookup));
+        let found = self.with_heartbeat(work, asking).await?;
         self.count(work, "query", found.name(), begun);
         Some((found, asked_at))
     }
 
     /// Runs `call` while renewing the lease. `None`: the lease was lost to somebody else.
-    async fn with_heartbeat<T>(&self, work: &mut Work, call: impl Future<Output = T>) -> Option<T> {
+    async fn with_heartbeat<T>(
+        &self,
+        work: &mut Work,
+        mut call: Pin<&mut impl Future<Output = T>>,
+    ) -> Option<T> {
         let beat = Duration::from_millis(self.policy.heartbeat.ms());
-        let mut call = std::pin::pin!(call);
         loop {
             tokio::select! {
                 biased;
                 answer = &mut call => return Some(answer),
                 () = self.world.sleep(beat) => {}
             }
-            let now = self.store.now();
-            let until = now.plus(self.policy.lease.lease);
-            let (Ok(claim), Ok(id)) = (work.claim.on(Event::Renewed { until }), self.ids.next(now)) else {
-                continue;
-            };
-            let Some(lease) = claim.state.lease() else {
-                continue;
-            };
-            let outbox = Outbox {
-                due_at: lease.until,
-                revision: work.outbox.revision.saturating_add(1),
-                ..work.outbox.clone()
-            };
-            let set = ChangeSet::new(SetId::from_i64(id))
-                .replace(claim.clone(), work.claim.revision)
-                .replace(outbox.clone(), work.outbox.revision);
-            match self.commit(set).await {
-                Ok(_) => (work.claim, work.outbox) = (claim, outbox),
-                Err(NotCommitted::Refused(_)) => {
-                    tracing::warn!(
-                        fence = work.claim.fence,
-                        "the lease was lost to a higher fence; this attempt stops"
-                    );
-                    return None;
-                }
-                // The next beat tries again; until then the lease simply runs on.
-                Err(NotCommitted::Unavailable(_) | NotCommitted::InDoubt) => {}
+            // Boxed: most calls are over before the first beat.
+            if Box::pin(self.renew(work)).await.is_none() {
+                tracing::warn!(
+                    fence = work.claim.fence,
+                    "the lease was lost to a higher fence; this attempt stops"
+                );
+                return None;
             }
         }
+    }
+
+    /// Renews the lease, if that can be done now: if not, it simply runs on until the next beat. `None`: it was lost.
+    async fn renew(&self, work: &mut Work) -> Option<()> {
+        let now = self.store.now();
+        let until = now.plus(self.policy.lease.lease);
+        let (Ok(claim), Ok(id)) = (work.claim.on(Event::Renewed { until }), self.ids.next(now)) else {
+            return Some(());
+        };
+        let Some(lease) = claim.state.lease() else {
+            return Some(());
+        };
+        let outbox = Outbox {
+            due_at: lease.until,
+            revision: work.outbox.revision.saturating_add(1),
+            ..work.outbox.clone()
+        };
+        let set = ChangeSet::new(SetId::from_i64(id))
+            .replace(claim.clone(), work.claim.revision)
+            .replace(outbox.clone(), work.outbox.revision);
+        match self.commit(set).await {
+            Ok(_) => (work.claim, work.outbox) = (claim, outbox),
+            Err(NotCommitted::Refused(_)) => return None,
+            Err(NotCommitted::Unavailable(_) | NotCommitted::InDoubt) => {}
+        }
+        Some(())
     }
 
     /// The key under which the step is asked for now.

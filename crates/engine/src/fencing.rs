@@ -1,10 +1,23 @@
 //! Working on a payment behind the gateway fence: the hold is renewed while the work runs and given back when it is done.
 
+use crate::engine::Inner;
 use crate::world::World;
-use counterfoil_gateway::fence::Pass;
+use counterfoil_core::outbox::Payment;
+use counterfoil_gateway::Gateway;
+use counterfoil_gateway::fence::{HeldByAnother, Pass, Token};
+use counterfoil_store::Store;
 use std::convert::Infallible;
+use std::fmt;
 use std::future::{Future, pending};
 use std::time::Duration;
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// Enters the fence of a payment, unless somebody else works on it at this moment, perhaps elsewhere.
+    pub(crate) async fn enter_fence(&self, payment: Payment) -> Result<Pass, HeldByAnother> {
+        let name = fmt::from_fn(|f| f.write_str(payment.reference(&self.references).as_str()));
+        self.fences.enter(name, Token::new(self.world.chance())).await
+    }
+}
 
 /// Runs `work` while renewing `pass`, then gives it back. The work never waits for a renewal. It does wait for the
 /// fence to be given back, so that whoever learns of the result may go on with the payment at once.

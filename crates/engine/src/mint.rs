@@ -128,7 +128,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn next_id(&self, now: Time) -> Option<i64> {
         match self.ids.next(now) {
             Err(MintError::LeaseOver) => {
-                self.renew_lapsed_slot().await;
+                Box::pin(self.renew_lapsed_slot()).await;
                 self.ids.next(self.store.now()).ok()
             }
             minted => minted.ok(),

@@ -29,7 +29,7 @@ use counterfoil_core::payments::{Matter, Work, turn_after};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, MintError, OperationId, SetId, SubjectId};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
-use counterfoil_gateway::fence::{Pass, Token};
+use counterfoil_gateway::fence::Pass;
 use counterfoil_store::{Change, ChangeSet, Reason, Row, RowKey, Store};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -120,7 +120,7 @@ pub(crate) enum Opened {
 
 /// What is to be committed before the provider may be called.
 struct Opening {
-    work: Work,
+    work: Box<Work>,
     set: ChangeSet,
     deltas: Deltas,
 }
@@ -135,7 +135,7 @@ pub(crate) enum Before {
 }
 
 /// An opening that was decided, before its books.
-pub(crate) type Decided = (Time, Work, Vec<Deed>, Record, Before, i64);
+pub(crate) type Decided = (Time, Box<Work>, Vec<Deed>, Record, Before, i64);
 
 /// What came of an attempt to commit it.
 enum Begun {
@@ -160,10 +160,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Ok(opening) => opening,
                 Err(opened) => return opened,
             };
-            let payment = opening.work.outbox.payment.reference(&self.references);
-            let token = Token::new(self.world.chance());
             // The first fence: somebody else works on this payment at this moment, perhaps elsewhere.
-            let Ok(pass) = self.fences.enter(payment.as_str(), token).await else {
+            let Ok(pass) = self.enter_fence(opening.work.outbox.payment).await else {
                 return Opened::Not(Submitted::InProgress);
             };
             let (refusal, about) = match self.begin(command.request().claim, opening, pass).await {
@@ -176,7 +174,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 // Only the task below has begun work in hand, and it ends it.
                 (Begun::Committed(_), _) => return Opened::Lost,
             };
-            return self.refused_by_the_books(command, refusal, about, expired).await;
+            return Box::pin(self.refused_by_the_books(command, refusal, about, expired)).await;
         }
         Opened::Not(Submitted::InProgress)
     }
@@ -205,7 +203,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Decides what is to be committed.
+    /// Decides what is to be committed. Boxed is what a plain charge does not need: all it awaits is room in its own future.
     async fn prepare(&self, asked: &Resolved, expired: Option<&Claim>) -> Result<Opening, Opened> {
         let (now, work, deeds, audit, before, set) = match asked {
             Resolved::Create(command, destination) => {
@@ -226,27 +224,31 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let opening =
                     create::decide(command, self.gateway.pinned(), self.policy.lease, &minted, expired)
                         .ok_or(Opened::Failed)?;
-                (now, opening.work, opening.books, opening.audit, Before::Nothing, set)
+                (now, Box::new(opening.work), opening.books, opening.audit, Before::Nothing, set)
             }
-            Resolved::Operate(command) => {
-                let charge = self.charge_as_it_stands(command, expired).await?;
-                // After the look: what is decided on it is no older than it.
-                let (now, subject, set) = self.mint_pair().await?;
-                let minted = launch::Minted {
-                    operation: OperationId::from_i64(subject),
-                    now,
-                    chance: self.world.chance(),
-                    holder: self.ids.holder(),
-                };
-                let launch = self.launch(command, &charge, minted, expired).await?;
-                (now, launch.work, launch.turn.books, launch.audit, Before::Charge(launch.expect), set)
-            }
+            Resolved::Operate(command) => Box::pin(self.prepare_operation(command, expired)).await?,
             Resolved::PayOut(command, account) => {
-                self.prepare_payout(asked, command, account, expired).await?
+                Box::pin(self.prepare_payout(asked, command, account, expired)).await?
             }
         };
         let set = opening_set(SetId::from_i64(set), &work, before, expired).insert(audit);
         self.with_books(work, set, &deeds, now).await
+    }
+
+    /// Decides an operation on the charge as it stands.
+    async fn prepare_operation(&self, command: &Operate, expired: Option<&Claim>) -> Result<Decided, Opened> {
+        let charge = self.charge_as_it_stands(command, expired).await?;
+        // After the look: what is decided on it is no older than it.
+        let (now, subject, set) = self.mint_pair().await?;
+        let minted = launch::Minted {
+            operation: OperationId::from_i64(subject),
+            now,
+            chance: self.world.chance(),
+            holder: self.ids.holder(),
+        };
+        let launch = self.launch(command, &charge, minted, expired).await?;
+        let (work, before) = (Box::new(launch.work), Before::Charge(launch.expect));
+        Ok((now, work, launch.turn.books, launch.audit, before, set))
     }
 
     /// The charge an operation is done to, unless its key speaks first.
@@ -268,7 +270,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Decides an operation on the charge as it stands. What the charge does not allow is refused for good; what it does
+    /// Decides what the operation does to the charge. What the charge does not allow is refused for good; what it does
     /// not allow yet, only for now.
     async fn launch(
         &self,
@@ -298,12 +300,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     async fn with_books(
         &self,
-        work: Work,
+        work: Box<Work>,
         set: ChangeSet,
         deeds: &[Deed],
         now: Time,
     ) -> Result<Opening, Opened> {
-        match self.book(deeds, &work, Credit::Destination, now).await {
+        let booking = match deeds {
+            [] => Ok(Booking::default()),
+            deeds => Box::pin(self.book(deeds, &work, Credit::Destination, now)).await,
+        };
+        match booking {
             Ok(Booking { changes, deltas }) => {
                 Ok(Opening { work, set: changes.into_iter().fold(set, ChangeSet::with), deltas })
             }
@@ -324,7 +330,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let (sender, mut answer) = oneshot::channel();
         // The task tells its waiters at once when an outcome cannot be stored yet.
         let mut waiting = self.waiters.queue(claim);
-        let Work { outbox, matter, .. } = &opening.work;
+        let Work { outbox, matter, .. } = &*opening.work;
         let (subject, turn) = (outbox.id, turn_after(matter.revision(), 15));
         let about = matter.operation().map(|_| (outbox.payment.subject(), turn));
         let (inner, active) = (Arc::clone(self), self.enter());
@@ -332,7 +338,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let begun = match inner.commit_opening(opening).await {
                 // Boxed, so that the task that waits for the claim's commit stays small.
                 Begun::Committed(work) => {
-                    match fencing::during(&inner.world, pass, Box::pin(inner.drive(*work))).await {
+                    match fencing::during(&inner.world, pass, Box::pin(inner.drive(work))).await {
                         Some(news) => Begun::Ended(Opened::News(news)),
                         None => Begun::Ended(Opened::Lost),
                     }
@@ -378,10 +384,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             })
         } else {
             let seed = work.outbox.hold.map_or(0, |hold| scatter(hold.to_i64()));
-            self.commit_moving(&set, &deltas, seed).await
+            Box::pin(self.commit_moving(&set, &deltas, seed)).await
         };
         match result {
-            Ok(_) => Begun::Committed(Box::new(work)),
+            Ok(_) => Begun::Committed(work),
             Err(Blocked::Unfit(Unfit::Insufficient)) => Begun::Unfit(Refusal::InsufficientFunds),
             Err(Blocked::Unfit(Unfit::CapExceeded)) => Begun::Unfit(Refusal::CapExceeded),
             Err(Blocked::Unfit(Unfit::NotHeld)) => Begun::Moved,
@@ -403,7 +409,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             Err(Blocked::Failed(NotCommitted::InDoubt | NotCommitted::Refused(_))) => {
                 tracing::warn!("a claim's commit is in doubt; the provider was not called");
-                Begun::Ended(self.after_doubt(&work).await)
+                Begun::Ended(Box::pin(self.after_doubt(&work)).await)
             }
         }
     }
@@ -427,7 +433,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let pair = |now| Ok((now, self.ids.next(now)?, self.ids.next(now)?));
         let minted = match pair(self.store.now()) {
             Err(MintError::LeaseOver) => {
-                self.renew_lapsed_slot().await;
+                Box::pin(self.renew_lapsed_slot()).await;
                 pair(self.store.now())
             }
             minted => minted,

@@ -188,7 +188,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             Ok(Concluded::Onward(next)) => {
                 // The rest of the saga goes on as always; whoever waits for it is told.
-                let _ = self.drive(*next).await;
+                let _ = self.drive(next).await;
                 Tried::Done(claim)
             }
             Err(NotCommitted::Refused(refusal)) => match refusal.found {

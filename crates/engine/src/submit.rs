@@ -48,18 +48,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             return submitted;
         }
         if self.is_draining() {
-            return self.only_replay(&request).await;
+            return Box::pin(self.only_replay(&request)).await;
         }
         let command = match command.resolve(self).await {
             Ok(command) => command,
-            Err(submitted) => return self.unless_kept(&request, submitted).await,
+            Err(submitted) => return Box::pin(self.unless_kept(&request, submitted)).await,
         };
         let mut found: Option<Claim> = None;
         for _ in 0..ROUNDS_MAX {
             if let Some(claim) = &found {
                 match self.settled(claim, &request) {
                     Met::Answered(submitted) => return submitted,
-                    Met::Unsettled => return self.wait(&request).await,
+                    Met::Unsettled => return Box::pin(self.wait(&request)).await,
                     Met::Free => {}
                 }
             }
@@ -78,8 +78,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     self.watch.saw(Signal::FailClosed);
                     return Submitted::StoreUnavailable;
                 }
-                Opened::Lost => return self.wait(&request).await,
-                Opened::Not(submitted) => return self.unless_kept(&request, submitted).await,
+                Opened::Lost => return Box::pin(self.wait(&request)).await,
+                Opened::Not(submitted) => return Box::pin(self.unless_kept(&request, submitted)).await,
             }
         }
         self.told(request.tenant, ClaimOutcome::InUse, Submitted::InUse)

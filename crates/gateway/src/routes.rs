@@ -8,8 +8,11 @@ use crate::profile::Profile;
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules};
 use counterfoil_core::types::peer::PeerName;
+use pin_project_lite::pin_project;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 /// A connector for the provider and one for each peer.
 #[derive(Debug)]
@@ -23,6 +26,28 @@ enum Way<P, C> {
     Provider(P),
     Peer(C),
     Nowhere,
+}
+
+pin_project! {
+    /// A call on its way. A type of its own: an `async` block would keep room for the call twice, before it is polled and after.
+    #[project = Going]
+    enum Sending<P, C> {
+        Provider { #[pin] call: P },
+        Peer { #[pin] call: C },
+        Nowhere,
+    }
+}
+
+impl<P: Future<Output = Outcome>, C: Future<Output = Outcome>> Future for Sending<P, C> {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        match self.project() {
+            Going::Provider { call } => call.poll(context),
+            Going::Peer { call } => call.poll(context),
+            Going::Nowhere => Poll::Ready(Outcome::NotSent),
+        }
+    }
 }
 
 impl<P: Gateway, C: Gateway> Routes<P, C> {
@@ -68,17 +93,10 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
 
     fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
         // The connector's time runs from here, not from when somebody gets round to polling this.
-        let sending = match self.way(&call.pinned) {
-            Way::Provider(provider) => Way::Provider(provider.call(call)),
-            Way::Peer(peer) => Way::Peer(peer.call(call)),
-            Way::Nowhere => Way::Nowhere,
-        };
-        async move {
-            match sending {
-                Way::Provider(sending) => sending.await,
-                Way::Peer(sending) => sending.await,
-                Way::Nowhere => Outcome::NotSent,
-            }
+        match self.way(&call.pinned) {
+            Way::Provider(provider) => Sending::Provider { call: provider.call(call) },
+            Way::Peer(peer) => Sending::Peer { call: peer.call(call) },
+            Way::Nowhere => Sending::Nowhere,
         }
     }
 

@@ -56,6 +56,7 @@ impl EmbeddedStore {
         let lineage = new_lineage()?;
         meta::put_opening(&mut db, &anchor, lineage)?;
         connect::leave_syncs_to_the_redo_log(&db)?;
+        schema::keep_own(&db)?;
         let progress = Arc::new(Progress::new(position));
         let redo = Redo::open(dir, options.media.as_ref(), lineage, options.redo, progress.safe())?;
         let clock = Arc::new(Clock::new(Arc::clone(&options.time), anchor));

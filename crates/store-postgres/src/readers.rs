@@ -54,7 +54,8 @@ impl Readers {
                 answered => answered,
             }
         };
-        match tokio::time::timeout(ANSWER_WITHIN, asking).await {
+        // Boxed: who may have to read carries the room for it, and a round trip costs far more.
+        match tokio::time::timeout(ANSWER_WITHIN, Box::pin(asking)).await {
             Ok(Ok(answers)) => Ok(answers),
             Ok(Err(Trouble::Lost(why) | Trouble::Said(why))) => Err(ReadError(why)),
             Err(_) => Err(ReadError("the server does not answer".to_owned())),

@@ -78,11 +78,28 @@ impl fmt::Debug for MacKey {
     }
 }
 
+/// Hands over length and bytes of each part. What is short goes together: each update has costs of its own.
 fn absorb(domain: &str, parts: &[&[u8]], mut update: impl FnMut(&[u8])) {
+    let mut together = [0; 192];
+    let mut used = 0_usize;
     for part in std::iter::once(domain.as_bytes()).chain(parts.iter().copied()) {
-        update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        update(part);
+        let length = u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes();
+        for bytes in [length.as_slice(), part] {
+            let mut end = used.saturating_add(bytes.len());
+            if end > together.len() {
+                update(together.get(..used).unwrap_or_default());
+                (used, end) = (0, bytes.len());
+            }
+            match together.get_mut(used..end) {
+                Some(room) => {
+                    room.copy_from_slice(bytes);
+                    used = end;
+                }
+                None => update(bytes),
+            }
+        }
     }
+    update(together.get(..used).unwrap_or_default());
 }
 
 #[cfg(test)]
@@ -96,6 +113,24 @@ mod tests {
         let key = MacKey::new(&[7; 32]);
         assert_ne!(key.tag("d", &[b"ab", b""]), key.tag("d", &[b"ab"]));
         assert_ne!(key.tag("d", &[]), MacKey::new(&[8; 32]).tag("d", &[]));
+    }
+
+    /// Whatever their lengths: what goes together is the same as what goes by itself.
+    #[test]
+    fn a_digest_is_that_of_lengths_and_bytes_in_their_order() {
+        let long = vec![0x5a; 400];
+        for first in (0..400).step_by(7) {
+            for second in [0, 1, 100, 183, 184, 185, 192, 193, 400] {
+                let parts = [&long[..first], b"between", &long[..second]];
+                let mut joined = Vec::new();
+                for part in [b"domain".as_slice()].into_iter().chain(parts) {
+                    joined.extend(u64::try_from(part.len()).unwrap().to_be_bytes());
+                    joined.extend(part);
+                }
+                let expected: [u8; 32] = Sha256::digest(&joined).into();
+                assert_eq!(Digest::of("domain", &parts).as_bytes(), &expected, "{first} {second}");
+            }
+        }
     }
 
     #[test]

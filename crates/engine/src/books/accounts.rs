@@ -86,7 +86,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if let Some(account) = self.accounts.named(tenant, named) {
             return Ok((account.tenant == tenant).then_some(account));
         }
-        self.fresh_account(tenant, named).await
+        Box::pin(self.fresh_account(tenant, named)).await
     }
 
     /// The same, from the store.
@@ -182,7 +182,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         for _ in 0..TRIES {
             match self.account(tenant, &named).await {
                 Ok(Some(account)) => return Ok(account),
-                Ok(None) => self.open_chart(tenant, wanted()).await?,
+                Ok(None) => Box::pin(self.open_chart(tenant, wanted())).await?,
                 Err(error) => return Err(error.to_string()),
             }
         }

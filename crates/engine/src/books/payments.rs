@@ -132,9 +132,6 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         credit: Credit,
         now: Time,
     ) -> Result<Booking, String> {
-        if deeds.is_empty() {
-            return Ok(Booking::default());
-        }
         let mut draft = Draft::default();
         for deed in deeds {
             match deed {

@@ -90,7 +90,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let opening = create::decide(command.clone(), provider, self.policy.lease, minted, expired)
             .ok_or(Opened::Failed)?;
-        Ok((now, opening.work, opening.books, opening.audit, before, set))
+        Ok((now, Box::new(opening.work), opening.books, opening.audit, before, set))
     }
 
     /// The account as it stood before its balance was read, if that suffices. The key speaks first.

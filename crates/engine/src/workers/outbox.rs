@@ -12,7 +12,6 @@ use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
-use counterfoil_gateway::fence::Token;
 use counterfoil_store::{ChangeSet, Due, ReadError, Row, RowKey, Scan, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,14 +110,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Goes on with work whose time has come, unless somebody beside us is at it: then it stays due.
     async fn go_on(&self, outbox: Outbox) {
-        let payment = outbox.payment.reference(&self.references);
-        let Ok(pass) = self.fences.enter(payment.as_str(), Token::new(self.world.chance())).await else {
-            return;
-        };
+        let Ok(pass) = self.enter_fence(outbox.payment).await else { return };
         match self.take_over(outbox).await {
             Ok(Some(work)) => {
                 // Lost leases and stored news are both somebody else's to tell.
-                let _ = fencing::during(&self.world, pass, self.drive(work)).await;
+                let _ = fencing::during(&self.world, pass, self.drive(Box::new(work))).await;
             }
             Ok(None) => pass.leave().await,
             Err(error) => {

@@ -64,12 +64,13 @@ impl Fences {
         Fences(Some(Arc::new(Policy { fence, ttl, bypassed: Box::new(bypassed) })))
     }
 
-    /// Enters, unless another holder works on the payment. `token` must be fresh for each attempt.
-    pub async fn enter(&self, payment: &str, token: Token) -> Result<Pass, HeldByAnother> {
+    /// Enters, unless another holder works on the payment. `token` must be fresh for each attempt. The payment's name is
+    /// made only if somebody asks for it.
+    pub async fn enter(&self, payment: impl fmt::Display, token: Token) -> Result<Pass, HeldByAnother> {
         let Some(policy) = &self.0 else { return Ok(Pass(None)) };
         let mut entered = Entered {
             policy: Arc::clone(policy),
-            name: payment.to_owned(),
+            name: payment.to_string(),
             token,
             hold: Hold::Not,
             is_counted: false,

@@ -5,8 +5,7 @@
 //! as its rules ask for.
 
 use crate::tables::Write;
-use counterfoil_store::{Row, RowKey};
-use std::collections::HashMap;
+use counterfoil_store::{KeyMap, Row};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ pub(crate) struct Group {
 pub(super) struct Hidden {
     writes: Vec<Option<Write>>,
     /// Where rows stand that can still change before they are written.
-    open: HashMap<RowKey, usize>,
+    open: KeyMap<usize>,
     groups: usize,
     bytes: usize,
     last: u64,

@@ -2,12 +2,25 @@
 
 use crate::tables::Write;
 use counterfoil_store::{KeyMap, Row, RowKey};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What became last of every row that a hidden group changed: readers find it here, so that nobody waits for the database.
 #[derive(Debug, Default)]
 pub(crate) struct Latest {
-    rows: KeyMap<(u64, Now)>,
+    /// Rows that are shown and forgotten together, oldest first: nobody waits while they are picked out one by one.
+    spans: VecDeque<Span>,
+    /// Memory for the next one.
+    spare: Rows,
+}
+
+type Rows = KeyMap<Now>;
+
+#[derive(Debug)]
+struct Span {
+    rows: Rows,
+    /// The position of its last set.
+    last: u64,
 }
 
 /// How a row is that the database may show as it was.
@@ -19,8 +32,12 @@ pub(crate) enum Now {
 
 impl Now {
     pub(crate) fn into_row(self) -> Option<Row> {
+        self.shared().map(Arc::unwrap_or_clone)
+    }
+
+    pub(crate) fn shared(self) -> Option<Arc<Row>> {
         match self {
-            Now::There(row) => Some(Arc::unwrap_or_clone(row)),
+            Now::There(row) => Some(row),
             Now::Gone => None,
         }
     }
@@ -29,6 +46,10 @@ impl Now {
 impl Latest {
     /// Takes the writes of a group whose last position this is.
     pub(super) fn lay(&mut self, writes: &[Write], position: u64) {
+        if self.spans.is_empty() {
+            self.turn();
+        }
+        let Some(span) = self.spans.back_mut() else { return };
         for write in writes {
             let (key, now) = match write {
                 Write::Insert(row, _) | Write::Replace(row) | Write::Reuse(row) => {
@@ -37,29 +58,35 @@ impl Latest {
                 Write::Remove(key) => (key.clone(), Now::Gone),
                 Write::Commit(..) => continue,
             };
-            self.rows.insert(key, (position, now));
+            span.rows.insert(key, now);
+        }
+        span.last = position;
+    }
+
+    /// What comes from here on is forgotten later than what was there before.
+    pub(super) fn turn(&mut self) {
+        if self.spans.back().is_none_or(|span| !span.rows.is_empty()) {
+            self.spans.push_back(Span { rows: std::mem::take(&mut self.spare), last: 0 });
         }
     }
 
-    /// The database shows everything up to there. What is forgotten is given back, to be dropped where nobody waits for it.
-    pub(super) fn forget(&mut self, shown: u64) -> Vec<Now> {
-        let forgotten = self.rows.extract_if(|_, (position, _)| *position <= shown);
-        forgotten.map(|(_, (_, now))| now).collect()
+    /// The database shows everything up to there. What is forgotten is given out, to be emptied where nobody waits for it.
+    pub(super) fn forget(&mut self, shown: u64) -> Vec<Rows> {
+        let mut forgotten = Vec::new();
+        while let Some(span) = self.spans.pop_front_if(|span| span.last <= shown && !span.rows.is_empty()) {
+            forgotten.push(span.rows);
+        }
+        forgotten
     }
 
-    /// How many rows are hidden.
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether the row has a change that the database may not show.
-    pub(crate) fn hides(&self, key: &RowKey) -> bool {
-        self.rows.contains_key(key)
+    /// Takes memory back that is empty now.
+    pub(super) fn reuse(&mut self, rows: Rows) {
+        self.spare = rows;
     }
 
     /// How the row is, where the database may be behind.
     pub(super) fn find(&self, key: &RowKey) -> Option<Now> {
-        self.rows.get(key).map(|(_, now)| now.clone())
+        self.spans.iter().rev().find_map(|span| span.rows.get(key)).cloned()
     }
 }
 
@@ -96,12 +123,37 @@ mod tests {
         let (one, two) = (opened(1, 1).key(), opened(2, 1).key());
         let mut latest = Latest::default();
         latest.lay(&[insert(1), insert(2)], 4);
+        latest.turn();
         latest.lay(&[Write::Replace(opened(1, 2))], 5);
+        let hides = |latest: &Latest| [&one, &two].map(|key| latest.find(key).is_some());
         latest.forget(3);
-        assert!(latest.hides(&one) && latest.hides(&two));
+        assert_eq!(hides(&latest), [true, true]);
         latest.forget(4);
-        assert!(latest.hides(&one) && !latest.hides(&two));
+        assert_eq!(hides(&latest), [true, false]);
+        assert_eq!(latest.find(&one), Some(Now::There(opened(1, 2))));
         latest.forget(5);
-        assert!(!latest.hides(&one));
+        assert_eq!(hides(&latest), [false, false]);
+    }
+
+    #[test]
+    fn rows_of_one_span_are_forgotten_with_its_last() {
+        let two = opened(2, 1).key();
+        let mut latest = Latest::default();
+        latest.lay(&[insert(1)], 4);
+        latest.lay(&[insert(2)], 5);
+        assert!(latest.forget(4).is_empty());
+        assert!(latest.find(&two).is_some());
+        assert_eq!(latest.forget(5).len(), 1);
+        assert!(latest.find(&two).is_none());
+    }
+
+    /// Turns without rows in between are none: there is one span for what comes.
+    #[test]
+    fn what_is_empty_stays() {
+        let mut latest = Latest::default();
+        (0..3).for_each(|_| latest.turn());
+        assert!(latest.forget(u64::MAX).is_empty());
+        latest.lay(&[insert(1)], 1);
+        assert_eq!(latest.forget(1).len(), 1);
     }
 }

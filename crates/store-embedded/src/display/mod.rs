@@ -11,13 +11,14 @@ mod latest;
 
 pub(crate) use applier::Applier;
 pub(crate) use hidden::Group;
-pub(crate) use latest::{Latest, Now};
+pub(crate) use latest::Now;
 
 use crate::background::stand_back;
 use crate::clock::monotonic;
 use crate::error::OpenError;
 use crate::progress::Progress;
 use counterfoil_store::RowKey;
+use latest::Latest;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -119,11 +120,6 @@ impl Display {
         (keys.iter().map(|key| inbox.latest.find(key)).collect(), meanwhile())
     }
 
-    /// Lets `look` see which rows the database may not show.
-    pub(crate) fn with_latest<T>(&self, look: impl FnOnce(&Latest) -> T) -> T {
-        look(&held(&self.inbox).latest)
-    }
-
     /// Wakes the thread if it sleeps over something that somebody wants to see.
     pub(crate) fn nudge(&self) {
         let _wakeful = held(&self.inbox);
@@ -144,14 +140,9 @@ impl Display {
     /// Shows everything that was taken, now and on this thread; why it cannot, if so.
     pub(crate) fn show_all(&self) -> Result<(), String> {
         let mut applier = self.applier();
-        let mut inbox = held(&self.inbox);
-        if inbox.ended {
+        if held(&self.inbox).ended {
             return Err(ENDED.to_owned());
         }
-        // Nobody else takes them while the applier is held.
-        let groups = self.empty(&mut inbox);
-        drop(inbox);
-        applier.hide(groups, monotonic());
         self.show(&mut applier);
         applier.trouble().map_or(Ok(()), Err)
     }
@@ -185,11 +176,20 @@ impl Display {
         }
     }
 
-    /// What is shown is found in the database from here on.
+    /// Shows everything that was taken; it is found in the database from here on. Nobody else takes groups while the applier is
+    /// held.
     fn show(&self, applier: &mut Applier) {
+        let mut inbox = held(&self.inbox);
+        let groups = self.empty(&mut inbox);
+        inbox.latest.turn();
+        drop(inbox);
+        applier.hide(groups, monotonic());
         applier.show();
         let forgotten = held(&self.inbox).latest.forget(self.progress.visible());
-        drop(forgotten);
+        for mut rows in forgotten {
+            rows.clear();
+            held(&self.inbox).latest.reuse(rows);
+        }
     }
 
     /// Whether something is hidden or being judged.

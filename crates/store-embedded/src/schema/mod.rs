@@ -5,6 +5,9 @@
 //! through all that are younger than they are.
 
 mod backfill;
+mod own_rules;
+
+pub(crate) use own_rules::keep_own;
 
 use crate::error::OpenError;
 use rusqlite::Connection;

@@ -17,8 +17,8 @@ use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Changes after which the writer forgets rows that the database shows. Those it remembers are found without a query: a
-/// completion needs what its claim wrote.
+/// Changes after which the writer forgets rows. Those it remembers are found without asking anybody: a completion needs what
+/// its claim wrote.
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
 const IMAGE_BALANCES_MAX: usize = 32_768;
@@ -29,8 +29,8 @@ pub(crate) struct Writer {
     redo: Redo,
     /// The statements of the group at hand.
     script: Script,
-    /// Rows as the last group left them, laid over by the group at hand: all that the database does not show, and others. Only
-    /// what passes through here is written, so they may be trusted.
+    /// Rows as the last group left them, laid over by the group at hand. Only what passes through here is written, so they may
+    /// be trusted.
     image: Image,
     /// Changes judged since the image was last cut back.
     image_rows: usize,
@@ -199,16 +199,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Forgets rows that the database shows.
+    /// Forgets rows: what is needed again is found where readers find it.
     fn cut_back(&mut self) {
-        let is_balance = |key: &RowKey| matches!(key, RowKey::Balance(..));
-        let image = &mut self.image;
-        self.shared.display.with_latest(|latest| {
-            let most = latest.len().saturating_add(IMAGE_BALANCES_MAX);
-            if image.keep(|key| is_balance(key) || latest.hides(key)) > most {
-                image.keep(|key| latest.hides(key));
-            }
-        });
+        if self.image.keep(|key| matches!(key, RowKey::Balance(..))) > IMAGE_BALANCES_MAX {
+            self.image.clear();
+        }
         self.image_rows = 0;
         self.ids.cut_back(self.position, self.shared.progress.visible());
     }
@@ -217,6 +212,7 @@ impl Writer {
     fn fill(&mut self, group: &mut [Job], writes: &mut Vec<Write>) -> Result<Vec<Verdict>, Error> {
         self.script.clear();
         fault_at(self.options.fault.as_ref(), FaultPoint::Write)?;
+        self.recall(group);
         // One transaction sees one moment, and costs less than one for every row.
         self.execute("BEGIN")?;
         let judged = self.judge_each(group, writes);
@@ -297,14 +293,37 @@ impl Writer {
         Ok(Verdict::Admitted(receipt))
     }
 
+    /// Brings those rows that the database may not show. This comes before it is looked at: what is shown in between is
+    /// found there.
+    fn recall(&mut self, group: &[Job]) {
+        if !self.has_hidden() {
+            return;
+        }
+        let changes = group.iter().flat_map(|job| job.set.changes());
+        let keys: Vec<RowKey> = changes.filter(|change| self.is_unknown(change)).map(Change::key).collect();
+        let (found, ()) = self.shared.display.find(&keys, || ());
+        for (key, now) in keys.into_iter().zip(found) {
+            if let Some(now) = now {
+                self.image.bring(key, now.shared());
+            }
+        }
+    }
+
+    /// Whether the row a change is about must be looked for.
+    fn is_unknown(&self, change: &Change) -> bool {
+        let key = change.key();
+        let is_known = self.image.knows(&key) || matches!(change, Change::Insert(_)) && self.ids.is_new(&key);
+        !is_known
+    }
+
     /// Brings the rows the set is judged by. What is another tenant's is not there for this one, and cannot be made.
     fn bring(&mut self, job: &Job) -> Result<Option<Taken>, Error> {
         let mut anothers = None;
         for change in job.set.changes() {
-            let key = change.key();
-            if self.image.knows(&key) || matches!(change, Change::Insert(_)) && self.ids.is_new(&key) {
+            if !self.is_unknown(change) {
                 continue;
             }
+            let key = change.key();
             let row = tables::load(&self.db, &key)?;
             if row.is_none() && tables::is_anothers(&self.db, &key)? {
                 anothers = Some(Taken::Anothers);
