@@ -26,8 +26,8 @@ pub(crate) enum News {
     },
 }
 
-/// Those who wait for one claim, by their place.
-type Queue = HashMap<u64, oneshot::Sender<News>>;
+/// Those who wait for one claim, with their places: mostly the one who made it.
+type Queue = Vec<(u64, oneshot::Sender<News>)>;
 
 /// All waiting requests of this process, by claim.
 #[derive(Default)]
@@ -54,14 +54,14 @@ impl Waiters {
             return None;
         }
         let place = self.places.fetch_add(1, Ordering::Relaxed);
-        queue.insert(place, sender);
+        queue.push((place, sender));
         Some(Waiting { waiters: self, claim, place, news })
     }
 
     /// Tells everybody who waits for `claim`.
     pub(crate) fn tell(&self, claim: ClaimId, news: &News) {
         let queue = self.shard(claim).remove(&claim).unwrap_or_default();
-        for sender in queue.into_values() {
+        for (_, sender) in queue {
             // A receiver that is gone belongs to a client that hung up.
             let _ = sender.send(news.clone());
         }
@@ -86,7 +86,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut shard = self.waiters.shard(self.claim);
         if let Some(queue) = shard.get_mut(&self.claim) {
-            queue.remove(&self.place);
+            queue.retain(|(place, _)| *place != self.place);
             if queue.is_empty() {
                 shard.remove(&self.claim);
             }

@@ -91,6 +91,7 @@ impl EmbeddedStore {
         )?;
         let display = Arc::new(Display::new(applier, Arc::clone(&progress)));
         let writer = Writer::new(
+            dir,
             connect::reader(dir)?,
             redo,
             position,

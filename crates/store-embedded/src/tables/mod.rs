@@ -88,14 +88,18 @@ pub(crate) fn apply(pen: &mut Pen<'_>, write: &Write) -> Result<()> {
     }
 }
 
-/// Executes what many groups wrote. What is only ever added to comes table by table, many rows with one statement, and
-/// the entries account by account: in order of time each would go to another page of the index by account.
+/// Executes what many groups wrote: first what changes or removes rows, then what adds most of them, table by table, many rows
+/// with one statement. A row is added once, and as it ended, so nothing that comes first is about it. The entries come account by
+/// account: in order of time each would go to another page of the index by account.
 pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
+    let (mut claims, mut charges) = (Vec::new(), Vec::new());
     let (mut posted, mut records, mut commits) = (Vec::new(), Vec::new(), Vec::new());
     let mut pen = Pen::Executing(db);
     for write in writes {
         match write {
             Write::Insert(row, receipt) => match &**row {
+                Row::Claim(claim) => claims.push(claim),
+                Row::Charge(charge) => charges.push(charge),
                 Row::Transaction(transaction) => posted.push((transaction, *receipt)),
                 Row::Audit(record) => records.push(record),
                 _ => insert(&mut pen, row, *receipt)?,
@@ -104,6 +108,8 @@ pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Wr
             Write::Replace(_) | Write::Reuse(_) | Write::Remove(_) => apply(&mut pen, write)?,
         }
     }
+    together(db, &claims, |pen, claim| claims::insert(pen, claim))?;
+    together(db, &charges, |pen, charge| charges::insert(pen, charge))?;
     let legs = posted.iter().flat_map(|(transaction, receipt)| journal::entries(transaction, *receipt));
     let mut legs: Vec<journal::Entry<'_>> = legs.collect();
     legs.sort_unstable_by_key(journal::Entry::place);

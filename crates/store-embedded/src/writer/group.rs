@@ -1,6 +1,7 @@
 //! One group: judged, made durable, answered, and handed on to be shown.
 
 use super::ids::{Ids, Taken};
+use super::keys::Keys;
 use super::{Health, Job};
 use crate::checkpoint::Wal;
 use crate::clock::{Clock, monotonic};
@@ -15,6 +16,7 @@ use counterfoil_store::judge::{Image, judge};
 use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Changes after which the writer forgets rows. Those it remembers are found without asking anybody: a completion needs what
@@ -22,6 +24,9 @@ use std::sync::Arc;
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
 const IMAGE_BALANCES_MAX: usize = 32_768;
+/// Keys for which a page of the database is needed, with all that hangs on them, at the least.
+const KEYS_PER_PAGE: usize = 3;
+
 /// The writer's own state.
 pub(crate) struct Writer {
     /// Reads what the database shows.
@@ -35,6 +40,7 @@ pub(crate) struct Writer {
     /// Changes judged since the image was last cut back.
     image_rows: usize,
     ids: Ids,
+    keys: Keys,
     /// The image holds something that was not written, or lacks something that another program wrote.
     is_stale: bool,
     position: u64,
@@ -92,6 +98,7 @@ type Moved = BTreeMap<(TenantId, AccountId, u8), bool>;
 
 impl Writer {
     pub(crate) fn new(
+        dir: &Path,
         db: Connection,
         redo: Redo,
         position: u64,
@@ -99,6 +106,7 @@ impl Writer {
         options: Options,
     ) -> Result<Writer, Error> {
         let ids = Ids::load(&db, shared.clock.now())?;
+        let keys = Keys::of(dir, &shared.progress, position, room_for_keys(&db)?);
         Ok(Writer {
             db,
             redo,
@@ -106,6 +114,7 @@ impl Writer {
             image: Image::default(),
             image_rows: 0,
             ids,
+            keys,
             is_stale: false,
             position,
             shared,
@@ -195,6 +204,7 @@ impl Writer {
         self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
         self.shared.progress.show(self.position);
         self.ids = Ids::load(&self.db, self.shared.clock.now())?;
+        self.keys.learn_anew(self.position);
         self.is_stale = false;
         Ok(())
     }
@@ -206,6 +216,7 @@ impl Writer {
         }
         self.image_rows = 0;
         self.ids.cut_back(self.position, self.shared.progress.visible());
+        self.keys.make_room(self.position);
     }
 
     /// Judges every set and notes what those that hold write.
@@ -287,6 +298,9 @@ impl Writer {
         for change in changes {
             if let Change::Insert(row) = change {
                 self.ids.inserted(&row.key());
+                if let Row::Claim(claim) = &**row {
+                    self.keys.admitted(claim.id);
+                }
             }
         }
         writes.push(Write::Commit(receipt, job.set.id(), std::mem::take(&mut job.touched)));
@@ -312,8 +326,16 @@ impl Writer {
     /// Whether the row a change is about must be looked for.
     fn is_unknown(&self, change: &Change) -> bool {
         let key = change.key();
-        let is_known = self.image.knows(&key) || matches!(change, Change::Insert(_)) && self.ids.is_new(&key);
+        let is_known = self.image.knows(&key) || matches!(change, Change::Insert(_)) && self.is_new(&key);
         !is_known
+    }
+
+    /// Whether no such row can be there, unless the image has it.
+    fn is_new(&self, key: &RowKey) -> bool {
+        match key {
+            RowKey::Claim(_, id) => self.keys.is_new(*id),
+            key => self.ids.is_new(key),
+        }
     }
 
     /// Brings the rows the set is judged by. What is another tenant's is not there for this one, and cannot be made.
@@ -386,6 +408,12 @@ impl Writer {
     fn execute(&self, sql: &'static str) -> Result<(), Error> {
         self.db.prepare_cached(sql)?.execute([]).map(|_| ())
     }
+}
+
+/// Room for twice as many keys as the database can have.
+fn room_for_keys(db: &Connection) -> Result<usize, Error> {
+    let pages: usize = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    Ok(pages.saturating_mul(2 * KEYS_PER_PAGE))
 }
 
 /// The reason as operators read it.

@@ -6,6 +6,7 @@
 
 mod group;
 mod ids;
+mod keys;
 mod queue;
 
 pub(crate) use group::{Shared, Writer};

@@ -1,0 +1,270 @@
+//! Which idempotency keys cannot have a record yet. Nearly every request brings a key that was never used; to look for each would
+//! be to look at another page of the index each time.
+//!
+//! Promises: a key that has a record, or will have one by a set this writer admitted, is never called new. The other way round
+//! mistakes are allowed: one new key in a thousand or so is looked for in vain.
+
+use crate::background::stand_back;
+use crate::connect;
+use crate::error::OpenError;
+use crate::progress::Progress;
+use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::types::digest::Digest;
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::Duration;
+
+/// Keys there is room for at the least, and at the most: 2 MiB and 128 MiB.
+const ROOM_MIN: usize = 1 << 20;
+const ROOM_MAX: usize = 1 << 26;
+/// Keys for which one block is made: 16 bits each.
+const KEYS_PER_BLOCK: usize = 32;
+/// Keys that are read at a time: nothing keeps the log from starting over for long.
+const PAGE: i64 = 4_096;
+/// How often to look whether the database has caught up.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What the writer knows of keys.
+#[derive(Debug)]
+pub(super) struct Keys {
+    dir: PathBuf,
+    progress: Arc<Progress>,
+    filter: Arc<Filter>,
+    /// Keys the filter has room for, and those it was told by the writer.
+    room: usize,
+    told: usize,
+    filling: Option<JoinHandle<()>>,
+}
+
+impl Keys {
+    /// Learns which keys the store in `dir` has, while the writer goes on: everything up to `position` comes from the database,
+    /// everything after it from the writer.
+    pub(super) fn of(dir: &Path, progress: &Arc<Progress>, position: u64, room: usize) -> Keys {
+        let room = room.clamp(ROOM_MIN, ROOM_MAX);
+        let filter = Arc::new(Filter::with_room(room));
+        let (dir, progress) = (dir.to_owned(), Arc::clone(progress));
+        let filling = {
+            let (filter, dir, progress) = (Arc::clone(&filter), dir.clone(), Arc::clone(&progress));
+            Builder::new().name("store-keys".to_owned()).spawn(move || {
+                stand_back();
+                match filter.fill(|| connect::reader(&dir), &progress, position) {
+                    Ok(()) => {}
+                    // Everything is looked for, as long as nothing is known.
+                    Err(error) => tracing::warn!(%error, "the keys of the store could not be read"),
+                }
+            })
+        };
+        Keys { dir, progress, filter, room, told: 0, filling: filling.ok() }
+    }
+
+    /// Whether nothing can be there under this key, unless the writer itself has it at hand.
+    pub(super) fn is_new(&self, id: ClaimId) -> bool {
+        self.filter.is_whole.load(Ordering::Acquire) && !self.filter.has(id)
+    }
+
+    /// A set with this key was admitted.
+    pub(super) fn admitted(&mut self, id: ClaimId) {
+        self.filter.add(id);
+        self.told = self.told.saturating_add(1);
+    }
+
+    /// Makes room, if there is too little. Between two groups: `position` is that of the last set that was admitted.
+    pub(super) fn make_room(&mut self, position: u64) {
+        if self.told > self.room && self.room < ROOM_MAX {
+            *self = Keys::of(&self.dir, &self.progress, position, self.room.saturating_mul(4));
+        }
+    }
+
+    /// Another program may have written keys; what it left is in the database, with everything up to `position`.
+    pub(super) fn learn_anew(&mut self, position: u64) {
+        *self = Keys::of(&self.dir, &self.progress, position, self.room);
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.filter.is_over.store(true, Ordering::Relaxed);
+        if let Some(filling) = self.filling.take() {
+            // One that panicked has left the filter as it was: not whole.
+            let _ = filling.join();
+        }
+    }
+}
+
+/// A filter after Bloom: the digest of a key names one block and six bits in it.
+#[derive(Debug)]
+struct Filter {
+    blocks: Box<[Block]>,
+    /// It has all keys.
+    is_whole: AtomicBool,
+    /// Nobody needs it any more.
+    is_over: AtomicBool,
+}
+
+/// One line of a processor's cache.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Block([AtomicU64; 8]);
+
+impl Filter {
+    fn with_room(keys: usize) -> Filter {
+        let blocks = keys.div_ceil(KEYS_PER_BLOCK).max(1);
+        Filter {
+            blocks: (0..blocks).map(|_| Block::default()).collect(),
+            is_whole: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    fn add(&self, id: ClaimId) {
+        for (word, bit) in self.places(id) {
+            // What is there already is not written again: others read this line.
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn has(&self, id: ClaimId) -> bool {
+        self.places(id).all(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+    }
+
+    /// The bits of a key. Its id is a digest: every part of it is as good as chance.
+    fn places(&self, id: ClaimId) -> impl Iterator<Item = (&AtomicU64, u64)> {
+        let [first, second] = halves(id);
+        let blocks = u128::try_from(self.blocks.len()).unwrap_or(1);
+        let index = usize::try_from((u128::from(first) * blocks) >> 64).unwrap_or(0);
+        let block = self.blocks.get(index).map(|block| &block.0);
+        let picks = (0..6_u32).map(move |pick| second >> pick.saturating_mul(9));
+        picks.filter_map(move |pick| {
+            let word = block?.get(usize::try_from((pick >> 6) & 7).unwrap_or(0))?;
+            Some((word, 1 << (pick & 63)))
+        })
+    }
+
+    /// Adds all keys of the database, once it shows everything up to `position`.
+    fn fill(
+        &self,
+        connect: impl Fn() -> Result<Connection, OpenError>,
+        progress: &Progress,
+        position: u64,
+    ) -> Result<(), OpenError> {
+        while progress.visible() < position {
+            if self.is_over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            sleep(LOOK);
+        }
+        let db = connect()?;
+        let mut page = db.prepare("SELECT id FROM claims WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+        let mut last: Vec<u8> = Vec::new();
+        loop {
+            let mut rows = page.query((&last, PAGE))?;
+            let mut found = 0_i64;
+            while let Some(row) = rows.next()? {
+                let id: [u8; 32] = row.get(0)?;
+                self.add(ClaimId::from_digest(Digest::from_bytes(id)));
+                (last, found) = (id.to_vec(), found.saturating_add(1));
+            }
+            if found < PAGE {
+                break;
+            }
+            if self.is_over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+        self.is_whole.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+fn halves(id: ClaimId) -> [u64; 2] {
+    let [first, second, ..] = *id.digest().as_bytes().as_chunks::<8>().0 else { return [0; 2] };
+    [u64::from_be_bytes(first), u64::from_be_bytes(second)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u64) -> ClaimId {
+        ClaimId::from_digest(Digest::of("key", &[&number.to_be_bytes()]))
+    }
+
+    #[test]
+    fn what_was_added_is_always_known_and_of_the_rest_nearly_nothing() {
+        let filter = Filter::with_room(10_000);
+        (0..10_000).for_each(|number| filter.add(key(number)));
+        assert!((0..10_000).all(|number| filter.has(key(number))));
+        let mistaken = (10_000..30_000).filter(|number| filter.has(key(*number))).count();
+        assert!(mistaken < 200, "{mistaken} of 20,000");
+    }
+
+    /// A store whose table of keys has these.
+    fn store(keys: std::ops::Range<u64>) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Connection::open(connect::file(dir.path())).unwrap();
+        db.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE claims (id BLOB PRIMARY KEY)").unwrap();
+        for number in keys {
+            db.execute("INSERT INTO claims VALUES (?1)", [key(number).digest().as_bytes()]).unwrap();
+        }
+        dir
+    }
+
+    fn filled(mut keys: Keys) -> Keys {
+        keys.filling.take().unwrap().join().unwrap();
+        keys
+    }
+
+    #[test]
+    fn keys_of_the_database_and_of_the_writer_are_not_new() {
+        let dir = store(0..9_000);
+        let mut keys = filled(Keys::of(dir.path(), &Arc::new(Progress::new(5)), 5, 0));
+        keys.admitted(key(9_000));
+        assert!((0..=9_000).all(|number| !keys.is_new(key(number))));
+        assert!(keys.is_new(key(9_001)));
+    }
+
+    #[test]
+    fn nothing_is_new_as_long_as_not_everything_is_known() {
+        let dir = store(0..1);
+        let progress = Arc::new(Progress::new(5));
+        let keys = Keys::of(dir.path(), &progress, 6, 0);
+        assert!(!keys.is_new(key(1)));
+        // A set that was durable when the filter was begun is shown only now.
+        let db = Connection::open(connect::file(dir.path())).unwrap();
+        db.execute("INSERT INTO claims VALUES (?1)", [key(2).digest().as_bytes()]).unwrap();
+        progress.show(6);
+        let keys = filled(keys);
+        assert!(!keys.is_new(key(2)) && keys.is_new(key(1)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_never_called_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = filled(Keys::of(dir.path(), &Arc::new(Progress::new(0)), 0, 0));
+        assert!(!keys.is_new(key(1)));
+    }
+
+    #[test]
+    fn who_waits_for_the_database_does_not_keep_the_store_from_ending() {
+        let dir = store(0..1);
+        drop(Keys::of(dir.path(), &Arc::new(Progress::new(5)), 6, 0));
+    }
+
+    #[test]
+    fn more_keys_get_more_room() {
+        let dir = store(0..10);
+        let mut keys = filled(Keys::of(dir.path(), &Arc::new(Progress::new(5)), 5, 0));
+        keys.make_room(5);
+        assert_eq!(keys.room, ROOM_MIN);
+        keys.told = keys.room + 1;
+        keys.make_room(5);
+        assert_eq!((keys.room, keys.told), (4 * ROOM_MIN, 0));
+        let keys = filled(keys);
+        assert!((0..10).all(|number| !keys.is_new(key(number))) && keys.is_new(key(10)));
+    }
+}
