@@ -55,46 +55,43 @@ impl Change {
     }
 }
 
-/// Changes that happen together or not at all. No row stands in it twice.
+/// Changes that happen together or not at all. No row stands in it twice. A copy costs nothing: whoever commits keeps one, to
+/// try again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSet {
     id: SetId,
-    changes: Vec<Change>,
+    changes: Arc<Vec<Change>>,
 }
 
 impl ChangeSet {
     /// An empty set under its own id, by which a commit in doubt is resolved.
     pub fn new(id: SetId) -> ChangeSet {
-        ChangeSet { id, changes: Vec::with_capacity(8) }
+        ChangeSet { id, changes: Arc::new(Vec::with_capacity(8)) }
     }
 
     /// Adds an insertion: refused if the row is there, and the refusal says what is there.
-    pub fn insert(mut self, row: impl Into<Row>) -> ChangeSet {
-        self.changes.push(Change::Insert(Arc::new(row.into())));
-        self
+    pub fn insert(self, row: impl Into<Row>) -> ChangeSet {
+        self.with(Change::Insert(Arc::new(row.into())))
     }
 
     /// Adds a compare-and-swap on the row's revision.
-    pub fn replace(mut self, row: impl Into<Row>, expect: u64) -> ChangeSet {
-        self.changes.push(Change::Replace { row: Arc::new(row.into()), expect });
-        self
+    pub fn replace(self, row: impl Into<Row>, expect: u64) -> ChangeSet {
+        self.with(Change::Replace { row: Arc::new(row.into()), expect })
     }
 
     /// Adds a removal.
-    pub fn remove(mut self, key: RowKey, expect: u64) -> ChangeSet {
-        self.changes.push(Change::Remove { key, expect });
-        self
+    pub fn remove(self, key: RowKey, expect: u64) -> ChangeSet {
+        self.with(Change::Remove { key, expect })
+    }
+
+    /// Adds a guarded change of a balance.
+    pub fn shift(self, motion: Move) -> ChangeSet {
+        self.with(Change::Move(motion))
     }
 
     /// Adds a change.
     pub fn with(mut self, change: Change) -> ChangeSet {
-        self.changes.push(change);
-        self
-    }
-
-    /// Adds a guarded change of a balance.
-    pub fn shift(mut self, motion: Move) -> ChangeSet {
-        self.changes.push(Change::Move(motion));
+        Arc::make_mut(&mut self.changes).push(change);
         self
     }
 
