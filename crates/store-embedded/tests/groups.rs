@@ -4,6 +4,8 @@
 
 mod support;
 
+use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted, transfer};
@@ -258,6 +260,24 @@ async fn a_row_another_program_wrote_is_seen_by_the_next_group() {
     let answer = store.commit(work.settling(2, store.now(), bytes::Bytes::new())).await;
     let Err(CommitError::Refused(refusal)) = answer else { panic!("{answer:?}") };
     assert_eq!((refusal.change, refusal.reason), (2, Reason::Stale));
+}
+
+#[tokio::test]
+async fn a_key_that_another_program_wrote_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let (first, mut second) = (work(1, store.now()), work(2, store.now()));
+    store.commit(first.opening(1)).await.unwrap();
+    store.tally(store.now()).await.unwrap();
+    let id = ClaimId::from_digest(Digest::from_bytes([7; 32]));
+    let copy = "CREATE TEMP TABLE copy AS SELECT * FROM claims; \
+        UPDATE copy SET subject = 1000, id = unhex(replace(hex(zeroblob(32)), '00', '07')); \
+        INSERT INTO claims SELECT * FROM copy";
+    support::raw(dir.path()).execute_batch(copy).unwrap();
+    (second.claim.id, second.claim.tenant) = (id, first.claim.tenant);
+    let refused = store.commit(set(2).insert(second.claim)).await;
+    let Err(CommitError::Refused(refusal)) = refused else { panic!("{refused:?}") };
+    assert!(matches!(refusal.found, Some(Row::Claim(claim)) if claim.id == id));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

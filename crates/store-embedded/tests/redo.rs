@@ -4,11 +4,8 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, ChargeId};
-use counterfoil_store::conformance::fixtures::set;
-use counterfoil_store::{CommitError, Folded, Position, ReadError, Row, RowKey, Store, Upto};
+use counterfoil_store::{CommitError, Folded, Position, ReadError, RowKey, Store, Upto};
 use counterfoil_store_embedded::{
     EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, RedoBounds,
 };
@@ -166,24 +163,6 @@ async fn others_may_write_when_the_writer_is_done() {
     raw(dir.path()).execute_batch("BEGIN IMMEDIATE; COMMIT").unwrap();
     drop(store);
     assert!(!dir.path().join("counterfoil.db-wal").exists(), "the log is copied at a clean end");
-}
-
-#[tokio::test]
-async fn a_key_that_another_program_wrote_is_found() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    let (first, mut second) = (work(1, store.now()), work(2, store.now()));
-    store.commit(first.opening(1)).await.unwrap();
-    store.tally(store.now()).await.unwrap();
-    let id = ClaimId::from_digest(Digest::from_bytes([7; 32]));
-    let copy = "CREATE TEMP TABLE copy AS SELECT * FROM claims; \
-        UPDATE copy SET subject = 1000, id = unhex(replace(hex(zeroblob(32)), '00', '07')); \
-        INSERT INTO claims SELECT * FROM copy";
-    raw(dir.path()).execute_batch(copy).unwrap();
-    (second.claim.id, second.claim.tenant) = (id, first.claim.tenant);
-    let refused = store.commit(set(2).insert(second.claim)).await;
-    let Err(CommitError::Refused(refusal)) = refused else { panic!("{refused:?}") };
-    assert!(matches!(refusal.found, Some(Row::Claim(claim)) if claim.id == id));
 }
 
 #[tokio::test]
