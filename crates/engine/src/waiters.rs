@@ -86,7 +86,10 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut shard = self.waiters.shard(self.claim);
         if let Some(queue) = shard.get_mut(&self.claim) {
-            queue.retain(|(place, _)| *place != self.place);
+            // Places rise.
+            if let Ok(at) = queue.binary_search_by_key(&self.place, |(place, _)| *place) {
+                queue.remove(at);
+            }
             if queue.is_empty() {
                 shard.remove(&self.claim);
             }

@@ -16,7 +16,7 @@ use crate::renew;
 use crate::schema::{self, FORMAT, Found};
 use crate::store::{EmbeddedStore, Running};
 use crate::tables::{commits, meta};
-use crate::writer::{Health, Queue, Shared, Writer};
+use crate::writer::{Health, Home, Queue, Shared, Writer};
 use counterfoil_core::types::time::Time;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal as HookedWal;
@@ -91,7 +91,7 @@ impl EmbeddedStore {
         )?;
         let display = Arc::new(Display::new(applier, Arc::clone(&progress)));
         let writer = Writer::new(
-            dir,
+            Home { dir: dir.to_owned(), lineage },
             connect::reader(dir)?,
             redo,
             position,

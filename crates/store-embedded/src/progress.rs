@@ -17,6 +17,8 @@ pub(crate) struct Progress {
     wanted: AtomicBool,
     /// Another program has written to the database.
     meddled: AtomicBool,
+    /// None can now.
+    alone: AtomicBool,
     /// The last position of which the database itself is sure.
     safe: Arc<AtomicU64>,
 }
@@ -39,6 +41,7 @@ impl Progress {
             shown: watch::Sender::new(Shown { position, ..Shown::default() }),
             wanted: AtomicBool::new(false),
             meddled: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
             safe: Arc::new(AtomicU64::new(position)),
         }
     }
@@ -86,6 +89,16 @@ impl Progress {
     /// Whether another has since this was asked last.
     pub(crate) fn take_meddled(&self) -> bool {
         self.meddled.load(Ordering::Acquire) && self.meddled.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether no other program can write from here on. What one wrote before was told first.
+    pub(crate) fn be_alone(&self, alone: bool) {
+        self.alone.store(alone, Ordering::Release);
+    }
+
+    /// Whether no other program has written that the writer has not been told of, and none can.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.alone.load(Ordering::Acquire) && !self.meddled.load(Ordering::Acquire)
     }
 
     /// The last position the database shows.

@@ -33,7 +33,7 @@ async fn what_is_hidden_for_long_is_not_forgotten() {
     twin.claim.id = first.claim.id;
     twin.claim.tenant = first.claim.tenant;
     store.commit(first.opening(1)).await.unwrap();
-    // Three times as many changes as the writer remembers of what is shown.
+    // Three times as many changes as the writer remembers.
     for number in 0..520 {
         let moves =
             (0..99).fold(set(1_000 + number), |set, at| set.shift(moving(100 + at, FLOOR, posted(1))));
@@ -68,7 +68,7 @@ async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown
         let moves = (first..first + 99).map(|account| moving(account, FLOOR, posted(1)));
         store.commit(moves.fold(set(1_000 + number), ChangeSet::shift))
     };
-    // More than the writer remembers of what is shown.
+    // More than the writer remembers.
     for number in 0..340 {
         fund(number, 10_000 + number * 99).await.unwrap();
     }

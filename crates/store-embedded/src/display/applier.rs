@@ -99,6 +99,7 @@ impl Applier {
             self.data_version = version;
             self.progress.meddle();
         }
+        self.progress.be_alone(true);
         Ok(())
     }
 
@@ -140,6 +141,7 @@ impl Applier {
         self.begin()?;
         tables::apply_all(&self.db, self.hidden.writes())?;
         fault_at(self.fault.as_ref(), FaultPoint::Show)?;
+        self.progress.be_alone(false);
         self.execute("COMMIT")
     }
 
@@ -159,6 +161,7 @@ impl Applier {
     }
 
     fn undo(&mut self) {
+        self.progress.be_alone(false);
         // SQLite rolls back by itself on some errors.
         if !self.db.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")

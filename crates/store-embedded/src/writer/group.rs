@@ -1,7 +1,7 @@
 //! One group: judged, made durable, answered, and handed on to be shown.
 
 use super::ids::{Ids, Taken};
-use super::keys::Keys;
+use super::keys::{Home, Keys};
 use super::{Health, Job};
 use crate::checkpoint::Wal;
 use crate::clock::{Clock, monotonic};
@@ -16,7 +16,6 @@ use counterfoil_store::judge::{Image, judge};
 use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Changes after which the writer forgets rows. Those it remembers are found without asking anybody: a completion needs what
@@ -24,7 +23,7 @@ use std::sync::Arc;
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
 const IMAGE_BALANCES_MAX: usize = 32_768;
-/// Keys for which a page of the database is needed, with all that hangs on them, at the least.
+/// Keys for which a page of the database is needed, with all that hangs on them. More make the filter worse, not wrong.
 const KEYS_PER_PAGE: usize = 3;
 
 /// The writer's own state.
@@ -41,8 +40,12 @@ pub(crate) struct Writer {
     image_rows: usize,
     ids: Ids,
     keys: Keys,
+    /// Whether that is all: no other program has written keys.
+    knows_all_keys: bool,
     /// The image holds something that was not written, or lacks something that another program wrote.
     is_stale: bool,
+    /// Another program wrote.
+    is_meddled: bool,
     position: u64,
     shared: Shared,
     options: Options,
@@ -98,7 +101,7 @@ type Moved = BTreeMap<(TenantId, AccountId, u8), bool>;
 
 impl Writer {
     pub(crate) fn new(
-        dir: &Path,
+        home: Home,
         db: Connection,
         redo: Redo,
         position: u64,
@@ -106,7 +109,7 @@ impl Writer {
         options: Options,
     ) -> Result<Writer, Error> {
         let ids = Ids::load(&db, shared.clock.now())?;
-        let keys = Keys::of(dir, &shared.progress, position, room_for_keys(&db)?);
+        let keys = Keys::of(home, &shared.progress, position, room_for_keys(&db)?);
         Ok(Writer {
             db,
             redo,
@@ -115,7 +118,9 @@ impl Writer {
             image_rows: 0,
             ids,
             keys,
+            knows_all_keys: false,
             is_stale: false,
+            is_meddled: false,
             position,
             shared,
             options,
@@ -174,7 +179,7 @@ impl Writer {
 
     /// The image is right, nobody else writes, and the database takes what is durable; why not, if not.
     fn make_ready(&mut self) -> Result<(), String> {
-        self.is_stale |= self.shared.progress.take_meddled();
+        self.note_meddling();
         if self.is_stale || self.shared.progress.trouble().is_some() {
             self.shared.display.show_all()?;
         }
@@ -193,8 +198,13 @@ impl Writer {
     /// Keeps other programs from writing, and looks at what they wrote.
     fn be_alone(&mut self) -> Result<(), Error> {
         self.shared.display.applier().begin()?;
-        self.is_stale |= self.shared.progress.take_meddled();
+        self.note_meddling();
         if self.is_stale { self.look_again() } else { Ok(()) }
+    }
+
+    fn note_meddling(&mut self) {
+        self.is_meddled |= self.shared.progress.take_meddled();
+        self.is_stale |= self.is_meddled;
     }
 
     /// Everything is in the database, and only there.
@@ -204,8 +214,10 @@ impl Writer {
         self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
         self.shared.progress.show(self.position);
         self.ids = Ids::load(&self.db, self.shared.clock.now())?;
-        self.keys.learn_anew(self.position);
-        self.is_stale = false;
+        if self.is_meddled {
+            self.keys.learn_anew(self.position);
+        }
+        (self.is_stale, self.is_meddled) = (false, false);
         Ok(())
     }
 
@@ -223,6 +235,7 @@ impl Writer {
     fn fill(&mut self, group: &mut [Job], writes: &mut Vec<Write>) -> Result<Vec<Verdict>, Error> {
         self.script.clear();
         fault_at(self.options.fault.as_ref(), FaultPoint::Write)?;
+        self.knows_all_keys = self.shared.progress.is_untouched();
         self.recall(group);
         // One transaction sees one moment, and costs less than one for every row.
         self.execute("BEGIN")?;
@@ -333,7 +346,7 @@ impl Writer {
     /// Whether no such row can be there, unless the image has it.
     fn is_new(&self, key: &RowKey) -> bool {
         match key {
-            RowKey::Claim(_, id) => self.keys.is_new(*id),
+            RowKey::Claim(_, id) => self.knows_all_keys && self.keys.is_new(*id),
             key => self.ids.is_new(key),
         }
     }
@@ -410,7 +423,7 @@ impl Writer {
     }
 }
 
-/// Room for twice as many keys as the database can have.
+/// Room for twice as many keys as the database is likely to have.
 fn room_for_keys(db: &Connection) -> Result<usize, Error> {
     let pages: usize = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
     Ok(pages.saturating_mul(2 * KEYS_PER_PAGE))

@@ -2,18 +2,19 @@
 //! be to look at another page of the index each time.
 //!
 //! Promises: a key that has a record, or will have one by a set this writer admitted, is never called new. The other way round
-//! mistakes are allowed: one new key in a thousand or so is looked for in vain.
+//! mistakes are allowed: a few new keys in a thousand are looked for in vain.
 
 use crate::background::stand_back;
 use crate::connect;
 use crate::error::OpenError;
 use crate::progress::Progress;
+use crate::redo::Lineage;
+use crate::tables::meta;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::types::digest::Digest;
-use rusqlite::Connection;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// What the writer knows of keys.
 #[derive(Debug)]
 pub(super) struct Keys {
-    dir: PathBuf,
+    home: Home,
     progress: Arc<Progress>,
     filter: Arc<Filter>,
     /// Keys the filter has room for, and those it was told by the writer.
@@ -39,25 +40,30 @@ pub(super) struct Keys {
     filling: Option<JoinHandle<()>>,
 }
 
+/// Where the store is, and how to know that it is still the one that was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    pub(crate) dir: PathBuf,
+    pub(crate) lineage: Lineage,
+}
+
 impl Keys {
-    /// Learns which keys the store in `dir` has, while the writer goes on: everything up to `position` comes from the database,
+    /// Learns which keys the store has, while the writer goes on: everything up to `position` comes from the database,
     /// everything after it from the writer.
-    pub(super) fn of(dir: &Path, progress: &Arc<Progress>, position: u64, room: usize) -> Keys {
+    pub(super) fn of(home: Home, progress: &Arc<Progress>, position: u64, room: usize) -> Keys {
         let room = room.clamp(ROOM_MIN, ROOM_MAX);
-        let filter = Arc::new(Filter::with_room(room));
-        let (dir, progress) = (dir.to_owned(), Arc::clone(progress));
+        let (filter, progress) = (Arc::new(Filter::with_room(room)), Arc::clone(progress));
         let filling = {
-            let (filter, dir, progress) = (Arc::clone(&filter), dir.clone(), Arc::clone(&progress));
+            let (filter, home, progress) = (Arc::clone(&filter), home.clone(), Arc::clone(&progress));
             Builder::new().name("store-keys".to_owned()).spawn(move || {
                 stand_back();
-                match filter.fill(|| connect::reader(&dir), &progress, position) {
-                    Ok(()) => {}
-                    // Everything is looked for, as long as nothing is known.
-                    Err(error) => tracing::warn!(%error, "the keys of the store could not be read"),
+                // Everything is looked for, as long as nothing is known.
+                if let Err(error) = filter.fill(&home, &progress, position) {
+                    tracing::warn!(%error, "the keys of the store could not be read");
                 }
             })
         };
-        Keys { dir, progress, filter, room, told: 0, filling: filling.ok() }
+        Keys { home, progress, filter, room, told: 0, filling: filling.ok() }
     }
 
     /// Whether nothing can be there under this key, unless the writer itself has it at hand.
@@ -73,14 +79,15 @@ impl Keys {
 
     /// Makes room, if there is too little. Between two groups: `position` is that of the last set that was admitted.
     pub(super) fn make_room(&mut self, position: u64) {
-        if self.told > self.room && self.room < ROOM_MAX {
-            *self = Keys::of(&self.dir, &self.progress, position, self.room.saturating_mul(4));
+        let held = self.told.saturating_add(self.filter.found.load(Ordering::Relaxed));
+        if held > self.room && self.room < ROOM_MAX {
+            *self = Keys::of(self.home.clone(), &self.progress, position, held.saturating_mul(2));
         }
     }
 
     /// Another program may have written keys; what it left is in the database, with everything up to `position`.
     pub(super) fn learn_anew(&mut self, position: u64) {
-        *self = Keys::of(&self.dir, &self.progress, position, self.room);
+        *self = Keys::of(self.home.clone(), &self.progress, position, self.room);
     }
 }
 
@@ -98,6 +105,8 @@ impl Drop for Keys {
 #[derive(Debug)]
 struct Filter {
     blocks: Box<[Block]>,
+    /// Keys the database had.
+    found: AtomicUsize,
     /// It has all keys.
     is_whole: AtomicBool,
     /// Nobody needs it any more.
@@ -114,6 +123,7 @@ impl Filter {
         let blocks = keys.div_ceil(KEYS_PER_BLOCK).max(1);
         Filter {
             blocks: (0..blocks).map(|_| Block::default()).collect(),
+            found: AtomicUsize::new(0),
             is_whole: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         }
@@ -146,19 +156,18 @@ impl Filter {
     }
 
     /// Adds all keys of the database, once it shows everything up to `position`.
-    fn fill(
-        &self,
-        connect: impl Fn() -> Result<Connection, OpenError>,
-        progress: &Progress,
-        position: u64,
-    ) -> Result<(), OpenError> {
+    fn fill(&self, home: &Home, progress: &Progress, position: u64) -> Result<(), OpenError> {
         while progress.visible() < position {
             if self.is_over.load(Ordering::Relaxed) {
                 return Ok(());
             }
             sleep(LOOK);
         }
-        let db = connect()?;
+        let db = connect::reader(&home.dir)?;
+        if meta::lineage(&db)? != Some(home.lineage) {
+            let why = "another database has taken the place of the store's; stop the server before you move its files";
+            return Err(OpenError::Io(why.to_owned()));
+        }
         let mut page = db.prepare("SELECT id FROM claims WHERE id > ?1 ORDER BY id LIMIT ?2")?;
         let mut last: Vec<u8> = Vec::new();
         loop {
@@ -169,6 +178,7 @@ impl Filter {
                 self.add(ClaimId::from_digest(Digest::from_bytes(id)));
                 (last, found) = (id.to_vec(), found.saturating_add(1));
             }
+            self.found.fetch_add(usize::try_from(found).unwrap_or(0), Ordering::Relaxed);
             if found < PAGE {
                 break;
             }
@@ -189,6 +199,14 @@ fn halves(id: ClaimId) -> [u64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::Connection;
+    use std::path::Path;
+
+    const LINEAGE: Lineage = Lineage(77);
+
+    fn home(dir: &Path) -> Home {
+        Home { dir: dir.to_owned(), lineage: LINEAGE }
+    }
 
     fn key(number: u64) -> ClaimId {
         ClaimId::from_digest(Digest::of("key", &[&number.to_be_bytes()]))
@@ -207,7 +225,10 @@ mod tests {
     fn store(keys: std::ops::Range<u64>) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let db = Connection::open(connect::file(dir.path())).unwrap();
-        db.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE claims (id BLOB PRIMARY KEY)").unwrap();
+        let tables = "PRAGMA journal_mode = WAL; CREATE TABLE claims (id BLOB PRIMARY KEY); \
+            CREATE TABLE meta (key TEXT PRIMARY KEY, value)";
+        db.execute_batch(tables).unwrap();
+        db.execute("INSERT INTO meta VALUES ('redo_lineage', ?1)", [LINEAGE.0]).unwrap();
         for number in keys {
             db.execute("INSERT INTO claims VALUES (?1)", [key(number).digest().as_bytes()]).unwrap();
         }
@@ -222,7 +243,7 @@ mod tests {
     #[test]
     fn keys_of_the_database_and_of_the_writer_are_not_new() {
         let dir = store(0..9_000);
-        let mut keys = filled(Keys::of(dir.path(), &Arc::new(Progress::new(5)), 5, 0));
+        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0));
         keys.admitted(key(9_000));
         assert!((0..=9_000).all(|number| !keys.is_new(key(number))));
         assert!(keys.is_new(key(9_001)));
@@ -232,7 +253,7 @@ mod tests {
     fn nothing_is_new_as_long_as_not_everything_is_known() {
         let dir = store(0..1);
         let progress = Arc::new(Progress::new(5));
-        let keys = Keys::of(dir.path(), &progress, 6, 0);
+        let keys = Keys::of(home(dir.path()), &progress, 6, 0);
         assert!(!keys.is_new(key(1)));
         // A set that was durable when the filter was begun is shown only now.
         let db = Connection::open(connect::file(dir.path())).unwrap();
@@ -245,25 +266,34 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_never_called_new() {
         let dir = tempfile::tempdir().unwrap();
-        let keys = filled(Keys::of(dir.path(), &Arc::new(Progress::new(0)), 0, 0));
+        let keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(0)), 0, 0));
         assert!(!keys.is_new(key(1)));
+    }
+
+    #[test]
+    fn another_store_in_its_place_says_nothing() {
+        let dir = store(0..10);
+        let moved = Home { lineage: Lineage(78), ..home(dir.path()) };
+        let keys = filled(Keys::of(moved, &Arc::new(Progress::new(5)), 5, 0));
+        assert!(!keys.is_new(key(11)));
     }
 
     #[test]
     fn who_waits_for_the_database_does_not_keep_the_store_from_ending() {
         let dir = store(0..1);
-        drop(Keys::of(dir.path(), &Arc::new(Progress::new(5)), 6, 0));
+        drop(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 6, 0));
     }
 
     #[test]
     fn more_keys_get_more_room() {
         let dir = store(0..10);
-        let mut keys = filled(Keys::of(dir.path(), &Arc::new(Progress::new(5)), 5, 0));
+        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0));
         keys.make_room(5);
         assert_eq!(keys.room, ROOM_MIN);
-        keys.told = keys.room + 1;
+        // With the ten that were found.
+        keys.told = ROOM_MIN - 9;
         keys.make_room(5);
-        assert_eq!((keys.room, keys.told), (4 * ROOM_MIN, 0));
+        assert_eq!((keys.room, keys.told), (2 * ROOM_MIN + 2, 0));
         let keys = filled(keys);
         assert!((0..10).all(|number| !keys.is_new(key(number))) && keys.is_new(key(10)));
     }

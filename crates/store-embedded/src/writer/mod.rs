@@ -10,6 +10,7 @@ mod keys;
 mod queue;
 
 pub(crate) use group::{Shared, Writer};
+pub(crate) use keys::Home;
 pub(crate) use queue::{Job, Queue};
 
 use std::sync::OnceLock;
