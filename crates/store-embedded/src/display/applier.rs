@@ -182,3 +182,61 @@ impl Applier {
 fn version(db: &Connection) -> Result<i64, Error> {
     db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::schema::{Found, migrate};
+    use crate::tables::Write;
+    use counterfoil_core::types::id::SetId;
+    use counterfoil_core::types::time::Time;
+    use counterfoil_store::{Position, Receipt};
+
+    fn connection(dir: &std::path::Path) -> Connection {
+        Connection::open(dir.join("counterfoil.db")).unwrap()
+    }
+
+    fn applier(dir: &std::path::Path) -> (Applier, Arc<Progress>) {
+        let mut db = connection(dir);
+        db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
+        migrate(&mut db, Found::Fresh).unwrap();
+        let (health, progress) = (Arc::new(Health::default()), Arc::new(Progress::new(0)));
+        let (wal, _) = Wal::new(Options::default().log, Arc::clone(&health), Arc::clone(&progress));
+        (Applier::new(db, wal, health, Arc::clone(&progress), None).unwrap(), progress)
+    }
+
+    fn group() -> Group {
+        let commit =
+            Write::Commit(Receipt { position: Position(1), at: Time::EPOCH }, SetId::from_i64(1), Vec::new());
+        Group { writes: vec![commit], last: 1, bytes: 0, fills_a_segment: false }
+    }
+
+    /// What the writer takes on trust about keys rests on this.
+    #[test]
+    fn nobody_else_can_have_written_only_while_a_transaction_is_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut applier, progress) = applier(dir.path());
+        assert!(!progress.is_untouched(), "anybody may write");
+        applier.begin().unwrap();
+        assert!(progress.is_untouched());
+        applier.hide(vec![group()], Duration::ZERO);
+        applier.show();
+        assert_eq!(progress.visible(), 1);
+        assert!(!progress.is_untouched(), "it ended with what it showed");
+        applier.begin().unwrap();
+        applier.let_go();
+        assert!(!progress.is_untouched(), "nothing was to be shown");
+    }
+
+    #[test]
+    fn who_wrote_in_between_is_noticed_before_anything_is_taken_on_trust() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut applier, progress) = applier(dir.path());
+        connection(dir.path()).execute("INSERT INTO meta VALUES ('by hand', 1)", []).unwrap();
+        applier.begin().unwrap();
+        assert!(!progress.is_untouched());
+        assert!(progress.take_meddled());
+        assert!(progress.is_untouched(), "the writer knows");
+    }
+}
