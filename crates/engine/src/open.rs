@@ -237,7 +237,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Decides an operation on the charge as it stands.
     async fn prepare_operation(&self, command: &Operate, expired: Option<&Claim>) -> Result<Decided, Opened> {
-        let charge = self.charge_as_it_stands(command, expired).await?;
+        let charge = self.charge_as_it_stands(command).await?;
         // After the look: what is decided on it is no older than it.
         let (now, subject, set) = self.mint_pair().await?;
         let minted = launch::Minted {
@@ -251,21 +251,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok((now, work, launch.turn.books, launch.audit, before, set))
     }
 
-    /// The charge an operation is done to, unless its key speaks first.
-    async fn charge_as_it_stands(
-        &self,
-        command: &Operate,
-        expired: Option<&Claim>,
-    ) -> Result<Charge, Opened> {
-        let (tenant, claim) = (command.request.tenant, command.request.claim);
-        let keys = vec![RowKey::Claim(tenant, claim), RowKey::Charge(tenant, command.charge)];
-        let Ok(rows) = self.store.read(keys).await else { return Err(Opened::Failed) };
-        let mut rows = rows.into_iter();
-        if let (Some(Some(Row::Claim(claim))), None) = (rows.next(), expired) {
-            return Err(Opened::Found(Box::new(claim)));
-        }
-        match rows.next() {
-            Some(Some(Row::Charge(charge))) if charge.tenant == command.request.tenant => Ok(charge),
+    /// The charge an operation is done to. If its key has a record, that speaks before anything comes of this.
+    async fn charge_as_it_stands(&self, command: &Operate) -> Result<Charge, Opened> {
+        let Ok(rows) = self.store.read(vec![RowKey::Charge(command.request.tenant, command.charge)]).await
+        else {
+            return Err(Opened::Failed);
+        };
+        match rows.into_iter().next() {
+            Some(Some(Row::Charge(charge))) => Ok(charge),
             _ => Err(Opened::Not(Submitted::NotFound)),
         }
     }

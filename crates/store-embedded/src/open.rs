@@ -44,10 +44,17 @@ impl EmbeddedStore {
         if found != Found::Fresh && is_same_boot(&db, options.time.as_ref())? {
             renew::renew(&db, dir, || faulty(options.fault.as_ref(), FaultPoint::Log))?;
         }
-        if found != Found::Fresh {
+        if found == Found::Format(FORMAT) {
+            schema::keep_own(&db)?;
             redo::recover(&mut db, dir, options.media.as_ref())?;
+        } else {
+            // What an earlier release has left is played by the rules of its tables.
+            if found != Found::Fresh {
+                redo::recover(&mut db, dir, options.media.as_ref())?;
+            }
+            schema::migrate(&mut db, found)?;
+            schema::keep_own(&db)?;
         }
-        schema::migrate(&mut db, found)?;
 
         let secret = meta::secret(&db)?;
         let (position, high_water) = high_water(&db)?;
@@ -56,7 +63,6 @@ impl EmbeddedStore {
         let lineage = new_lineage()?;
         meta::put_opening(&mut db, &anchor, lineage)?;
         connect::leave_syncs_to_the_redo_log(&db)?;
-        schema::keep_own(&db)?;
         let progress = Arc::new(Progress::new(position));
         let redo = Redo::open(dir, options.media.as_ref(), lineage, options.redo, progress.safe())?;
         let clock = Arc::new(Clock::new(Arc::clone(&options.time), anchor));

@@ -209,11 +209,13 @@ fn a_released_format_is_never_edited() {
     let golden = include_str!("golden/v4.sql");
     assert_eq!(made_by(&format!("{first}{second}{third}{fourth}")), made_by(golden));
     assert_eq!(made_by(&format!("{first}{second}{third}")), made_by(include_str!("golden/v3.sql")));
+    let (fifth, sixth) = (include_str!("../src/schema/v5.sql"), include_str!("../src/schema/v6.sql"));
+    assert_eq!(made_by(&format!("{golden}{fifth}")), made_by(include_str!("golden/v5.sql")));
     let (fresh, old) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     drop(open(fresh.path()));
     raw(old.path()).execute_batch(GOLDEN).unwrap();
     drop(open(old.path()));
     let now = schema(&raw(fresh.path()));
     assert_eq!(now, schema(&raw(old.path())), "an old file becomes what a fresh one is");
-    assert_eq!(now, made_by(&format!("{golden}{}", include_str!("../src/schema/v5.sql"))));
+    assert_eq!(now, made_by(&format!("{golden}{fifth}{sixth}")));
 }

@@ -1,12 +1,12 @@
-//! Which claim made what, and claims that made nothing.
+//! Which claim made what, claims that made nothing, and keys with more than one.
 
 use super::report::Report;
 use super::rows::Rows;
-use counterfoil_core::idempotency::claim::{ClaimId, Resource, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, State};
 use counterfoil_core::types::id::{ChargeId, OperationId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A claim, and whose it is.
 type Maker = (TenantId, ClaimId);
@@ -20,22 +20,25 @@ pub(super) struct Makers {
 }
 
 impl Makers {
-    pub(super) async fn list<S: Store>(store: &S) -> Result<Makers, ReadError> {
-        let (mut all, mut after) = (Makers::default(), None);
-        loop {
-            let page = store.scan(Scan::Claims { after, limit: SCAN_MAX }).await?;
-            let claims = page
-                .into_iter()
-                .filter_map(|row| if let Row::Claim(claim) = row { Some(claim) } else { None });
-            let last = after;
-            for claim in claims {
-                after = Some((claim.tenant, claim.id, claim.subject));
-                all.note(claim.subject, claim.makes, (claim.tenant, claim.id));
-            }
-            if after == last {
-                return Ok(all);
-            }
+    /// Lists all claims, and checks that no key has two.
+    pub(super) async fn list<S: Store>(store: &S, report: &mut Report) -> Result<Makers, ReadError> {
+        let (mut all, mut keys) = (Makers::default(), Vec::new());
+        each(store, |claim| {
+            all.note(claim.subject, claim.makes, (claim.tenant, claim.id));
+            keys.push((abridged(claim.id), claim.subject));
+            report.note("key_has_one_record", None);
+        })
+        .await?;
+        keys.sort_unstable();
+        let twins: HashSet<SubjectId> = keys
+            .array_windows()
+            .filter(|[(one, _), (other, _)]| one == other)
+            .flat_map(|[(_, one), (_, other)]| [*one, *other])
+            .collect();
+        if !twins.is_empty() {
+            check_again(store, &twins, report).await?;
         }
+        Ok(all)
     }
 
     fn note(&mut self, subject: SubjectId, makes: Resource, claim: Maker) {
@@ -114,6 +117,48 @@ impl Makers {
         }
         Ok(())
     }
+}
+
+/// Looks a second time at keys that were listed twice: on a live store one may have been used again meanwhile, and then only one of
+/// its two records is still there.
+async fn check_again<S: Store>(
+    store: &S,
+    twins: &HashSet<SubjectId>,
+    report: &mut Report,
+) -> Result<(), ReadError> {
+    let mut there = HashMap::new();
+    each(store, |claim| {
+        if !twins.contains(&claim.subject) {
+            return;
+        }
+        let broken = there
+            .insert(claim.id, claim.subject)
+            .map(|other| format!("the key of {} is that of {} too", claim.subject.to_i64(), other.to_i64()));
+        report.note("key_has_one_record", broken);
+    })
+    .await
+}
+
+async fn each<S: Store>(store: &S, mut see: impl FnMut(&Claim)) -> Result<(), ReadError> {
+    let mut after = None;
+    loop {
+        let page = store.scan(Scan::Claims { after, limit: SCAN_MAX }).await?;
+        let last = after;
+        for row in page {
+            if let Row::Claim(claim) = row {
+                after = Some((claim.tenant, claim.id, claim.subject));
+                see(&claim);
+            }
+        }
+        if after == last {
+            return Ok(());
+        }
+    }
+}
+
+/// So much of a key as to tell it from others.
+fn abridged(id: ClaimId) -> u64 {
+    id.digest().as_bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// Whether a claim is still to be settled.

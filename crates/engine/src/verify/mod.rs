@@ -24,7 +24,7 @@ use counterfoil_store::{ReadError, Store};
 pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<Report, ReadError> {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let mut report = Report::default();
-    let claims = claims::Makers::list(store).await?;
+    let claims = claims::Makers::list(store, &mut report).await?;
     let tallies = operations::check(store, &claims, &references, &mut report).await?;
     let captured = charges::check(store, (&claims, &tallies), &references, &mut report, &progress).await?;
     payouts::check(store, &claims, &references, &mut report).await?;

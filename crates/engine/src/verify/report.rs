@@ -25,7 +25,8 @@ pub struct Finding {
 const EXAMPLES_MAX: usize = 5;
 
 /// Every invariant with its meaning, in the order they are shown.
-pub(super) const INVARIANTS: [(&str, &str); 27] = [
+pub(super) const INVARIANTS: [(&str, &str); 28] = [
+    ("key_has_one_record", "an idempotency key has one record"),
     (
         "claim_has_work",
         "a claim that is not settled has what it makes and its outbox row; a settled one has no work left",

@@ -13,6 +13,7 @@ mod support;
 #[path = "../sagas/words.rs"]
 mod words;
 
+use counterfoil_core::idempotency::claim::{ClaimId, Resource};
 use counterfoil_core::ledger::account::{Account, Guard, Name};
 use counterfoil_core::ledger::balance::{Balance, Delta};
 use counterfoil_core::ledger::hold::{Hold, State};
@@ -21,9 +22,11 @@ use counterfoil_core::payments::books::Act;
 use counterfoil_core::types::id::{AccountId, HoldId, SetId, TenantId, TransactionId};
 use counterfoil_engine::service::Service;
 use counterfoil_engine::verify::verify;
-use counterfoil_store::{ChangeSet, Move, Row, RowKey, Store};
+use counterfoil_store::{ChangeSet, Move, Row, RowKey, Scan, Store};
 use lying::Lying;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use support::books::*;
 use support::*;
 
@@ -134,6 +137,46 @@ async fn a_leg_in_another_asset_than_its_account() {
     let [world, fees] = [id(&engine, "world").await, id(&engine, "chart:fees:USD").await];
     smuggle(&store, Legs::transfer(world, fees, 5, asset("EUR"), Layer::Posted).unwrap()).await;
     assert_eq!(broken(&store).await, ["entries_fit_accounts"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_with_two_records() {
+    let (store, _engine) = eventful().await;
+    let claims = store.scan(Scan::Claims { after: None, limit: 1_000 }).await.unwrap();
+    let transfers = claims.into_iter().filter_map(|row| match row {
+        Row::Claim(claim) if claim.makes == Resource::Transfer => Some(claim.id),
+        _ => None,
+    });
+    let transfers: Vec<ClaimId> = transfers.collect();
+    let [one, other, ..] = transfers[..] else { panic!("{transfers:?}") };
+    let lying = told(&store, move |row| {
+        if let Row::Claim(claim) = row
+            && claim.id == one
+        {
+            claim.id = other;
+        }
+    });
+    let report = verify(&lying, |_| {}).await.unwrap();
+    let finding = report.findings().into_iter().find(|finding| finding.violations > 0).unwrap();
+    assert_eq!((finding.invariant, finding.violations), ("key_has_one_record", 1));
+}
+
+/// A key that is used again while all are listed is listed twice, under its old record and its new one.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_used_again_meanwhile_has_one_record() {
+    let (store, _engine) = eventful().await;
+    let claims = store.scan(Scan::Claims { after: None, limit: 1_000 }).await.unwrap();
+    let [Row::Claim(one), Row::Claim(other), ..] = &claims[..] else { panic!("{claims:?}") };
+    let (one, other, lies) = (one.clone(), other.id, AtomicU32::new(1));
+    let lying = told(&store, move |row| {
+        if *row == Row::Claim(one.clone())
+            && lies.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+            && let Row::Claim(claim) = row
+        {
+            claim.id = other;
+        }
+    });
+    assert_eq!(broken(&lying).await, Vec::<&str>::new());
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,30 +110,38 @@ impl Applier {
         }
     }
 
-    /// Lets the database show everything that is hidden.
-    pub(super) fn show(&mut self) {
+    /// Lets the database show everything that is hidden. What is shown is given out, to be emptied where nobody waits for it.
+    pub(super) fn show(&mut self) -> Option<Hidden> {
         if self.hidden.is_empty() {
-            return;
+            return None;
         }
         if self.is_refused {
             // Who has come to wait since then is told as well.
             if let Some(why) = self.trouble.clone() {
                 self.progress.stall(why);
             }
-            return;
+            return None;
         }
         match self.write() {
             Ok(()) => {
-                let last = self.hidden.last();
-                self.hidden.clear();
+                let shown = std::mem::take(&mut self.hidden);
                 self.trouble = None;
-                self.progress.show(last);
+                self.progress.show(shown.last());
                 self.wal.between_transactions(&self.db);
+                Some(shown)
             }
             Err(error) => {
                 self.undo();
                 self.stall(&error);
+                None
             }
+        }
+    }
+
+    /// Takes memory back for the next groups.
+    pub(super) fn reuse(&mut self, shown: Hidden) {
+        if self.hidden.is_empty() {
+            self.hidden = shown.emptied();
         }
     }
 
@@ -141,6 +149,8 @@ impl Applier {
         self.begin()?;
         tables::apply_all(&self.db, self.hidden.writes())?;
         fault_at(self.fault.as_ref(), FaultPoint::Show)?;
+        // Others can write as soon as it commits, and before it has told so: it does as little as it can by then.
+        self.db.cache_flush()?;
         self.progress.be_alone(false);
         self.execute("COMMIT")
     }

@@ -60,22 +60,24 @@ impl Hidden {
 
     fn fold(&mut self, write: Write) {
         match write {
-            Write::Insert(row, receipt) => {
+            Write::Insert(row, origin) => {
                 self.note(&row);
-                self.writes.push(Some(Write::Insert(row, receipt)));
+                self.writes.push(Some(Write::Insert(row, origin)));
             }
             Write::Replace(row) => self.renew(row, Write::Replace),
-            Write::Reuse(row) => self.renew(row, Write::Reuse),
-            Write::Remove(key) => match self.open.remove(&key).and_then(|place| self.writes.get_mut(place)) {
-                Some(opened) => *opened = None,
-                None => self.writes.push(Some(Write::Remove(key))),
-            },
+            Write::Reuse(row, left, volume) => self.renew(row, |row| Write::Reuse(row, left, volume)),
+            Write::Remove(row) => {
+                match self.open.remove(&row.key()).and_then(|place| self.writes.get_mut(place)) {
+                    Some(opened) => *opened = None,
+                    None => self.writes.push(Some(Write::Remove(row))),
+                }
+            }
             Write::Commit(..) => self.writes.push(Some(write)),
         }
     }
 
     /// A row takes the place of the one that waits to be written, or is written after what the database has.
-    fn renew(&mut self, row: Arc<Row>, write: fn(Arc<Row>) -> Write) {
+    fn renew(&mut self, row: Arc<Row>, write: impl FnOnce(Arc<Row>) -> Write) {
         let waiting = self.open.get(&row.key()).and_then(|place| self.writes.get_mut(*place));
         if let Some(Some(Write::Insert(waiting, _) | Write::Replace(waiting))) = waiting {
             *waiting = row;
@@ -112,12 +114,12 @@ impl Hidden {
         self.last
     }
 
-    /// Everything is shown. The memory is kept for the next groups.
-    pub(super) fn clear(&mut self) {
-        let (mut writes, mut open) = (std::mem::take(&mut self.writes), std::mem::take(&mut self.open));
+    /// Its memory, without what is in it.
+    pub(super) fn emptied(self) -> Hidden {
+        let (mut writes, mut open) = (self.writes, self.open);
         writes.clear();
         open.clear();
-        *self = Hidden { writes, open, ..Hidden::default() };
+        Hidden { writes, open, ..Hidden::default() }
     }
 
     /// Whether the database should show them, although nobody asks.
@@ -137,6 +139,8 @@ impl Hidden {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::Origin;
+    use crate::tables::claims::Volume;
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
     use counterfoil_store::conformance::fixtures::ledger::account;
@@ -144,6 +148,7 @@ mod tests {
 
     const BEGUN: Duration = Duration::from_secs(7);
     const RECEIPT: Receipt = Receipt { position: Position(1), at: Time::EPOCH };
+    const ORIGIN: Origin = Origin { receipt: RECEIPT, volume: Volume::FIRST };
 
     fn group(writes: Vec<Write>, bytes: usize) -> Group {
         Group { writes, last: 1, bytes, fills_a_segment: false }
@@ -195,7 +200,7 @@ mod tests {
             .map(|write| match write {
                 Write::Insert(row, _) => format!("insert {:?}", shards(row)),
                 Write::Replace(row) => format!("replace {:?}", shards(row)),
-                Write::Reuse(_) => "reuse".to_owned(),
+                Write::Reuse(..) => "reuse".to_owned(),
                 Write::Remove(_) => "remove".to_owned(),
                 Write::Commit(..) => "commit".to_owned(),
             })
@@ -212,23 +217,21 @@ mod tests {
     #[test]
     fn what_is_new_is_written_as_it_ended() {
         let writes =
-            vec![Write::Insert(opened(1), RECEIPT), Write::Replace(opened(2)), Write::Replace(opened(3))];
+            vec![Write::Insert(opened(1), ORIGIN), Write::Replace(opened(2)), Write::Replace(opened(3))];
         assert_eq!(shown(writes), ["insert Some(3)"]);
     }
 
     #[test]
     fn what_came_and_went_is_not_written_and_may_come_again() {
-        let gone = || Write::Remove(opened(1).key());
-        assert!(shown(vec![Write::Insert(opened(1), RECEIPT), gone()]).is_empty());
-        let again =
-            vec![gone(), Write::Insert(opened(1), RECEIPT), gone(), Write::Insert(opened(2), RECEIPT)];
+        let gone = || Write::Remove(opened(1));
+        assert!(shown(vec![Write::Insert(opened(1), ORIGIN), gone()]).is_empty());
+        let again = vec![gone(), Write::Insert(opened(1), ORIGIN), gone(), Write::Insert(opened(2), ORIGIN)];
         assert_eq!(shown(again), ["remove", "insert Some(2)"]);
     }
 
     #[test]
     fn what_the_database_has_is_changed_step_by_step() {
-        let writes =
-            vec![Write::Replace(opened(1)), Write::Replace(opened(2)), Write::Remove(opened(1).key())];
+        let writes = vec![Write::Replace(opened(1)), Write::Replace(opened(2)), Write::Remove(opened(1))];
         assert_eq!(shown(writes), ["replace Some(1)", "replace Some(2)", "remove"]);
     }
 }

@@ -52,10 +52,10 @@ impl Latest {
         let Some(span) = self.spans.back_mut() else { return };
         for write in writes {
             let (key, now) = match write {
-                Write::Insert(row, _) | Write::Replace(row) | Write::Reuse(row) => {
+                Write::Insert(row, _) | Write::Replace(row) | Write::Reuse(row, ..) => {
                     (row.key(), Now::There(Arc::clone(row)))
                 }
-                Write::Remove(key) => (key.clone(), Now::Gone),
+                Write::Remove(row) => (row.key(), Now::Gone),
                 Write::Commit(..) => continue,
             };
             span.rows.insert(key, now);
@@ -93,6 +93,8 @@ impl Latest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::Origin;
+    use crate::tables::claims::Volume;
     use counterfoil_core::types::time::Time;
     use counterfoil_store::conformance::fixtures::ledger::account;
     use counterfoil_store::{Position, Receipt};
@@ -104,7 +106,8 @@ mod tests {
     }
 
     fn insert(id: i64) -> Write {
-        Write::Insert(opened(id, 1), Receipt { position: Position(1), at: Time::EPOCH })
+        let receipt = Receipt { position: Position(1), at: Time::EPOCH };
+        Write::Insert(opened(id, 1), Origin { receipt, volume: Volume::FIRST })
     }
 
     #[test]
@@ -112,7 +115,7 @@ mod tests {
         let (one, two, three) = (opened(1, 1).key(), opened(2, 1).key(), opened(3, 1).key());
         let mut latest = Latest::default();
         latest.lay(&[insert(1), insert(2)], 4);
-        latest.lay(&[Write::Replace(opened(1, 2)), Write::Remove(two.clone())], 5);
+        latest.lay(&[Write::Replace(opened(1, 2)), Write::Remove(opened(2, 1))], 5);
         assert_eq!(latest.find(&one), Some(Now::There(opened(1, 2))));
         assert_eq!(latest.find(&two), Some(Now::Gone), "it is known to be gone");
         assert_eq!(latest.find(&three), None);

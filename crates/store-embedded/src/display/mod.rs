@@ -184,11 +184,18 @@ impl Display {
         inbox.latest.turn();
         drop(inbox);
         applier.hide(groups, monotonic());
-        applier.show();
+        let shown = applier.show();
+        // At once: as long as others may write, the writer looks for every key.
+        if self.is_needed(applier) {
+            applier.keep_others_out();
+        }
         let forgotten = held(&self.inbox).latest.forget(self.progress.visible());
         for mut rows in forgotten {
             rows.clear();
             held(&self.inbox).latest.reuse(rows);
+        }
+        if let Some(shown) = shown {
+            applier.reuse(shown);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The idempotency records. The row's place is the sequential id of what the claim made; its random id is only in
-//! an index, so answers of any size never pass through a tree in random order.
+//! an index, so answers of any size never pass through a tree in random order. That index is made of volumes, so that new keys
+//! stand together.
 
 use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
@@ -9,7 +10,7 @@ use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::id::{Holder, SubjectId};
 use counterfoil_core::types::time::Time;
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 
 macro_rules! columns {
     () => {
@@ -18,7 +19,13 @@ macro_rules! columns {
     };
 }
 
-const BY_ID: &str = concat!("SELECT ", columns!(), " FROM claims WHERE id = ?1");
+/// A key has one record, in one of the volumes.
+const BY_ID: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume WHERE id = ?1 LIMIT 1"
+);
+const IDS: &str = "SELECT volume, id FROM claims WHERE (volume, id) > (?1, ?2) ORDER BY volume, id LIMIT ?3";
 const AFTER: &str =
     concat!("SELECT ", columns!(), " FROM claims WHERE subject > ?1 ORDER BY subject LIMIT ?2");
 const DUE: &str = concat!(
@@ -29,21 +36,57 @@ const DUE: &str = concat!(
 const INSERT: &str = concat!(
     "INSERT OR FAIL INTO claims (",
     columns!(),
-    ", sweep_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
+    ", sweep_at, volume) VALUES \
+     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
 );
 /// The id stays out, so that its index is not touched; tenant, fingerprint, kind and creation may not change.
 const UPDATE: &str = "UPDATE OR FAIL claims SET request = ?3, fence = ?4, revision = ?5, attempts = ?6, state = ?7, \
     holder = ?8, lease_until = ?9, lease_ceiling = ?10, not_before = ?11, replay_until = ?12, \
     tombstone_until = ?13, status = ?14, media = ?15, location = ?16, body = ?17, sweep_at = ?18 \
     WHERE subject = ?1 AND id = ?2";
-/// The key means a new request: the row moves to its new subject.
+/// The key means a new request: the row moves to its new subject, and among the youngest.
 const REUSE: &str = "UPDATE OR FAIL claims SET subject = ?1, tenant = ?3, fingerprint = ?4, request = ?5, created_at = ?6, \
     fence = ?7, revision = ?8, attempts = ?9, state = ?10, holder = ?11, lease_until = ?12, lease_ceiling = ?13, \
     not_before = ?14, replay_until = ?15, tombstone_until = ?16, status = ?17, media = ?18, location = ?19, \
-    body = ?20, makes = ?21, sweep_at = ?22 WHERE id = ?2";
+    body = ?20, makes = ?21, sweep_at = ?22, volume = ?23 WHERE subject = ?24 AND id = ?2";
+
+/// Keys that came one after the other and stand together in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Volume(i64);
+
+impl Volume {
+    pub(crate) const FIRST: Volume = Volume(0);
+
+    /// The one that comes after it.
+    pub(crate) fn next(self) -> Volume {
+        Volume(self.0.saturating_add(1))
+    }
+}
+
+/// The volume that new keys go into.
+pub(crate) fn youngest(db: &Connection) -> Result<Volume> {
+    let youngest = db.query_row("SELECT max(volume) FROM claims", [], |row| row.get::<_, Option<i64>>(0))?;
+    Ok(youngest.map_or(Volume::FIRST, Volume))
+}
 
 pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
     db.prepare_cached(BY_ID)?.query_row([id.digest().as_bytes()], read).optional()
+}
+
+/// Keys as they stand in the index, after one of them.
+pub(crate) fn ids(
+    db: &Connection,
+    after: Option<(Volume, ClaimId)>,
+    limit: i64,
+) -> Result<Vec<(Volume, ClaimId)>> {
+    let mut statement = db.prepare_cached(IDS)?;
+    let read = |row: &Row<'_>| Ok((Volume(row.get(0)?), ClaimId::from_digest(cell::digest(row, 1)?)));
+    match after {
+        None => statement.query_map(params![i64::MIN, [0_u8; 0], limit], read)?.collect(),
+        Some((volume, id)) => {
+            statement.query_map(params![volume.0, id.digest().as_bytes(), limit], read)?.collect()
+        }
+    }
 }
 
 pub(super) fn after(db: &Connection, after: Option<SubjectId>, limit: i64) -> Result<Vec<Claim>> {
@@ -57,8 +100,8 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Claim>> 
     statement.query_map(params![now.ms(), limit], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
-    write_whole(pen, INSERT, claim)
+pub(super) fn insert(pen: &mut Pen<'_>, claim: &Claim, volume: Volume) -> Result<()> {
+    write_whole(pen, INSERT, claim, &[&volume.0])
 }
 
 pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
@@ -88,43 +131,43 @@ pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
     )
 }
 
-pub(super) fn reuse(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
-    write_whole(pen, REUSE, claim)
+pub(super) fn reuse(pen: &mut Pen<'_>, claim: &Claim, left: SubjectId, volume: Volume) -> Result<()> {
+    write_whole(pen, REUSE, claim, &[&volume.0, &left.to_i64()])
 }
 
-pub(super) fn remove(pen: &mut Pen<'_>, id: ClaimId) -> Result<()> {
-    pen.write("DELETE FROM claims WHERE id = ?1", params![id.digest().as_bytes()])
+pub(super) fn remove(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
+    let place = params![claim.subject.to_i64(), claim.id.digest().as_bytes()];
+    pen.write("DELETE FROM claims WHERE subject = ?1 AND id = ?2", place)
 }
 
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, claim: &Claim) -> Result<()> {
+/// Writes all of a claim, and with it what only the tables know.
+fn write_whole(pen: &mut Pen<'_>, sql: &'static str, claim: &Claim, more: &[&dyn ToSql]) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    pen.write(
-        sql,
-        params![
-            claim.subject.to_i64(),
-            claim.id.digest().as_bytes(),
-            claim.tenant.to_i64(),
-            claim.fingerprint.digest().as_bytes(),
-            claim.request.to_bytes(),
-            claim.created_at.ms(),
-            claim.fence,
-            claim.revision,
-            claim.attempts,
-            claim.state.name(),
-            cells.holder,
-            cells.lease_until,
-            cells.lease_ceiling,
-            cells.not_before,
-            cells.replay_until,
-            cells.tombstone_until,
-            cells.status,
-            cells.media,
-            cells.location,
-            cells.body,
-            claim.makes.name(),
-            claim.sweep_at().map(Time::ms),
-        ],
-    )
+    let claim: &[&dyn ToSql] = params![
+        claim.subject.to_i64(),
+        claim.id.digest().as_bytes(),
+        claim.tenant.to_i64(),
+        claim.fingerprint.digest().as_bytes(),
+        claim.request.to_bytes(),
+        claim.created_at.ms(),
+        claim.fence,
+        claim.revision,
+        claim.attempts,
+        claim.state.name(),
+        cells.holder,
+        cells.lease_until,
+        cells.lease_ceiling,
+        cells.not_before,
+        cells.replay_until,
+        cells.tombstone_until,
+        cells.status,
+        cells.media,
+        cells.location,
+        cells.body,
+        claim.makes.name(),
+        claim.sweep_at().map(Time::ms),
+    ];
+    pen.write(sql, &[claim, more].concat())
 }
 
 /// The columns that only some states have.

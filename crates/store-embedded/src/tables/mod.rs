@@ -11,7 +11,7 @@ mod audit_log;
 mod balances;
 mod cell;
 mod charges;
-mod claims;
+pub(crate) mod claims;
 pub(crate) mod commits;
 mod cursors;
 pub(crate) mod entries;
@@ -31,12 +31,13 @@ mod write;
 
 pub(crate) use pen::Pen;
 use pen::{Rows, TOGETHER};
-pub(crate) use write::Write;
+pub(crate) use write::{Origin, Write};
 
-use counterfoil_core::types::id::TenantId;
+use claims::Volume;
+use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{Due, Position, Receipt, Row, RowKey, Scan};
+use counterfoil_store::{Due, Position, Row, RowKey, Scan};
 use rusqlite::{Connection, Error, Result};
 
 /// The row of `key`; nothing if it is another tenant's.
@@ -80,10 +81,10 @@ pub(crate) fn is_anothers(db: &Connection, key: &RowKey) -> Result<bool> {
 /// Writes a change that was judged.
 pub(crate) fn apply(pen: &mut Pen<'_>, write: &Write) -> Result<()> {
     match write {
-        Write::Insert(row, receipt) => insert(pen, row, *receipt),
+        Write::Insert(row, origin) => insert(pen, row, *origin),
         Write::Replace(row) => replace(pen, row),
-        Write::Reuse(row) => reuse(pen, row),
-        Write::Remove(key) => remove(pen, key),
+        Write::Reuse(row, left, volume) => reuse(pen, row, *left, *volume),
+        Write::Remove(row) => remove(pen, row),
         Write::Commit(receipt, set, touched) => commits::insert(pen, *receipt, *set, touched),
     }
 }
@@ -97,18 +98,18 @@ pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Wr
     let mut pen = Pen::Executing(db);
     for write in writes {
         match write {
-            Write::Insert(row, receipt) => match &**row {
-                Row::Claim(claim) => claims.push(claim),
+            Write::Insert(row, origin) => match &**row {
+                Row::Claim(claim) => claims.push((claim, origin.volume)),
                 Row::Charge(charge) => charges.push(charge),
-                Row::Transaction(transaction) => posted.push((transaction, *receipt)),
+                Row::Transaction(transaction) => posted.push((transaction, origin.receipt)),
                 Row::Audit(record) => records.push(record),
-                _ => insert(&mut pen, row, *receipt)?,
+                _ => insert(&mut pen, row, *origin)?,
             },
             Write::Commit(..) => commits.push(write),
-            Write::Replace(_) | Write::Reuse(_) | Write::Remove(_) => apply(&mut pen, write)?,
+            Write::Replace(_) | Write::Reuse(..) | Write::Remove(_) => apply(&mut pen, write)?,
         }
     }
-    together(db, &claims, |pen, claim| claims::insert(pen, claim))?;
+    together(db, &claims, |pen, (claim, volume)| claims::insert(pen, claim, *volume))?;
     together(db, &charges, |pen, charge| charges::insert(pen, charge))?;
     let legs = posted.iter().flat_map(|(transaction, receipt)| journal::entries(transaction, *receipt));
     let mut legs: Vec<journal::Entry<'_>> = legs.collect();
@@ -128,9 +129,9 @@ fn together<T>(db: &Connection, rows: &[T], insert: impl Fn(&mut Pen<'_>, &T) ->
     rest.iter().try_for_each(|row| insert(&mut pen, row))
 }
 
-fn insert(pen: &mut Pen<'_>, row: &Row, receipt: Receipt) -> Result<()> {
+fn insert(pen: &mut Pen<'_>, row: &Row, origin: Origin) -> Result<()> {
     match row {
-        Row::Claim(claim) => claims::insert(pen, claim),
+        Row::Claim(claim) => claims::insert(pen, claim, origin.volume),
         Row::Charge(charge) => charges::insert(pen, charge),
         Row::Operation(operation) => operations::insert(pen, operation),
         Row::Payout(payout) => payouts::insert(pen, payout),
@@ -143,7 +144,7 @@ fn insert(pen: &mut Pen<'_>, row: &Row, receipt: Receipt) -> Result<()> {
         Row::Name(name) => account_names::insert(pen, name),
         Row::Asset(definition) => assets::insert(pen, definition),
         Row::Balance(balance) => balances::insert(pen, balance),
-        Row::Transaction(transaction) => journal::insert(pen, transaction, receipt),
+        Row::Transaction(transaction) => journal::insert(pen, transaction, origin.receipt),
         Row::Reversal(reversal) => reversals::insert(pen, reversal),
         Row::Hold(hold) => holds::insert(pen, hold),
         Row::Snapshot(snapshot) => snapshots::insert(pen, snapshot),
@@ -176,35 +177,35 @@ fn replace(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
 }
 
 /// The key of a claim means a new request.
-fn reuse(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
+fn reuse(pen: &mut Pen<'_>, row: &Row, left: SubjectId, volume: Volume) -> Result<()> {
     match row {
-        Row::Claim(claim) => claims::reuse(pen, claim),
+        Row::Claim(claim) => claims::reuse(pen, claim, left, volume),
         // Nothing else is made anew under its key.
         _ => Err(Error::StatementChangedRows(0)),
     }
 }
 
-fn remove(pen: &mut Pen<'_>, key: &RowKey) -> Result<()> {
-    match key {
-        RowKey::Claim(_, id) => claims::remove(pen, *id),
-        RowKey::Outbox(_, id) => outbox::remove(pen, *id),
-        RowKey::Snapshot(_, account, position) => snapshots::remove(pen, *account, *position),
+fn remove(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
+    match row {
+        Row::Claim(claim) => claims::remove(pen, claim),
+        Row::Outbox(outbox) => outbox::remove(pen, outbox.id),
+        Row::Snapshot(snapshot) => snapshots::remove(pen, snapshot.account, snapshot.position),
         // The judge lets nothing else be removed.
-        RowKey::Charge(..)
-        | RowKey::Operation(..)
-        | RowKey::Payout(..)
-        | RowKey::Audit(..)
-        | RowKey::Tenant(_)
-        | RowKey::ApiKey(_)
-        | RowKey::Slot(_)
-        | RowKey::Account(..)
-        | RowKey::Name(..)
-        | RowKey::Asset(..)
-        | RowKey::Balance(..)
-        | RowKey::Transaction(..)
-        | RowKey::Reversal(..)
-        | RowKey::Hold(..)
-        | RowKey::Cursor(_) => Err(Error::StatementChangedRows(0)),
+        Row::Charge(_)
+        | Row::Operation(_)
+        | Row::Payout(_)
+        | Row::Audit(_)
+        | Row::Tenant(_)
+        | Row::ApiKey(_)
+        | Row::Slot(_)
+        | Row::Account(_)
+        | Row::Name(_)
+        | Row::Asset(_)
+        | Row::Balance(_)
+        | Row::Transaction(_)
+        | Row::Reversal(_)
+        | Row::Hold(_)
+        | Row::Cursor(_) => Err(Error::StatementChangedRows(0)),
     }
 }
 

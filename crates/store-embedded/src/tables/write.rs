@@ -1,44 +1,57 @@
 //! A change that was judged, as the tables take it.
 
-use counterfoil_core::types::id::SetId;
+use super::claims::Volume;
+use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_store::judge::Image;
-use counterfoil_store::{Change, Receipt, Row, RowKey};
+use counterfoil_store::{Change, Receipt, Row};
 use std::sync::Arc;
 
 /// What becomes of one row.
 #[derive(Debug)]
 pub(crate) enum Write {
-    /// It is new, by this commit.
-    Insert(Arc<Row>, Receipt),
+    /// It is new.
+    Insert(Arc<Row>, Origin),
     /// It takes the place of an older one.
     Replace(Arc<Row>),
-    /// A claim that takes the place of one which made something else.
-    Reuse(Arc<Row>),
-    /// It goes.
-    Remove(RowKey),
+    /// A claim that takes the place of the one which made this.
+    Reuse(Arc<Row>, SubjectId, Volume),
+    /// It goes, as it was.
+    Remove(Arc<Row>),
     /// The commit itself, with the rows it touched.
     Commit(Receipt, SetId, Vec<u8>),
+}
+
+/// Where a row comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// Of the commit that made it.
+    pub(crate) receipt: Receipt,
+    /// Into which its key goes, if it is a claim.
+    pub(crate) volume: Volume,
 }
 
 impl Write {
     /// What `change` means for its row, which `image` has as it was before. Balances are written once for a whole group,
     /// so a change of one is none of these.
-    pub(crate) fn of(change: &Change, image: &Image, receipt: Receipt) -> Option<Write> {
+    pub(crate) fn of(change: &Change, image: &Image, origin: Origin) -> Option<Write> {
         match change {
             Change::Insert(row) if matches!(**row, Row::Balance(_)) => None,
-            Change::Insert(row) => Some(Write::Insert(Arc::clone(row), receipt)),
-            Change::Replace { row, .. } if moves(row, image) => Some(Write::Reuse(Arc::clone(row))),
-            Change::Replace { row, .. } => Some(Write::Replace(Arc::clone(row))),
-            Change::Remove { key, .. } => Some(Write::Remove(key.clone())),
+            Change::Insert(row) => Some(Write::Insert(Arc::clone(row), origin)),
+            Change::Replace { row, .. } => Some(match left(row, image) {
+                Some(subject) => Write::Reuse(Arc::clone(row), subject, origin.volume),
+                None => Write::Replace(Arc::clone(row)),
+            }),
+            // One that is not there is not removed: the judge refuses.
+            Change::Remove { key, .. } => image.shared(key).map(Write::Remove),
             Change::Move(_) => None,
         }
     }
 }
 
-/// Whether the row is a claim whose key means a new request.
-fn moves(row: &Row, image: &Image) -> bool {
+/// What a claim has made, if its key means a new request now.
+fn left(row: &Row, image: &Image) -> Option<SubjectId> {
     match (row, image.get(&row.key())) {
-        (Row::Claim(new), Some(Row::Claim(old))) => new.subject != old.subject,
-        _ => false,
+        (Row::Claim(new), Some(Row::Claim(old))) => (new.subject != old.subject).then_some(old.subject),
+        _ => None,
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{NO_SPACE, reason};
 use crate::options::{FaultPoint, Options, fault_at};
 use crate::progress::Progress;
 use crate::redo::{Failed, Redo, Script};
-use crate::tables::{self, Pen, Write};
+use crate::tables::{self, Origin, Pen, Write, claims};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::judge::{Image, judge};
 use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
@@ -109,7 +109,7 @@ impl Writer {
         options: Options,
     ) -> Result<Writer, Error> {
         let ids = Ids::load(&db, shared.clock.now())?;
-        let keys = Keys::of(home, &shared.progress, position, room_for_keys(&db)?);
+        let keys = Keys::of(home, &shared.progress, position, room_for_keys(&db)?, claims::youngest(&db)?);
         Ok(Writer {
             db,
             redo,
@@ -215,7 +215,7 @@ impl Writer {
         self.shared.progress.show(self.position);
         self.ids = Ids::load(&self.db, self.shared.clock.now())?;
         if self.is_meddled {
-            self.keys.learn_anew(self.position);
+            self.keys.learn_anew(self.position, claims::youngest(&self.db)?);
         }
         (self.is_stale, self.is_meddled) = (false, false);
         Ok(())
@@ -264,8 +264,9 @@ impl Writer {
         }
         for ((tenant, account, shard), is_new) in moved {
             if let Some(row) = self.image.shared(&RowKey::Balance(tenant, account, shard)) {
-                let last = Receipt { position: Position(position), at };
-                writes.push(if is_new { Write::Insert(row, last) } else { Write::Replace(row) });
+                let receipt = Receipt { position: Position(position), at };
+                let origin = Origin { receipt, volume: self.keys.volume() };
+                writes.push(if is_new { Write::Insert(row, origin) } else { Write::Replace(row) });
             }
         }
         Ok(verdicts)
@@ -281,7 +282,8 @@ impl Writer {
         let anothers = self.bring(job)?;
         let written = writes.len();
         let changes = job.set.changes();
-        writes.extend(changes.iter().filter_map(|change| Write::of(change, &self.image, receipt)));
+        let origin = Origin { receipt, volume: self.keys.volume() };
+        writes.extend(changes.iter().filter_map(|change| Write::of(change, &self.image, origin)));
         let mut takes: Vec<Taken> = writes.iter().skip(written).filter_map(Taken::by).collect();
         takes.push(Taken::Set(job.set.id()));
         if let Some(unfit) =

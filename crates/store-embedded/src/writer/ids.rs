@@ -81,7 +81,7 @@ impl Taken {
     /// What a write takes, if it takes anything.
     pub(super) fn by(write: &Write) -> Option<Taken> {
         match write {
-            Write::Insert(row, _) | Write::Reuse(row) => match &**row {
+            Write::Insert(row, _) | Write::Reuse(row, ..) => match &**row {
                 Row::Claim(claim) => Some(Taken::Subject(claim.subject)),
                 Row::Charge(charge) => Some(Taken::Number(Kind::Charge, charge.id.to_i64())),
                 Row::Operation(operation) => Some(Taken::Number(Kind::Operation, operation.id.to_i64())),

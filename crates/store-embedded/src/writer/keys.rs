@@ -1,5 +1,5 @@
-//! Which idempotency keys cannot have a record yet. Nearly every request brings a key that was never used; to look for each would
-//! be to look at another page of the index each time.
+//! Which idempotency keys cannot have a record yet, and into which volume of the index those go that get one. Nearly every request
+//! brings a key that was never used; to look for each would be to look into every volume each time.
 //!
 //! Promises: a key that has a record, or will have one by a set this writer admitted, is never called new. The other way round
 //! mistakes are allowed: a few new keys in a thousand are looked for in vain.
@@ -9,9 +9,9 @@ use crate::connect;
 use crate::error::OpenError;
 use crate::progress::Progress;
 use crate::redo::Lineage;
+use crate::tables::claims::{self, Volume};
 use crate::tables::meta;
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::types::digest::Digest;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -25,6 +25,11 @@ const ROOM_MAX: usize = 1 << 26;
 const KEYS_PER_BLOCK: usize = 32;
 /// Keys that are read at a time: nothing keeps the log from starting over for long.
 const PAGE: i64 = 4_096;
+/// Keys for which a volume has room at the least: few enough for most of its pages to be written with every transaction of a
+/// busy server, which is what makes keys cheap.
+const VOLUME_MIN: usize = 1 << 16;
+/// Volumes that a store has about, at the most: who looks for a key looks into each. With more keys they grow.
+const VOLUMES: usize = 32;
 /// How often to look whether the database has caught up.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -37,6 +42,9 @@ pub(super) struct Keys {
     /// Keys the filter has room for, and those it was told by the writer.
     room: usize,
     told: usize,
+    /// The volume for new keys, and those that it got.
+    volume: Volume,
+    added: usize,
     filling: Option<JoinHandle<()>>,
 }
 
@@ -50,9 +58,15 @@ pub(crate) struct Home {
 impl Keys {
     /// Learns which keys the store has, while the writer goes on: everything up to `position` comes from the database,
     /// everything after it from the writer.
-    pub(super) fn of(home: Home, progress: &Arc<Progress>, position: u64, room: usize) -> Keys {
+    pub(super) fn of(
+        home: Home,
+        progress: &Arc<Progress>,
+        position: u64,
+        room: usize,
+        volume: Volume,
+    ) -> Keys {
         let room = room.clamp(ROOM_MIN, ROOM_MAX);
-        let (filter, progress) = (Arc::new(Filter::with_room(room)), Arc::clone(progress));
+        let (filter, progress) = (Arc::new(Filter::with_room(room, volume)), Arc::clone(progress));
         let filling = {
             let (filter, home, progress) = (Arc::clone(&filter), home.clone(), Arc::clone(&progress));
             Builder::new().name("store-keys".to_owned()).spawn(move || {
@@ -63,7 +77,7 @@ impl Keys {
                 }
             })
         };
-        Keys { home, progress, filter, room, told: 0, filling: filling.ok() }
+        Keys { home, progress, filter, room, told: 0, volume, added: 0, filling: filling.ok() }
     }
 
     /// Whether nothing can be there under this key, unless the writer itself has it at hand.
@@ -75,19 +89,36 @@ impl Keys {
     pub(super) fn admitted(&mut self, id: ClaimId) {
         self.filter.add(id);
         self.told = self.told.saturating_add(1);
+        self.added = self.added.saturating_add(1);
+    }
+
+    /// Where the next key goes.
+    pub(super) fn volume(&self) -> Volume {
+        self.volume
     }
 
     /// Makes room, if there is too little. Between two groups: `position` is that of the last set that was admitted.
     pub(super) fn make_room(&mut self, position: u64) {
         let held = self.told.saturating_add(self.filter.found.load(Ordering::Relaxed));
+        if self.in_volume() > (held / VOLUMES).max(VOLUME_MIN) {
+            (self.volume, self.added) = (self.volume.next(), 0);
+        }
         if held > self.room && self.room < ROOM_MAX {
-            *self = Keys::of(self.home.clone(), &self.progress, position, held.saturating_mul(2));
+            *self =
+                Keys::of(self.home.clone(), &self.progress, position, held.saturating_mul(2), self.volume);
         }
     }
 
+    /// Keys in the volume for new ones; a few may be counted twice.
+    fn in_volume(&self) -> usize {
+        let was_begun_before = self.volume == self.filter.youngest;
+        let found = if was_begun_before { self.filter.in_youngest.load(Ordering::Relaxed) } else { 0 };
+        self.added.saturating_add(found)
+    }
+
     /// Another program may have written keys; what it left is in the database, with everything up to `position`.
-    pub(super) fn learn_anew(&mut self, position: u64) {
-        *self = Keys::of(self.home.clone(), &self.progress, position, self.room);
+    pub(super) fn learn_anew(&mut self, position: u64, youngest: Volume) {
+        *self = Keys::of(self.home.clone(), &self.progress, position, self.room, youngest);
     }
 }
 
@@ -105,8 +136,10 @@ impl Drop for Keys {
 #[derive(Debug)]
 struct Filter {
     blocks: Box<[Block]>,
-    /// Keys the database had.
+    /// Keys the database had, and those of them in its youngest volume.
     found: AtomicUsize,
+    youngest: Volume,
+    in_youngest: AtomicUsize,
     /// It has all keys.
     is_whole: AtomicBool,
     /// Nobody needs it any more.
@@ -119,11 +152,13 @@ struct Filter {
 struct Block([AtomicU64; 8]);
 
 impl Filter {
-    fn with_room(keys: usize) -> Filter {
+    fn with_room(keys: usize, youngest: Volume) -> Filter {
         let blocks = keys.div_ceil(KEYS_PER_BLOCK).max(1);
         Filter {
             blocks: (0..blocks).map(|_| Block::default()).collect(),
             found: AtomicUsize::new(0),
+            youngest,
+            in_youngest: AtomicUsize::new(0),
             is_whole: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         }
@@ -168,18 +203,16 @@ impl Filter {
             let why = "another database has taken the place of the store's; stop the server before you move its files";
             return Err(OpenError::Io(why.to_owned()));
         }
-        let mut page = db.prepare("SELECT id FROM claims WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-        let mut last: Vec<u8> = Vec::new();
+        let mut last = None;
         loop {
-            let mut rows = page.query((&last, PAGE))?;
-            let mut found = 0_i64;
-            while let Some(row) = rows.next()? {
-                let id: [u8; 32] = row.get(0)?;
-                self.add(ClaimId::from_digest(Digest::from_bytes(id)));
-                (last, found) = (id.to_vec(), found.saturating_add(1));
+            let page = claims::ids(&db, last, PAGE)?;
+            for (volume, id) in &page {
+                self.add(*id);
+                self.in_youngest.fetch_add(usize::from(*volume == self.youngest), Ordering::Relaxed);
             }
-            self.found.fetch_add(usize::try_from(found).unwrap_or(0), Ordering::Relaxed);
-            if found < PAGE {
+            self.found.fetch_add(page.len(), Ordering::Relaxed);
+            last = page.last().copied();
+            if last.is_none() {
                 break;
             }
             if self.is_over.load(Ordering::Relaxed) {
@@ -199,6 +232,7 @@ fn halves(id: ClaimId) -> [u64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use counterfoil_core::types::digest::Digest;
     use rusqlite::Connection;
     use std::path::Path;
 
@@ -214,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_was_added_is_always_known_and_of_the_rest_nearly_nothing() {
-        let filter = Filter::with_room(10_000);
+        let filter = Filter::with_room(10_000, Volume::FIRST);
         (0..10_000).for_each(|number| filter.add(key(number)));
         assert!((0..10_000).all(|number| filter.has(key(number))));
         let mistaken = (10_000..30_000).filter(|number| filter.has(key(*number))).count();
@@ -225,14 +259,18 @@ mod tests {
     fn store(keys: std::ops::Range<u64>) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let db = Connection::open(connect::file(dir.path())).unwrap();
-        let tables = "PRAGMA journal_mode = WAL; CREATE TABLE claims (id BLOB PRIMARY KEY); \
+        let tables = "PRAGMA journal_mode = WAL; CREATE TABLE claims (id BLOB, volume INTEGER, PRIMARY KEY (volume, id)); \
             CREATE TABLE meta (key TEXT PRIMARY KEY, value)";
         db.execute_batch(tables).unwrap();
         db.execute("INSERT INTO meta VALUES ('redo_lineage', ?1)", [LINEAGE.0]).unwrap();
         for number in keys {
-            db.execute("INSERT INTO claims VALUES (?1)", [key(number).digest().as_bytes()]).unwrap();
+            insert(&db, number);
         }
         dir
+    }
+
+    fn insert(db: &Connection, number: u64) {
+        db.execute("INSERT INTO claims VALUES (?1, 0)", [key(number).digest().as_bytes()]).unwrap();
     }
 
     fn filled(mut keys: Keys) -> Keys {
@@ -243,7 +281,7 @@ mod tests {
     #[test]
     fn keys_of_the_database_and_of_the_writer_are_not_new() {
         let dir = store(0..9_000);
-        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0));
+        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0, Volume::FIRST));
         keys.admitted(key(9_000));
         assert!((0..=9_000).all(|number| !keys.is_new(key(number))));
         assert!(keys.is_new(key(9_001)));
@@ -253,11 +291,11 @@ mod tests {
     fn nothing_is_new_as_long_as_not_everything_is_known() {
         let dir = store(0..1);
         let progress = Arc::new(Progress::new(5));
-        let keys = Keys::of(home(dir.path()), &progress, 6, 0);
+        let keys = Keys::of(home(dir.path()), &progress, 6, 0, Volume::FIRST);
         assert!(!keys.is_new(key(1)));
         // A set that was durable when the filter was begun is shown only now.
         let db = Connection::open(connect::file(dir.path())).unwrap();
-        db.execute("INSERT INTO claims VALUES (?1)", [key(2).digest().as_bytes()]).unwrap();
+        insert(&db, 2);
         progress.show(6);
         let keys = filled(keys);
         assert!(!keys.is_new(key(2)) && keys.is_new(key(1)));
@@ -266,7 +304,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_never_called_new() {
         let dir = tempfile::tempdir().unwrap();
-        let keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(0)), 0, 0));
+        let keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(0)), 0, 0, Volume::FIRST));
         assert!(!keys.is_new(key(1)));
     }
 
@@ -274,20 +312,20 @@ mod tests {
     fn another_store_in_its_place_says_nothing() {
         let dir = store(0..10);
         let moved = Home { lineage: Lineage(78), ..home(dir.path()) };
-        let keys = filled(Keys::of(moved, &Arc::new(Progress::new(5)), 5, 0));
+        let keys = filled(Keys::of(moved, &Arc::new(Progress::new(5)), 5, 0, Volume::FIRST));
         assert!(!keys.is_new(key(11)));
     }
 
     #[test]
     fn who_waits_for_the_database_does_not_keep_the_store_from_ending() {
         let dir = store(0..1);
-        drop(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 6, 0));
+        drop(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 6, 0, Volume::FIRST));
     }
 
     #[test]
     fn more_keys_get_more_room() {
         let dir = store(0..10);
-        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0));
+        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0, Volume::FIRST));
         keys.make_room(5);
         assert_eq!(keys.room, ROOM_MIN);
         // With the ten that were found.
@@ -296,5 +334,34 @@ mod tests {
         assert_eq!((keys.room, keys.told), (2 * ROOM_MIN + 2, 0));
         let keys = filled(keys);
         assert!((0..10).all(|number| !keys.is_new(key(number))) && keys.is_new(key(10)));
+    }
+
+    #[test]
+    fn a_volume_that_is_full_is_followed_by_the_next() {
+        let dir = store(0..10);
+        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0, Volume::FIRST));
+        // With the ten that were found.
+        keys.added = VOLUME_MIN - 10;
+        keys.make_room(5);
+        assert_eq!(keys.volume(), Volume::FIRST);
+        keys.admitted(key(10));
+        keys.make_room(5);
+        assert_eq!((keys.volume(), keys.added), (Volume::FIRST.next(), 0));
+        keys.added = VOLUME_MIN;
+        keys.make_room(5);
+        assert_eq!(keys.volume(), Volume::FIRST.next(), "what was found is not in this one");
+    }
+
+    #[test]
+    fn with_more_keys_volumes_grow() {
+        let dir = store(0..10);
+        let mut keys =
+            filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, ROOM_MAX, Volume::FIRST));
+        (keys.told, keys.added) = (3 * VOLUMES * VOLUME_MIN, 3 * VOLUME_MIN - 10);
+        keys.make_room(5);
+        assert_eq!(keys.volume(), Volume::FIRST);
+        keys.added += 1;
+        keys.make_room(5);
+        assert_eq!(keys.volume(), Volume::FIRST.next());
     }
 }

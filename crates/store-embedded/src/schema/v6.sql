@@ -1,0 +1,24 @@
+-- Keys stand in volumes, in the order in which they came, and only within a volume in the order of their digests. A new key goes
+-- into the youngest volume, whose pages are at hand; in one tree of all keys each would go to a page of its own, and keys would
+-- cost more the more there are.
+ALTER TABLE claims ADD COLUMN volume INTEGER NOT NULL DEFAULT 0;
+DROP INDEX claims_by_id;
+CREATE UNIQUE INDEX claims_by_id ON claims (volume, id);
+
+-- The youngest first: it is there that keys are used again.
+CREATE VIEW claim_volumes (volume) AS
+WITH RECURSIVE volumes (volume) AS (
+    SELECT max(volume) FROM claims
+    UNION ALL
+    SELECT (SELECT max(claims.volume) FROM claims WHERE claims.volume < volumes.volume)
+    FROM volumes WHERE volumes.volume IS NOT NULL
+)
+SELECT volume FROM volumes WHERE volume IS NOT NULL;
+
+CREATE TRIGGER claims_are_not_replaced BEFORE INSERT ON claims
+WHEN EXISTS (
+    SELECT 1 FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume WHERE claims.id = NEW.id
+)
+BEGIN
+    SELECT RAISE(FAIL, 'a key has one record');
+END;

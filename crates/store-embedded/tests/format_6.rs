@@ -1,0 +1,144 @@
+//! What format 6 makes of a file of format 5, and keys in several volumes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_core::idempotency::claim::{Claim, Hold, State};
+use counterfoil_core::types::id::{SetId, SubjectId};
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_store::{Change, ChangeSet, CommitError, RowKey, Scan, Store};
+use std::path::Path;
+use support::rows::work;
+use support::{claim_of, open, raw};
+use tempfile::TempDir;
+
+const NOON: Time = Time::from_ms(1_760_000_000_000);
+
+/// A file that format 5 wrote, as SQL.
+const GOLDEN: &str = include_str!("golden/v5.sql");
+
+/// The set it was written by: one claim in every state.
+fn golden() -> ChangeSet {
+    let claim = |number, state| Claim { state, ..work(number, NOON).claim };
+    let lease = work(1, NOON).claim.state;
+    let not_before = NOON.plus(Span::from_ms(5_000));
+    let answered = work(4, NOON).answered(NOON, bytes::Bytes::from_static(b"{\"id\":\"ch_4\"}"));
+    let refused = match answered.state.clone() {
+        State::Completed(settled) => State::FailedTerminal(settled),
+        other => other,
+    };
+    ChangeSet::new(SetId::from_i64(1))
+        .insert(claim(1, lease))
+        .insert(claim(2, State::FailedRetry { not_before }))
+        .insert(claim(3, State::Uncertain(Hold::Waiting { not_before })))
+        .insert(Claim { revision: 1, ..answered })
+        .insert(claim(5, refused))
+        .insert(claim(6, State::Expired { tombstone_until: not_before }))
+}
+
+fn format_5() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    raw(dir.path()).execute_batch(GOLDEN).unwrap();
+    dir
+}
+
+#[tokio::test]
+async fn a_file_of_format_5_is_read_as_it_was_written() {
+    let (old, new) = (format_5(), tempfile::tempdir().unwrap());
+    let (old, new) = (open(old.path()), open(new.path()));
+    let keys: Vec<_> = golden().changes().iter().map(Change::key).collect();
+    new.commit(golden()).await.unwrap();
+    let rows = old.read(keys.clone()).await.unwrap();
+    assert!(rows.iter().all(Option::is_some), "{rows:?}");
+    assert_eq!(rows, new.read(keys).await.unwrap());
+    let all = Scan::Claims { after: None, limit: 9 };
+    assert_eq!(old.scan(all.clone()).await, new.scan(all).await);
+    let read_again = old.commit(golden()).await.expect_err("the keys are in use");
+    assert!(matches!(read_again, CommitError::Refused(_)), "{read_again:?}");
+}
+
+/// The claims of [`golden`] in four volumes: subject 1 in the first, 2 and 3 in the next, then 4 and 5, then 6.
+fn in_volumes() -> TempDir {
+    let dir = format_5();
+    drop(open(dir.path()));
+    let db = raw(dir.path());
+    let forward = "SELECT sql FROM sqlite_schema WHERE name = 'claims_only_move_forward'";
+    let forward: String = db.query_row(forward, [], |row| row.get(0)).unwrap();
+    let spread = "DROP TRIGGER claims_only_move_forward; UPDATE claims SET volume = subject / 2;";
+    db.execute_batch(&format!("{spread}{forward}")).unwrap();
+    dir
+}
+
+/// Subjects and the volumes of their keys.
+fn volumes(dir: &Path) -> Vec<(i64, i64)> {
+    let db = raw(dir);
+    let mut rows = db.prepare("SELECT subject, volume FROM claims ORDER BY subject").unwrap();
+    rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn a_key_is_found_in_whichever_volume_it_is() {
+    let dir = in_volumes();
+    let store = open(dir.path());
+    for (number, change) in (1..).zip(golden().changes()) {
+        assert!(store.read(vec![change.key()]).await.unwrap()[0].is_some(), "{number}");
+        let again = work(number, NOON).claim;
+        let again = Claim { subject: SubjectId::from_i64(100 + number), ..again };
+        let again = store.commit(ChangeSet::new(SetId::from_i64(100 + number)).insert(again)).await;
+        assert!(matches!(again, Err(CommitError::Refused(_))), "{number}: {again:?}");
+    }
+    let unknown = work(7, NOON).claim;
+    assert_eq!(store.read(vec![RowKey::Claim(unknown.tenant, unknown.id)]).await, Ok(vec![None]));
+}
+
+#[tokio::test]
+async fn new_keys_go_into_the_youngest_volume_and_so_does_one_that_is_used_again() {
+    let dir = in_volumes();
+    let store = open(dir.path());
+    let (new, old) = (work(7, NOON).claim, claim_of(&store, work(4, NOON).claim.id).await.unwrap());
+    let anew = Claim {
+        subject: SubjectId::from_i64(8),
+        created_at: NOON.plus(Span::from_ms(200_000_000)),
+        fence: old.fence + 1,
+        revision: old.revision + 1,
+        state: new.state.clone(),
+        ..old.clone()
+    };
+    let set = ChangeSet::new(SetId::from_i64(7)).insert(new.clone()).replace(anew.clone(), old.revision);
+    store.commit(set).await.unwrap();
+    for claim in [new, anew] {
+        assert_eq!(claim_of(&store, claim.id).await, Some(claim));
+    }
+    store.close();
+    assert_eq!(volumes(dir.path()), [(1, 0), (2, 1), (3, 1), (5, 2), (6, 3), (7, 3), (8, 3)]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_forgotten_leaves_its_volume() {
+    let dir = in_volumes();
+    let store = open(dir.path());
+    let old = claim_of(&store, work(4, NOON).claim.id).await.unwrap();
+    let set = ChangeSet::new(SetId::from_i64(7)).remove(RowKey::Claim(old.tenant, old.id), old.revision);
+    store.commit(set).await.unwrap();
+    assert_eq!(claim_of(&store, old.id).await, None);
+    store.close();
+    assert_eq!(volumes(dir.path()), [(1, 0), (2, 1), (3, 1), (5, 2), (6, 3)]);
+}
+
+#[tokio::test]
+async fn a_key_has_one_record_in_all_volumes_whoever_writes() {
+    let dir = in_volumes();
+    let db = raw(dir.path());
+    let copy = "INSERT INTO claims SELECT subject + 100, id, tenant, fingerprint, request, created_at, fence, revision, \
+        attempts, state, holder, lease_until, lease_ceiling, not_before, replay_until, tombstone_until, sweep_at, \
+        status, media, location, body, makes, volume + 1 FROM claims WHERE subject = ?1";
+    for (subject, _) in volumes(dir.path()) {
+        for insert in ["INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE"] {
+            let refused =
+                db.execute(&copy.replacen("INSERT", insert, 1), [subject]).expect_err("it is there");
+            assert!(refused.to_string().contains("a key has one record"), "{subject}: {refused}");
+        }
+    }
+    assert_eq!(volumes(dir.path()).len(), 6);
+}
