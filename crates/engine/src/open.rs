@@ -237,7 +237,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Decides an operation on the charge as it stands.
     async fn prepare_operation(&self, command: &Operate, expired: Option<&Claim>) -> Result<Decided, Opened> {
-        let charge = self.charge_as_it_stands(command).await?;
+        let charge = self.charge_as_it_stands(command, expired).await?;
         // After the look: what is decided on it is no older than it.
         let (now, subject, set) = self.mint_pair().await?;
         let minted = launch::Minted {
@@ -251,13 +251,25 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok((now, work, launch.turn.books, launch.audit, before, set))
     }
 
-    /// The charge an operation is done to. If its key has a record, that speaks before anything comes of this.
-    async fn charge_as_it_stands(&self, command: &Operate) -> Result<Charge, Opened> {
-        let Ok(rows) = self.store.read(vec![RowKey::Charge(command.request.tenant, command.charge)]).await
-        else {
-            return Err(Opened::Failed);
-        };
-        match rows.into_iter().next() {
+    /// The charge an operation is done to. Its key is looked for only where a fence is entered before the commit: who asks
+    /// again must not keep others from the payment. Otherwise the commit finds it.
+    async fn charge_as_it_stands(
+        &self,
+        command: &Operate,
+        expired: Option<&Claim>,
+    ) -> Result<Charge, Opened> {
+        let Request { tenant, claim, .. } = command.request;
+        let mut keys = vec![RowKey::Charge(tenant, command.charge)];
+        if self.fences.are_set() {
+            keys.push(RowKey::Claim(tenant, claim));
+        }
+        let Ok(rows) = self.store.read(keys).await else { return Err(Opened::Failed) };
+        let mut rows = rows.into_iter();
+        let charge = rows.next();
+        if let (Some(Some(Row::Claim(claim))), None) = (rows.next(), expired) {
+            return Err(Opened::Found(Box::new(claim)));
+        }
+        match charge {
             Some(Some(Row::Charge(charge))) => Ok(charge),
             _ => Err(Opened::Not(Submitted::NotFound)),
         }

@@ -74,9 +74,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     return won(Submitted::Pending { payment, retry_after: Span::from_ms(1_000) });
                 }
                 Opened::Gone => found = None,
+                // What can be read still is: a stored answer needs no commit.
                 Opened::Failed => {
-                    self.watch.saw(Signal::FailClosed);
-                    return Submitted::StoreUnavailable;
+                    let kept = Box::pin(self.unless_kept(&request, Submitted::StoreUnavailable)).await;
+                    if kept == Submitted::StoreUnavailable {
+                        self.watch.saw(Signal::FailClosed);
+                    }
+                    return kept;
                 }
                 Opened::Lost => return Box::pin(self.wait(&request)).await,
                 Opened::Not(submitted) => return Box::pin(self.unless_kept(&request, submitted)).await,

@@ -78,6 +78,20 @@ async fn a_store_that_is_down_means_no_call_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stored_answer_is_given_although_nothing_can_be_committed() {
+    let (store, provider) = (charted().await, Provider::default());
+    let first = answer(&charge(&engine(&store, &provider).await, "k", 1250).await);
+    // It remembers nothing.
+    let engine = engine(&store, &provider).await;
+    store.0.fail_next(&[Fault::Throttle; 1_000]);
+    let (status, body, replayed) = answer(&charge(&engine, "k", 1250).await);
+    assert_eq!((status, &body, replayed), (201, &first.1, true));
+    assert_eq!(charge(&engine, "k", 1300).await, Submitted::Mismatch);
+    assert_eq!(charge(&engine, "another", 1250).await, Submitted::StoreUnavailable);
+    assert_eq!(provider.keys().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_commit_in_doubt_is_resolved_by_its_own_id() {
     // The claim's commit, then the answer's: each lost before or after it was written.
     for faults in [

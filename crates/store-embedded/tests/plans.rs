@@ -6,6 +6,25 @@ mod support;
 
 use support::{open, raw};
 
+fn plan(db: &rusqlite::Connection, query: &str) -> Vec<String> {
+    let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+    plan.query_map([], |row| row.get(3)).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// Volume by volume, and no further than to the one that has it.
+#[test]
+fn a_key_is_sought_in_the_index_of_each_volume() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    let by_id = "SELECT body FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume \
+        WHERE id = x'00' LIMIT 1";
+    let plan = plan(&raw(dir.path()), by_id);
+    assert!(plan.iter().any(|step| step.contains("CO-ROUTINE volumes")), "{plan:?}");
+    assert!(plan.iter().any(|step| step.contains("claims_by_id (volume=? AND id=?)")), "{plan:?}");
+    let walks: Vec<&String> = plan.iter().filter(|step| step.contains("SCAN")).collect();
+    assert!(walks.iter().all(|step| *step == "SCAN volumes"), "{plan:?}");
+}
+
 #[test]
 fn every_query_of_the_store_runs_on_an_index() {
     let dir = tempfile::tempdir().unwrap();
@@ -99,13 +118,7 @@ fn every_query_of_the_store_runs_on_an_index() {
             "PRIMARY KEY",
         ),
     ] {
-        let plan: Vec<String> = db
-            .prepare(&format!("EXPLAIN QUERY PLAN {query}"))
-            .unwrap()
-            .query_map([], |row| row.get(3))
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
+        let plan = plan(&db, query);
         assert!(plan.len() == 1 && plan[0].contains(index), "{query}: {plan:?}");
     }
 }

@@ -166,6 +166,18 @@ async fn others_may_write_when_the_writer_is_done() {
 }
 
 #[tokio::test]
+async fn a_writer_that_dies_over_a_group_leaves_a_database_that_can_be_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let observe = Some(Arc::new(|sets: usize, _| assert_eq!(sets, 0, "the writer dies")) as _);
+    let store = EmbeddedStore::open(dir.path(), Options { observe, ..Options::default() }).unwrap();
+    let doubtful = store.commit(one_charge(&store, 1)).await;
+    assert!(matches!(doubtful, Err(CommitError::InDoubt(_))), "{doubtful:?}");
+    drop(store);
+    assert!(!dir.path().join("counterfoil.db-wal").exists(), "the log is copied at the end");
+    assert!(charge_is_there(&open(dir.path()), 1).await);
+}
+
+#[tokio::test]
 async fn what_the_tables_refuse_stops_the_store_and_is_kept_until_they_take_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());

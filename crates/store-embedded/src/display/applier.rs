@@ -16,6 +16,8 @@ pub(crate) struct Applier {
     db: Connection,
     hidden: Hidden,
     data_version: i64,
+    /// Another program wrote, and the writer has not looked at it yet: what it has admitted may be there twice.
+    is_meddled: bool,
     /// Why the database does not take what is durable, if it does not now.
     trouble: Option<String>,
     /// It never will: that is not tried again.
@@ -45,6 +47,7 @@ impl Applier {
             db,
             hidden: Hidden::default(),
             data_version,
+            is_meddled: false,
             trouble: None,
             is_refused: false,
             wal,
@@ -97,10 +100,16 @@ impl Applier {
         let version = version(&self.db)?;
         if version != self.data_version {
             self.data_version = version;
+            self.is_meddled = true;
             self.progress.meddle();
         }
         self.progress.be_alone(true);
         Ok(())
+    }
+
+    /// The writer has looked at everything that others wrote.
+    pub(crate) fn is_known(&mut self) {
+        self.is_meddled = false;
     }
 
     /// Lets others write again, if there is nothing to show.
@@ -148,6 +157,9 @@ impl Applier {
     fn write(&mut self) -> Result<(), Error> {
         self.begin()?;
         tables::apply_all(&self.db, self.hidden.writes())?;
+        if self.is_meddled {
+            tables::check_keys(&self.db, self.hidden.writes())?;
+        }
         fault_at(self.fault.as_ref(), FaultPoint::Show)?;
         // Others can write as soon as it commits, and before it has told so: it does as little as it can by then.
         self.db.cache_flush()?;
@@ -198,9 +210,11 @@ mod tests {
     use super::*;
     use crate::options::Options;
     use crate::schema::{Found, migrate};
-    use crate::tables::Write;
+    use crate::tables::claims::Volume;
+    use crate::tables::{Origin, Write};
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
+    use counterfoil_store::conformance::fixtures::claim;
     use counterfoil_store::{Position, Receipt};
 
     fn connection(dir: &std::path::Path) -> Connection {
@@ -248,5 +262,26 @@ mod tests {
         assert!(!progress.is_untouched());
         assert!(progress.take_meddled());
         assert!(progress.is_untouched(), "the writer knows");
+    }
+
+    /// The unique index refuses it only in the same volume.
+    #[test]
+    fn a_key_that_another_program_used_meanwhile_is_not_written_a_second_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut applier, progress) = applier(dir.path());
+        let claim = claim(1);
+        let by_hand = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, \
+            attempts, state, volume) VALUES (2, ?1, 1, x'', x'', 0, 1, 1, 1, 'in_flight', 0)";
+        connection(dir.path()).execute(by_hand, [claim.id.digest().as_bytes()]).unwrap();
+        let receipt = Receipt { position: Position(1), at: Time::EPOCH };
+        let origin = Origin { receipt, volume: Volume::FIRST.next() };
+        let writes = vec![Write::Insert(Arc::new(claim.into()), origin)];
+        applier.hide(vec![Group { writes, ..group() }], Duration::ZERO);
+        assert!(applier.show().is_none());
+        assert_eq!(progress.visible(), 0);
+        assert!(applier.health.ailment().is_some_and(|why| why.contains("a defect to report")));
+        let records: u32 =
+            connection(dir.path()).query_row("SELECT count(*) FROM claims", [], |row| row.get(0)).unwrap();
+        assert_eq!(records, 1);
     }
 }

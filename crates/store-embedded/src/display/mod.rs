@@ -166,6 +166,7 @@ impl Display {
                 self.show(&mut applier);
             }
             if closed {
+                applier.let_go();
                 return;
             }
             if self.is_needed(&applier) {

@@ -16,9 +16,14 @@ WITH RECURSIVE volumes (volume) AS (
 SELECT volume FROM volumes WHERE volume IS NOT NULL;
 
 CREATE TRIGGER claims_are_not_replaced BEFORE INSERT ON claims
-WHEN EXISTS (
+WHEN EXISTS (SELECT 1 FROM claims WHERE subject = NEW.subject) OR EXISTS (
     SELECT 1 FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume WHERE claims.id = NEW.id
 )
 BEGIN
-    SELECT RAISE(FAIL, 'a key has one record');
+    SELECT RAISE(FAIL, 'a key has one record, and what a claim makes has one claim');
+END;
+CREATE TRIGGER claims_do_not_displace_each_other BEFORE UPDATE OF subject ON claims
+WHEN NEW.subject <> OLD.subject AND EXISTS (SELECT 1 FROM claims WHERE subject = NEW.subject)
+BEGIN
+    SELECT RAISE(FAIL, 'what a claim makes has one claim');
 END;

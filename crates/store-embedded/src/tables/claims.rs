@@ -10,7 +10,7 @@ use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::id::{Holder, SubjectId};
 use counterfoil_core::types::time::Time;
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
+use rusqlite::{Connection, Error, OptionalExtension, Result, Row, ToSql, params};
 
 macro_rules! columns {
     () => {
@@ -25,6 +25,8 @@ const BY_ID: &str = concat!(
     columns!(),
     " FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume WHERE id = ?1 LIMIT 1"
 );
+const RECORDS: &str = "SELECT count(*) FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume \
+    WHERE id = ?1";
 const IDS: &str = "SELECT volume, id FROM claims WHERE (volume, id) > (?1, ?2) ORDER BY volume, id LIMIT ?3";
 const AFTER: &str =
     concat!("SELECT ", columns!(), " FROM claims WHERE subject > ?1 ORDER BY subject LIMIT ?2");
@@ -71,6 +73,12 @@ pub(crate) fn youngest(db: &Connection) -> Result<Volume> {
 
 pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
     db.prepare_cached(BY_ID)?.query_row([id.digest().as_bytes()], read).optional()
+}
+
+/// Fails if a key has more than one record.
+pub(super) fn check_alone(db: &Connection, id: ClaimId) -> Result<()> {
+    let records: usize = db.prepare_cached(RECORDS)?.query_row([id.digest().as_bytes()], |row| row.get(0))?;
+    if records > 1 { Err(Error::StatementChangedRows(records)) } else { Ok(()) }
 }
 
 /// Keys as they stand in the index, after one of them.

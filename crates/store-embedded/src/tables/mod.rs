@@ -120,6 +120,18 @@ pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Wr
     together(db, &commits, |pen, write| apply(pen, write))
 }
 
+/// Whether each key that was added has one record: another program may have used it meanwhile, in another volume.
+pub(crate) fn check_keys<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
+    for write in writes {
+        if let Write::Insert(row, _) = write
+            && let Row::Claim(claim) = &**row
+        {
+            claims::check_alone(db, claim.id)?;
+        }
+    }
+    Ok(())
+}
+
 /// Inserts rows into one table.
 fn together<T>(db: &Connection, rows: &[T], insert: impl Fn(&mut Pen<'_>, &T) -> Result<()>) -> Result<()> {
     let (whole, rest) = rows.as_chunks::<TOGETHER>();

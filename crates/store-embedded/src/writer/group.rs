@@ -218,6 +218,7 @@ impl Writer {
             self.keys.learn_anew(self.position, claims::youngest(&self.db)?);
         }
         (self.is_stale, self.is_meddled) = (false, false);
+        self.shared.display.applier().is_known();
         Ok(())
     }
 

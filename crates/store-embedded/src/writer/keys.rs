@@ -38,14 +38,13 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(super) struct Keys {
     home: Home,
     progress: Arc<Progress>,
-    filter: Arc<Filter>,
-    /// Keys the filter has room for, and those it was told by the writer.
-    room: usize,
-    told: usize,
-    /// The volume for new keys, and those that it got.
+    known: Known,
+    /// One with more room, that is not whole yet.
+    larger: Option<Known>,
+    /// The volume for new keys, those that were found in it, if they were not counted yet, and those that it got.
     volume: Volume,
+    is_counted: bool,
     added: usize,
-    filling: Option<JoinHandle<()>>,
 }
 
 /// Where the store is, and how to know that it is still the one that was opened.
@@ -57,39 +56,31 @@ pub(crate) struct Home {
 
 impl Keys {
     /// Learns which keys the store has, while the writer goes on: everything up to `position` comes from the database,
-    /// everything after it from the writer.
+    /// everything after it from the writer. `youngest` is the store's volume for new ones.
     pub(super) fn of(
         home: Home,
         progress: &Arc<Progress>,
         position: u64,
         room: usize,
-        volume: Volume,
+        youngest: Volume,
     ) -> Keys {
-        let room = room.clamp(ROOM_MIN, ROOM_MAX);
-        let (filter, progress) = (Arc::new(Filter::with_room(room, volume)), Arc::clone(progress));
-        let filling = {
-            let (filter, home, progress) = (Arc::clone(&filter), home.clone(), Arc::clone(&progress));
-            Builder::new().name("store-keys".to_owned()).spawn(move || {
-                stand_back();
-                // Everything is looked for, as long as nothing is known.
-                if let Err(error) = filter.fill(&home, &progress, position) {
-                    tracing::warn!(%error, "the keys of the store could not be read");
-                }
-            })
-        };
-        Keys { home, progress, filter, room, told: 0, volume, added: 0, filling: filling.ok() }
+        let known = Known::begin(&home, progress, position, room, youngest);
+        let progress = Arc::clone(progress);
+        Keys { home, progress, known, larger: None, volume: youngest, is_counted: false, added: 0 }
     }
 
     /// Whether nothing can be there under this key, unless the writer itself has it at hand.
     pub(super) fn is_new(&self, id: ClaimId) -> bool {
-        self.filter.is_whole.load(Ordering::Acquire) && !self.filter.has(id)
+        self.known.is_whole() && !self.known.filter.has(id)
     }
 
     /// A set with this key was admitted.
     pub(super) fn admitted(&mut self, id: ClaimId) {
-        self.filter.add(id);
-        self.told = self.told.saturating_add(1);
         self.added = self.added.saturating_add(1);
+        self.known.tell(id);
+        if let Some(larger) = &mut self.larger {
+            larger.tell(id);
+        }
     }
 
     /// Where the next key goes.
@@ -99,30 +90,72 @@ impl Keys {
 
     /// Makes room, if there is too little. Between two groups: `position` is that of the last set that was admitted.
     pub(super) fn make_room(&mut self, position: u64) {
-        let held = self.told.saturating_add(self.filter.found.load(Ordering::Relaxed));
-        if self.in_volume() > (held / VOLUMES).max(VOLUME_MIN) {
+        if !self.is_counted && self.known.is_whole() {
+            self.added = self.added.saturating_add(self.known.filter.in_youngest.load(Ordering::Relaxed));
+            self.is_counted = true;
+        }
+        let held = self.known.held();
+        if self.added > (held / VOLUMES).max(VOLUME_MIN) {
             (self.volume, self.added) = (self.volume.next(), 0);
+            // What is found from here on is in the one before.
+            self.is_counted = true;
         }
-        if held > self.room && self.room < ROOM_MAX {
-            *self =
-                Keys::of(self.home.clone(), &self.progress, position, held.saturating_mul(2), self.volume);
+        if let Some(larger) = self.larger.take_if(|larger| larger.is_whole()) {
+            self.known = larger;
+        } else if held > self.known.room && self.known.room < ROOM_MAX && self.larger.is_none() {
+            let room = held.saturating_mul(2);
+            self.larger = Some(Known::begin(&self.home, &self.progress, position, room, self.volume));
         }
-    }
-
-    /// Keys in the volume for new ones; a few may be counted twice.
-    fn in_volume(&self) -> usize {
-        let was_begun_before = self.volume == self.filter.youngest;
-        let found = if was_begun_before { self.filter.in_youngest.load(Ordering::Relaxed) } else { 0 };
-        self.added.saturating_add(found)
     }
 
     /// Another program may have written keys; what it left is in the database, with everything up to `position`.
     pub(super) fn learn_anew(&mut self, position: u64, youngest: Volume) {
-        *self = Keys::of(self.home.clone(), &self.progress, position, self.room, youngest);
+        *self = Keys::of(self.home.clone(), &self.progress, position, self.known.room, youngest);
     }
 }
 
-impl Drop for Keys {
+/// A filter, and who fills it.
+#[derive(Debug)]
+struct Known {
+    filter: Arc<Filter>,
+    /// Keys it has room for, and those it was told by the writer.
+    room: usize,
+    told: usize,
+    filling: Option<JoinHandle<()>>,
+}
+
+impl Known {
+    fn begin(home: &Home, progress: &Arc<Progress>, position: u64, room: usize, youngest: Volume) -> Known {
+        let room = room.clamp(ROOM_MIN, ROOM_MAX);
+        let filter = Arc::new(Filter::with_room(room, youngest));
+        let filling = {
+            let (filter, home, progress) = (Arc::clone(&filter), home.clone(), Arc::clone(progress));
+            Builder::new().name("store-keys".to_owned()).spawn(move || {
+                stand_back();
+                // Everything is looked for, as long as nothing is known.
+                if let Err(error) = filter.fill(&home, &progress, position) {
+                    tracing::warn!(%error, "the keys of the store could not be read");
+                }
+            })
+        };
+        Known { filter, room, told: 0, filling: filling.ok() }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.filter.is_whole.load(Ordering::Acquire)
+    }
+
+    fn tell(&mut self, id: ClaimId) {
+        self.filter.add(id);
+        self.told = self.told.saturating_add(1);
+    }
+
+    fn held(&self) -> usize {
+        self.told.saturating_add(self.filter.found.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Known {
     fn drop(&mut self) {
         self.filter.is_over.store(true, Ordering::Relaxed);
         if let Some(filling) = self.filling.take() {
@@ -270,12 +303,21 @@ mod tests {
     }
 
     fn insert(db: &Connection, number: u64) {
-        db.execute("INSERT INTO claims VALUES (?1, 0)", [key(number).digest().as_bytes()]).unwrap();
+        insert_into(db, number, 0);
+    }
+
+    fn insert_into(db: &Connection, number: u64, volume: u64) {
+        let id = key(number);
+        db.execute("INSERT INTO claims VALUES (?1, ?2)", (id.digest().as_bytes(), volume)).unwrap();
     }
 
     fn filled(mut keys: Keys) -> Keys {
-        keys.filling.take().unwrap().join().unwrap();
+        fill(&mut keys.known);
         keys
+    }
+
+    fn fill(known: &mut Known) {
+        known.filling.take().unwrap().join().unwrap();
     }
 
     #[test]
@@ -322,24 +364,49 @@ mod tests {
         drop(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 6, 0, Volume::FIRST));
     }
 
+    /// More than a page of them in each of several volumes, and in no order.
     #[test]
-    fn more_keys_get_more_room() {
+    fn keys_of_all_volumes_are_known() {
+        let dir = store(0..0);
+        let mut db = Connection::open(connect::file(dir.path())).unwrap();
+        let together = db.transaction().unwrap();
+        (0..15_000).for_each(|number| insert_into(&together, number, 7 - number % 3));
+        together.commit().unwrap();
+        let keys = filled(opened(dir.path(), 0));
+        assert!((0..15_000).all(|number| !keys.is_new(key(number))));
+        assert!(keys.is_new(key(15_000)));
+        assert_eq!(keys.known.held(), 15_000);
+    }
+
+    fn opened(dir: &Path, room: usize) -> Keys {
+        Keys::of(home(dir), &Arc::new(Progress::new(5)), 5, room, Volume::FIRST)
+    }
+
+    #[test]
+    fn more_keys_get_more_room_and_nothing_is_forgotten_meanwhile() {
         let dir = store(0..10);
-        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0, Volume::FIRST));
+        let mut keys = filled(opened(dir.path(), 0));
         keys.make_room(5);
-        assert_eq!(keys.room, ROOM_MIN);
+        assert!(keys.larger.is_none());
         // With the ten that were found.
-        keys.told = ROOM_MIN - 9;
+        keys.known.told = ROOM_MIN - 9;
         keys.make_room(5);
-        assert_eq!((keys.room, keys.told), (2 * ROOM_MIN + 2, 0));
-        let keys = filled(keys);
-        assert!((0..10).all(|number| !keys.is_new(key(number))) && keys.is_new(key(10)));
+        keys.admitted(key(11));
+        assert!(
+            !keys.is_new(key(0)) && !keys.is_new(key(11)) && keys.is_new(key(12)),
+            "the one of before knows"
+        );
+        fill(keys.larger.as_mut().unwrap());
+        keys.make_room(5);
+        assert_eq!((keys.known.room, keys.known.told), (2 * ROOM_MIN + 2, 1));
+        assert!(keys.larger.is_none());
+        assert!((0..10).chain([11]).all(|number| !keys.is_new(key(number))) && keys.is_new(key(12)));
     }
 
     #[test]
     fn a_volume_that_is_full_is_followed_by_the_next() {
         let dir = store(0..10);
-        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0, Volume::FIRST));
+        let mut keys = filled(opened(dir.path(), 0));
         // With the ten that were found.
         keys.added = VOLUME_MIN - 10;
         keys.make_room(5);
@@ -355,9 +422,8 @@ mod tests {
     #[test]
     fn with_more_keys_volumes_grow() {
         let dir = store(0..10);
-        let mut keys =
-            filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, ROOM_MAX, Volume::FIRST));
-        (keys.told, keys.added) = (3 * VOLUMES * VOLUME_MIN, 3 * VOLUME_MIN - 10);
+        let mut keys = filled(opened(dir.path(), ROOM_MAX));
+        (keys.known.told, keys.added) = (3 * VOLUMES * VOLUME_MIN, 3 * VOLUME_MIN - 10);
         keys.make_room(5);
         assert_eq!(keys.volume(), Volume::FIRST);
         keys.added += 1;
