@@ -114,6 +114,57 @@ async fn new_keys_go_into_the_youngest_volume_and_so_does_one_that_is_used_again
     assert_eq!(volumes(dir.path()), [(1, 0), (2, 1), (3, 1), (5, 2), (6, 3), (7, 3), (8, 3)]);
 }
 
+/// Volumes whose keys are listed, and how many.
+fn lists(dir: &Path) -> Vec<(i64, usize)> {
+    let db = raw(dir);
+    let mut rows = db.prepare("SELECT volume, length(keys) / 8 FROM volume_keys ORDER BY volume").unwrap();
+    rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn keys_of_closed_volumes_are_listed_and_no_more_go_there() {
+    let dir = in_volumes();
+    let store = open(dir.path());
+    store.commit(ChangeSet::new(SetId::from_i64(7)).insert(work(7, NOON).claim)).await.unwrap();
+    store.close();
+    assert_eq!(lists(dir.path()), [(0, 1), (1, 2), (2, 2)], "the youngest is open");
+    let db = raw(dir.path());
+    let listed: Vec<u8> =
+        db.query_row("SELECT keys FROM volume_keys WHERE volume = 0", [], |row| row.get(0)).unwrap();
+    assert_eq!(listed, work(1, NOON).claim.id.digest().as_bytes()[..8]);
+    let closed = "this volume is closed";
+    for sql in [
+        "UPDATE claims SET volume = 2, revision = revision + 1 WHERE subject = 7",
+        "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, state) \
+         VALUES (99, zeroblob(32), 1, x'', x'', 0, 1, 1, 1, 'in_flight')",
+        "UPDATE volume_keys SET keys = x''",
+    ] {
+        let refused = db.execute(sql, []).expect_err(sql).to_string();
+        assert!(refused.contains(closed) || refused.contains("listed once"), "{sql}: {refused}");
+    }
+}
+
+/// A list would lack what came later.
+#[tokio::test]
+async fn a_volume_that_is_listed_is_not_used_again_though_all_after_it_are_empty() {
+    let dir = in_volumes();
+    let store = open(dir.path());
+    let last = claim_of(&store, work(6, NOON).claim.id).await.unwrap();
+    let (new, gone) = (work(7, NOON), RowKey::Claim(last.tenant, last.id));
+    store.commit(ChangeSet::new(SetId::from_i64(7)).insert(new.claim.clone())).await.unwrap();
+    // The database has it, and the lists of those before.
+    store.tally(store.now()).await.unwrap();
+    let answered = new.answered(NOON, bytes::Bytes::new());
+    store.commit(ChangeSet::new(SetId::from_i64(8)).replace(answered, 1)).await.unwrap();
+    let emptied = ChangeSet::new(SetId::from_i64(9)).remove(gone, last.revision);
+    store.commit(emptied.remove(RowKey::Claim(new.claim.tenant, new.claim.id), 2)).await.unwrap();
+    store.close();
+    let store = open(dir.path());
+    store.commit(ChangeSet::new(SetId::from_i64(10)).insert(work(8, NOON).claim)).await.unwrap();
+    store.close();
+    assert_eq!(volumes(dir.path()), [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (8, 3)]);
+}
+
 #[tokio::test]
 async fn a_key_that_is_forgotten_leaves_its_volume() {
     let dir = in_volumes();
@@ -139,6 +190,20 @@ async fn a_key_has_one_record_in_all_volumes_whoever_writes() {
                 db.execute(&copy.replacen("INSERT", insert, 1), [subject]).expect_err("it is there");
             assert!(refused.to_string().contains("a key has one record"), "{subject}: {refused}");
         }
+    }
+    assert_eq!(volumes(dir.path()).len(), 6);
+}
+
+#[tokio::test]
+async fn a_claim_is_not_displaced_by_another_whoever_writes() {
+    let dir = in_volumes();
+    let db = raw(dir.path());
+    let displacing = "UPDATE OR REPLACE claims SET subject = 2, fence = fence + 1, revision = revision + 1 WHERE subject = 6";
+    let replacing = "CREATE TEMP TABLE copy AS SELECT * FROM claims WHERE subject = 2; \
+        UPDATE copy SET id = zeroblob(32); INSERT OR REPLACE INTO claims SELECT * FROM copy";
+    for sql in [displacing, replacing] {
+        let refused = db.execute_batch(sql).expect_err(sql).to_string();
+        assert!(refused.contains("what a claim makes has one claim"), "{sql}: {refused}");
     }
     assert_eq!(volumes(dir.path()).len(), 6);
 }

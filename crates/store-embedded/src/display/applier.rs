@@ -6,6 +6,7 @@ use crate::error::{is_refusal, reason};
 use crate::options::{FaultHook, FaultPoint, fault_at};
 use crate::progress::Progress;
 use crate::tables;
+use crate::tables::volumes::{self, Volume};
 use crate::writer::Health;
 use rusqlite::{Connection, Error};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub(crate) struct Applier {
     db: Connection,
     hidden: Hidden,
     data_version: i64,
+    /// The highest volume that keys were added to, once it is known that those below it are listed.
+    volume: Option<Volume>,
     /// Another program wrote, and the writer has not looked at it yet: what it has admitted may be there twice.
     is_meddled: bool,
     /// Why the database does not take what is durable, if it does not now.
@@ -47,6 +50,7 @@ impl Applier {
             db,
             hidden: Hidden::default(),
             data_version,
+            volume: None,
             is_meddled: false,
             trouble: None,
             is_refused: false,
@@ -160,11 +164,21 @@ impl Applier {
         if self.is_meddled {
             tables::check_keys(&self.db, self.hidden.writes())?;
         }
+        let volume = tables::youngest(self.hidden.writes());
+        // What the writer does not know of yet may be a volume above those that it goes on with.
+        let is_turned = volume > self.volume && !self.is_meddled;
+        if is_turned {
+            volumes::list_closed(&self.db, self.volume)?;
+        }
         fault_at(self.fault.as_ref(), FaultPoint::Show)?;
         // Others can write as soon as it commits, and before it has told so: it does as little as it can by then.
         self.db.cache_flush()?;
         self.progress.be_alone(false);
-        self.execute("COMMIT")
+        self.execute("COMMIT")?;
+        if is_turned {
+            self.volume = volume;
+        }
+        Ok(())
     }
 
     /// What is durable cannot be shown now, whatever the reason: the redo log keeps it, and it is tried again.
@@ -210,7 +224,6 @@ mod tests {
     use super::*;
     use crate::options::Options;
     use crate::schema::{Found, migrate};
-    use crate::tables::claims::Volume;
     use crate::tables::{Origin, Write};
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
@@ -283,5 +296,35 @@ mod tests {
         let records: u32 =
             connection(dir.path()).query_row("SELECT count(*) FROM claims", [], |row| row.get(0)).unwrap();
         assert_eq!(records, 1);
+    }
+
+    /// The writer goes on with its own volume until it has looked.
+    #[test]
+    fn nothing_is_closed_because_of_a_volume_that_the_writer_does_not_know() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut applier, progress) = applier(dir.path());
+        let receipt = Receipt { position: Position(1), at: Time::EPOCH };
+        let adding = |number, volume| {
+            let writes = vec![Write::Insert(Arc::new(claim(number).into()), Origin { receipt, volume })];
+            Group { writes, ..group() }
+        };
+        let lists = || -> u32 {
+            connection(dir.path())
+                .query_row("SELECT count(*) FROM volume_keys", [], |row| row.get(0))
+                .unwrap()
+        };
+        let by_hand = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, \
+            attempts, state, volume) VALUES (9, zeroblob(32), 1, x'', x'', 0, 1, 1, 1, 'in_flight', 7)";
+        connection(dir.path()).execute(by_hand, []).unwrap();
+        for number in [1, 2] {
+            applier.hide(vec![adding(number, Volume::FIRST)], Duration::ZERO);
+            assert!(applier.show().is_some());
+            assert_eq!(lists(), 0);
+        }
+        assert!(progress.take_meddled());
+        applier.is_known();
+        applier.hide(vec![adding(3, Volume::FIRST.next())], Duration::ZERO);
+        assert!(applier.show().is_some());
+        assert_eq!(lists(), 2);
     }
 }

@@ -140,7 +140,7 @@ impl Hidden {
 mod tests {
     use super::*;
     use crate::tables::Origin;
-    use crate::tables::claims::Volume;
+    use crate::tables::volumes::Volume;
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
     use counterfoil_store::conformance::fixtures::ledger::account;

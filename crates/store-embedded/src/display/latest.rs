@@ -94,7 +94,7 @@ impl Latest {
 mod tests {
     use super::*;
     use crate::tables::Origin;
-    use crate::tables::claims::Volume;
+    use crate::tables::volumes::Volume;
     use counterfoil_core::types::time::Time;
     use counterfoil_store::conformance::fixtures::ledger::account;
     use counterfoil_store::{Position, Receipt};

@@ -5,6 +5,27 @@ ALTER TABLE claims ADD COLUMN volume INTEGER NOT NULL DEFAULT 0;
 DROP INDEX claims_by_id;
 CREATE UNIQUE INDEX claims_by_id ON claims (volume, id);
 
+-- The first eight bytes of every key that went into a volume, once no more go there: who wants to know all keys reads these in one
+-- piece and not the index page by page. Keys that are gone since may be among them.
+CREATE TABLE volume_keys (
+    volume INTEGER PRIMARY KEY,
+    keys   BLOB    NOT NULL
+) STRICT;
+CREATE TRIGGER claims_go_into_an_open_volume BEFORE INSERT ON claims
+WHEN EXISTS (SELECT 1 FROM volume_keys WHERE volume = NEW.volume)
+BEGIN
+    SELECT RAISE(FAIL, 'this volume is closed: take the highest of claims, or one above all of volume_keys');
+END;
+CREATE TRIGGER claims_move_into_an_open_volume BEFORE UPDATE OF volume, id ON claims
+WHEN (NEW.volume <> OLD.volume OR NEW.id <> OLD.id) AND EXISTS (SELECT 1 FROM volume_keys WHERE volume = NEW.volume)
+BEGIN
+    SELECT RAISE(FAIL, 'this volume is closed: take the highest of claims, or one above all of volume_keys');
+END;
+CREATE TRIGGER volume_keys_are_not_rewritten BEFORE UPDATE ON volume_keys
+BEGIN
+    SELECT RAISE(FAIL, 'the keys of a closed volume are listed once');
+END;
+
 -- The youngest first: it is there that keys are used again.
 CREATE VIEW claim_volumes (volume) AS
 WITH RECURSIVE volumes (volume) AS (

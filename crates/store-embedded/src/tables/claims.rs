@@ -2,6 +2,7 @@
 //! an index, so answers of any size never pass through a tree in random order. That index is made of volumes, so that new keys
 //! stand together.
 
+use super::volumes::Volume;
 use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
@@ -27,7 +28,6 @@ const BY_ID: &str = concat!(
 );
 const RECORDS: &str = "SELECT count(*) FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume \
     WHERE id = ?1";
-const IDS: &str = "SELECT volume, id FROM claims WHERE (volume, id) > (?1, ?2) ORDER BY volume, id LIMIT ?3";
 const AFTER: &str =
     concat!("SELECT ", columns!(), " FROM claims WHERE subject > ?1 ORDER BY subject LIMIT ?2");
 const DUE: &str = concat!(
@@ -52,25 +52,6 @@ const REUSE: &str = "UPDATE OR FAIL claims SET subject = ?1, tenant = ?3, finger
     not_before = ?14, replay_until = ?15, tombstone_until = ?16, status = ?17, media = ?18, location = ?19, \
     body = ?20, makes = ?21, sweep_at = ?22, volume = ?23 WHERE subject = ?24 AND id = ?2";
 
-/// Keys that came one after the other and stand together in the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Volume(i64);
-
-impl Volume {
-    pub(crate) const FIRST: Volume = Volume(0);
-
-    /// The one that comes after it.
-    pub(crate) fn next(self) -> Volume {
-        Volume(self.0.saturating_add(1))
-    }
-}
-
-/// The volume that new keys go into.
-pub(crate) fn youngest(db: &Connection) -> Result<Volume> {
-    let youngest = db.query_row("SELECT max(volume) FROM claims", [], |row| row.get::<_, Option<i64>>(0))?;
-    Ok(youngest.map_or(Volume::FIRST, Volume))
-}
-
 pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
     db.prepare_cached(BY_ID)?.query_row([id.digest().as_bytes()], read).optional()
 }
@@ -79,22 +60,6 @@ pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
 pub(super) fn check_alone(db: &Connection, id: ClaimId) -> Result<()> {
     let records: usize = db.prepare_cached(RECORDS)?.query_row([id.digest().as_bytes()], |row| row.get(0))?;
     if records > 1 { Err(Error::StatementChangedRows(records)) } else { Ok(()) }
-}
-
-/// Keys as they stand in the index, after one of them.
-pub(crate) fn ids(
-    db: &Connection,
-    after: Option<(Volume, ClaimId)>,
-    limit: i64,
-) -> Result<Vec<(Volume, ClaimId)>> {
-    let mut statement = db.prepare_cached(IDS)?;
-    let read = |row: &Row<'_>| Ok((Volume(row.get(0)?), ClaimId::from_digest(cell::digest(row, 1)?)));
-    match after {
-        None => statement.query_map(params![i64::MIN, [0_u8; 0], limit], read)?.collect(),
-        Some((volume, id)) => {
-            statement.query_map(params![volume.0, id.digest().as_bytes(), limit], read)?.collect()
-        }
-    }
 }
 
 pub(super) fn after(db: &Connection, after: Option<SubjectId>, limit: i64) -> Result<Vec<Claim>> {
@@ -109,7 +74,7 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Claim>> 
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, claim: &Claim, volume: Volume) -> Result<()> {
-    write_whole(pen, INSERT, claim, &[&volume.0])
+    write_whole(pen, INSERT, claim, &[&volume.number()])
 }
 
 pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
@@ -140,7 +105,7 @@ pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
 }
 
 pub(super) fn reuse(pen: &mut Pen<'_>, claim: &Claim, left: SubjectId, volume: Volume) -> Result<()> {
-    write_whole(pen, REUSE, claim, &[&volume.0, &left.to_i64()])
+    write_whole(pen, REUSE, claim, &[&volume.number(), &left.to_i64()])
 }
 
 pub(super) fn remove(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {

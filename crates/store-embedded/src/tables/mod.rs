@@ -11,7 +11,7 @@ mod audit_log;
 mod balances;
 mod cell;
 mod charges;
-pub(crate) mod claims;
+mod claims;
 pub(crate) mod commits;
 mod cursors;
 pub(crate) mod entries;
@@ -27,18 +27,19 @@ mod reversals;
 mod slots;
 mod snapshots;
 mod tenants;
+pub(crate) mod volumes;
 mod write;
 
 pub(crate) use pen::Pen;
 use pen::{Rows, TOGETHER};
 pub(crate) use write::{Origin, Write};
 
-use claims::Volume;
 use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{Due, Position, Row, RowKey, Scan};
 use rusqlite::{Connection, Error, Result};
+use volumes::Volume;
 
 /// The row of `key`; nothing if it is another tenant's.
 pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
@@ -118,6 +119,17 @@ pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Wr
     together(db, &posted, |pen, (transaction, receipt)| journal::close(pen, transaction, *receipt))?;
     together(db, &records, |pen, record| audit_log::insert(pen, record))?;
     together(db, &commits, |pen, write| apply(pen, write))
+}
+
+/// The highest volume that keys were added to.
+pub(crate) fn youngest<'a>(writes: impl Iterator<Item = &'a Write>) -> Option<Volume> {
+    writes
+        .filter_map(|write| match write {
+            Write::Insert(row, origin) if matches!(**row, Row::Claim(_)) => Some(origin.volume),
+            Write::Reuse(_, _, volume) => Some(*volume),
+            Write::Insert(..) | Write::Replace(_) | Write::Remove(_) | Write::Commit(..) => None,
+        })
+        .max()
 }
 
 /// Whether each key that was added has one record: another program may have used it meanwhile, in another volume.

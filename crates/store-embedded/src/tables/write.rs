@@ -1,6 +1,6 @@
 //! A change that was judged, as the tables take it.
 
-use super::claims::Volume;
+use super::volumes::Volume;
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, Receipt, Row};

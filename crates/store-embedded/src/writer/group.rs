@@ -10,7 +10,7 @@ use crate::error::{NO_SPACE, reason};
 use crate::options::{FaultPoint, Options, fault_at};
 use crate::progress::Progress;
 use crate::redo::{Failed, Redo, Script};
-use crate::tables::{self, Origin, Pen, Write, claims};
+use crate::tables::{self, Origin, Pen, Write, volumes};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::judge::{Image, judge};
 use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
@@ -109,7 +109,7 @@ impl Writer {
         options: Options,
     ) -> Result<Writer, Error> {
         let ids = Ids::load(&db, shared.clock.now())?;
-        let keys = Keys::of(home, &shared.progress, position, room_for_keys(&db)?, claims::youngest(&db)?);
+        let keys = Keys::of(home, &shared.progress, position, room_for_keys(&db)?, volumes::youngest(&db)?);
         Ok(Writer {
             db,
             redo,
@@ -215,7 +215,7 @@ impl Writer {
         self.shared.progress.show(self.position);
         self.ids = Ids::load(&self.db, self.shared.clock.now())?;
         if self.is_meddled {
-            self.keys.learn_anew(self.position, claims::youngest(&self.db)?);
+            self.keys.learn_anew(self.position, volumes::youngest(&self.db)?);
         }
         (self.is_stale, self.is_meddled) = (false, false);
         self.shared.display.applier().is_known();

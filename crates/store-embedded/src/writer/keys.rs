@@ -4,27 +4,24 @@
 //! Promises: a key that has a record, or will have one by a set this writer admitted, is never called new. The other way round
 //! mistakes are allowed: a few new keys in a thousand are looked for in vain.
 
+use super::filter::Filter;
 use crate::background::stand_back;
 use crate::connect;
 use crate::error::OpenError;
 use crate::progress::Progress;
 use crate::redo::Lineage;
-use crate::tables::claims::{self, Volume};
 use crate::tables::meta;
+use crate::tables::volumes::{self, Abridged, Volume};
 use counterfoil_core::idempotency::claim::ClaimId;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
 /// Keys there is room for at the least, and at the most: 2 MiB and 128 MiB.
 const ROOM_MIN: usize = 1 << 20;
 const ROOM_MAX: usize = 1 << 26;
-/// Keys for which one block is made: 16 bits each.
-const KEYS_PER_BLOCK: usize = 32;
-/// Keys that are read at a time: nothing keeps the log from starting over for long.
-const PAGE: i64 = 4_096;
 /// Keys for which a volume has room at the least: few enough for most of its pages to be written with every transaction of a
 /// busy server, which is what makes keys cheap.
 const VOLUME_MIN: usize = 1 << 16;
@@ -71,7 +68,7 @@ impl Keys {
 
     /// Whether nothing can be there under this key, unless the writer itself has it at hand.
     pub(super) fn is_new(&self, id: ClaimId) -> bool {
-        self.known.is_whole() && !self.known.filter.has(id)
+        self.known.is_whole() && !self.known.learnt.filter.has(id.into())
     }
 
     /// A set with this key was admitted.
@@ -91,7 +88,7 @@ impl Keys {
     /// Makes room, if there is too little. Between two groups: `position` is that of the last set that was admitted.
     pub(super) fn make_room(&mut self, position: u64) {
         if !self.is_counted && self.known.is_whole() {
-            self.added = self.added.saturating_add(self.known.filter.in_youngest.load(Ordering::Relaxed));
+            self.added = self.added.saturating_add(self.known.learnt.in_youngest.load(Ordering::Relaxed));
             self.is_counted = true;
         }
         let held = self.known.held();
@@ -117,7 +114,7 @@ impl Keys {
 /// A filter, and who fills it.
 #[derive(Debug)]
 struct Known {
-    filter: Arc<Filter>,
+    learnt: Arc<Learnt>,
     /// Keys it has room for, and those it was told by the writer.
     room: usize,
     told: usize,
@@ -127,37 +124,37 @@ struct Known {
 impl Known {
     fn begin(home: &Home, progress: &Arc<Progress>, position: u64, room: usize, youngest: Volume) -> Known {
         let room = room.clamp(ROOM_MIN, ROOM_MAX);
-        let filter = Arc::new(Filter::with_room(room, youngest));
+        let learnt = Arc::new(Learnt::with_room(room, youngest));
         let filling = {
-            let (filter, home, progress) = (Arc::clone(&filter), home.clone(), Arc::clone(progress));
+            let (learnt, home, progress) = (Arc::clone(&learnt), home.clone(), Arc::clone(progress));
             Builder::new().name("store-keys".to_owned()).spawn(move || {
                 stand_back();
                 // Everything is looked for, as long as nothing is known.
-                if let Err(error) = filter.fill(&home, &progress, position) {
+                if let Err(error) = learnt.fill(&home, &progress, position) {
                     tracing::warn!(%error, "the keys of the store could not be read");
                 }
             })
         };
-        Known { filter, room, told: 0, filling: filling.ok() }
+        Known { learnt, room, told: 0, filling: filling.ok() }
     }
 
     fn is_whole(&self) -> bool {
-        self.filter.is_whole.load(Ordering::Acquire)
+        self.learnt.is_whole.load(Ordering::Acquire)
     }
 
     fn tell(&mut self, id: ClaimId) {
-        self.filter.add(id);
+        self.learnt.filter.add(id.into());
         self.told = self.told.saturating_add(1);
     }
 
     fn held(&self) -> usize {
-        self.told.saturating_add(self.filter.found.load(Ordering::Relaxed))
+        self.told.saturating_add(self.learnt.found.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Known {
     fn drop(&mut self) {
-        self.filter.is_over.store(true, Ordering::Relaxed);
+        self.learnt.is_over.store(true, Ordering::Relaxed);
         if let Some(filling) = self.filling.take() {
             // One that panicked has left the filter as it was: not whole.
             let _ = filling.join();
@@ -165,10 +162,10 @@ impl Drop for Known {
     }
 }
 
-/// A filter after Bloom: the digest of a key names one block and six bits in it.
+/// What is known of keys, as it is learnt.
 #[derive(Debug)]
-struct Filter {
-    blocks: Box<[Block]>,
+struct Learnt {
+    filter: Filter,
     /// Keys the database had, and those of them in its youngest volume.
     found: AtomicUsize,
     youngest: Volume,
@@ -179,48 +176,16 @@ struct Filter {
     is_over: AtomicBool,
 }
 
-/// One line of a processor's cache.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Block([AtomicU64; 8]);
-
-impl Filter {
-    fn with_room(keys: usize, youngest: Volume) -> Filter {
-        let blocks = keys.div_ceil(KEYS_PER_BLOCK).max(1);
-        Filter {
-            blocks: (0..blocks).map(|_| Block::default()).collect(),
+impl Learnt {
+    fn with_room(keys: usize, youngest: Volume) -> Learnt {
+        Learnt {
+            filter: Filter::with_room(keys),
             found: AtomicUsize::new(0),
             youngest,
             in_youngest: AtomicUsize::new(0),
             is_whole: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         }
-    }
-
-    fn add(&self, id: ClaimId) {
-        for (word, bit) in self.places(id) {
-            // What is there already is not written again: others read this line.
-            if word.load(Ordering::Relaxed) & bit == 0 {
-                word.fetch_or(bit, Ordering::Relaxed);
-            }
-        }
-    }
-
-    fn has(&self, id: ClaimId) -> bool {
-        self.places(id).all(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
-    }
-
-    /// The bits of a key. Its id is a digest: every part of it is as good as chance.
-    fn places(&self, id: ClaimId) -> impl Iterator<Item = (&AtomicU64, u64)> {
-        let [first, second] = halves(id);
-        let blocks = u128::try_from(self.blocks.len()).unwrap_or(1);
-        let index = usize::try_from((u128::from(first) * blocks) >> 64).unwrap_or(0);
-        let block = self.blocks.get(index).map(|block| &block.0);
-        let picks = (0..6_u32).map(move |pick| second >> pick.saturating_mul(9));
-        picks.filter_map(move |pick| {
-            let word = block?.get(usize::try_from((pick >> 6) & 7).unwrap_or(0))?;
-            Some((word, 1 << (pick & 63)))
-        })
     }
 
     /// Adds all keys of the database, once it shows everything up to `position`.
@@ -236,30 +201,26 @@ impl Filter {
             let why = "another database has taken the place of the store's; stop the server before you move its files";
             return Err(OpenError::Io(why.to_owned()));
         }
-        let mut last = None;
-        loop {
-            let page = claims::ids(&db, last, PAGE)?;
-            for (volume, id) in &page {
-                self.add(*id);
-                self.in_youngest.fetch_add(usize::from(*volume == self.youngest), Ordering::Relaxed);
-            }
-            self.found.fetch_add(page.len(), Ordering::Relaxed);
-            last = page.last().copied();
-            if last.is_none() {
-                break;
-            }
-            if self.is_over.load(Ordering::Relaxed) {
+        let is_over = || self.is_over.load(Ordering::Relaxed);
+        // The oldest first: a key that is used again moves to a younger one.
+        for volume in volumes::all(&db)? {
+            let see = |keys: &[Abridged]| {
+                for key in keys {
+                    self.filter.add(*key);
+                }
+                self.found.fetch_add(keys.len(), Ordering::Relaxed);
+                if volume == self.youngest {
+                    self.in_youngest.fetch_add(keys.len(), Ordering::Relaxed);
+                }
+            };
+            volumes::keys(&db, volume, see, || !is_over())?;
+            if is_over() {
                 return Ok(());
             }
         }
         self.is_whole.store(true, Ordering::Release);
         Ok(())
     }
-}
-
-fn halves(id: ClaimId) -> [u64; 2] {
-    let [first, second, ..] = *id.digest().as_bytes().as_chunks::<8>().0 else { return [0; 2] };
-    [u64::from_be_bytes(first), u64::from_be_bytes(second)]
 }
 
 #[cfg(test)]
@@ -279,21 +240,13 @@ mod tests {
         ClaimId::from_digest(Digest::of("key", &[&number.to_be_bytes()]))
     }
 
-    #[test]
-    fn what_was_added_is_always_known_and_of_the_rest_nearly_nothing() {
-        let filter = Filter::with_room(10_000, Volume::FIRST);
-        (0..10_000).for_each(|number| filter.add(key(number)));
-        assert!((0..10_000).all(|number| filter.has(key(number))));
-        let mistaken = (10_000..30_000).filter(|number| filter.has(key(*number))).count();
-        assert!(mistaken < 200, "{mistaken} of 20,000");
-    }
-
     /// A store whose table of keys has these.
     fn store(keys: std::ops::Range<u64>) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let db = Connection::open(connect::file(dir.path())).unwrap();
         let tables = "PRAGMA journal_mode = WAL; CREATE TABLE claims (id BLOB, volume INTEGER, PRIMARY KEY (volume, id)); \
-            CREATE TABLE meta (key TEXT PRIMARY KEY, value)";
+            CREATE TABLE meta (key TEXT PRIMARY KEY, value); CREATE TABLE volume_keys (volume INTEGER PRIMARY KEY, keys); \
+            CREATE VIEW claim_volumes AS SELECT DISTINCT volume FROM claims";
         db.execute_batch(tables).unwrap();
         db.execute("INSERT INTO meta VALUES ('redo_lineage', ?1)", [LINEAGE.0]).unwrap();
         for number in keys {
@@ -376,6 +329,21 @@ mod tests {
         assert!((0..15_000).all(|number| !keys.is_new(key(number))));
         assert!(keys.is_new(key(15_000)));
         assert_eq!(keys.known.held(), 15_000);
+    }
+
+    #[test]
+    fn keys_of_a_listed_volume_are_known_by_its_list() {
+        let dir = store(0..10);
+        let db = Connection::open(connect::file(dir.path())).unwrap();
+        (10..20).for_each(|number| insert_into(&db, number, 1));
+        // One of them is gone since.
+        let listed: Vec<u8> =
+            (10..21).flat_map(|number| Abridged::from(key(number)).0.to_be_bytes()).collect();
+        db.execute("INSERT INTO volume_keys VALUES (1, ?1)", [listed]).unwrap();
+        let keys = filled(opened(dir.path(), 0));
+        assert!((0..21).all(|number| !keys.is_new(key(number))));
+        assert!(keys.is_new(key(21)));
+        assert_eq!(keys.known.held(), 21);
     }
 
     fn opened(dir: &Path, room: usize) -> Keys {

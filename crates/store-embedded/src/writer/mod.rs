@@ -4,6 +4,7 @@
 //! Promises: a set is answered as committed only after its group is durable; one set's refusal leaves its
 //! neighbours alone; the queue is bounded; nobody waits for ever, whatever happens to the thread.
 
+mod filter;
 mod group;
 mod ids;
 mod keys;
