@@ -5,8 +5,8 @@ use crate::checkpoint::Wal;
 use crate::error::{is_refusal, reason};
 use crate::options::{FaultHook, FaultPoint, fault_at};
 use crate::progress::Progress;
-use crate::tables;
 use crate::tables::volumes::{self, Volume};
+use crate::tables::{self, Write};
 use crate::writer::Health;
 use rusqlite::{Connection, Error};
 use std::sync::Arc;
@@ -164,7 +164,7 @@ impl Applier {
         if self.is_meddled {
             tables::check_keys(&self.db, self.hidden.writes())?;
         }
-        let volume = tables::youngest(self.hidden.writes());
+        let volume = self.hidden.writes().filter_map(Write::entering).map(|(_, volume)| volume).max();
         // What the writer does not know of yet may be a volume above those that it goes on with.
         let is_turned = volume > self.volume && !self.is_meddled;
         if is_turned {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::options::Options;
     use crate::schema::{Found, migrate};
-    use crate::tables::{Origin, Write};
+    use crate::tables::Origin;
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
     use counterfoil_store::conformance::fixtures::claim;

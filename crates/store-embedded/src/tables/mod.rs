@@ -121,27 +121,9 @@ pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Wr
     together(db, &commits, |pen, write| apply(pen, write))
 }
 
-/// The highest volume that keys were added to.
-pub(crate) fn youngest<'a>(writes: impl Iterator<Item = &'a Write>) -> Option<Volume> {
-    writes
-        .filter_map(|write| match write {
-            Write::Insert(row, origin) if matches!(**row, Row::Claim(_)) => Some(origin.volume),
-            Write::Reuse(_, _, volume) => Some(*volume),
-            Write::Insert(..) | Write::Replace(_) | Write::Remove(_) | Write::Commit(..) => None,
-        })
-        .max()
-}
-
-/// Whether each key that was added has one record: another program may have used it meanwhile, in another volume.
+/// Whether each key that went into a volume has one record: another program may have used it meanwhile, in another.
 pub(crate) fn check_keys<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
-    for write in writes {
-        if let Write::Insert(row, _) = write
-            && let Row::Claim(claim) = &**row
-        {
-            claims::check_alone(db, claim.id)?;
-        }
-    }
-    Ok(())
+    writes.filter_map(Write::entering).try_for_each(|(id, _)| claims::check_alone(db, id))
 }
 
 /// Inserts rows into one table.

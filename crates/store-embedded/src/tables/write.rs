@@ -1,6 +1,7 @@
 //! A change that was judged, as the tables take it.
 
 use super::volumes::Volume;
+use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, Receipt, Row};
@@ -45,6 +46,16 @@ impl Write {
             Change::Remove { key, .. } => image.shared(key).map(Write::Remove),
             Change::Move(_) => None,
         }
+    }
+
+    /// The key that goes into a volume by this, and which: a new one, or one that is used again.
+    pub(crate) fn entering(&self) -> Option<(ClaimId, Volume)> {
+        let (row, volume) = match self {
+            Write::Insert(row, origin) => (row, origin.volume),
+            Write::Reuse(row, _, volume) => (row, *volume),
+            Write::Replace(_) | Write::Remove(_) | Write::Commit(..) => return None,
+        };
+        if let Row::Claim(claim) = &**row { Some((claim.id, volume)) } else { None }
     }
 }
 

@@ -314,10 +314,11 @@ impl Writer {
         for change in changes {
             if let Change::Insert(row) = change {
                 self.ids.inserted(&row.key());
-                if let Row::Claim(claim) = &**row {
-                    self.keys.admitted(claim.id);
-                }
             }
+        }
+        // Also those that only move: who reads all volumes may have read the one they come from and miss the one they go to.
+        for (id, _) in writes.iter().skip(written).filter_map(Write::entering) {
+            self.keys.admitted(id);
         }
         writes.push(Write::Commit(receipt, job.set.id(), std::mem::take(&mut job.touched)));
         Ok(Verdict::Admitted(receipt))
