@@ -15,7 +15,7 @@ use crate::redo::{self, Lineage, Redo};
 use crate::renew;
 use crate::schema::{self, FORMAT, Found};
 use crate::store::{EmbeddedStore, Running};
-use crate::tables::{commits, meta};
+use crate::tables::{commits, meta, volumes};
 use crate::writer::{Health, Home, Queue, Shared, Writer};
 use counterfoil_core::types::time::Time;
 use rusqlite::Connection;
@@ -46,11 +46,11 @@ impl EmbeddedStore {
         }
         if found == Found::Format(FORMAT) {
             schema::keep_own(&db)?;
-            redo::recover(&mut db, dir, options.media.as_ref())?;
+            redo::recover(&mut db, dir, options.media.as_ref(), keys_have_one_record)?;
         } else {
             // What an earlier release has left is played by the rules of its tables.
             if found != Found::Fresh {
-                redo::recover(&mut db, dir, options.media.as_ref())?;
+                redo::recover(&mut db, dir, options.media.as_ref(), |_| Ok(()))?;
             }
             schema::migrate(&mut db, found)?;
             schema::keep_own(&db)?;
@@ -182,6 +182,17 @@ fn recover_if_dead(dir: &Path, options: &Options) -> Result<(), OpenError> {
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// Another program may have used a key that was only in the redo log: the tables do not refuse it in another volume.
+fn keys_have_one_record(db: &Connection) -> Result<(), OpenError> {
+    match volumes::twin(db)? {
+        None => Ok(()),
+        Some(subject) => Err(OpenError::Corrupt(format!(
+            "the key of {} has two records, because another program wrote to the database after a crash; remove the record of that program",
+            subject.to_i64()
+        ))),
+    }
 }
 
 fn high_water(db: &Connection) -> Result<(u64, Time), OpenError> {

@@ -127,16 +127,18 @@ async fn keys_of_closed_volumes_are_listed_and_no_more_go_there() {
     let store = open(dir.path());
     store.commit(ChangeSet::new(SetId::from_i64(7)).insert(work(7, NOON).claim)).await.unwrap();
     store.close();
-    assert_eq!(lists(dir.path()), [(0, 1), (1, 2), (2, 2)], "the youngest is open");
+    assert_eq!(lists(dir.path()), [(1, 2), (2, 2)], "the youngest is open, and volume 0 is of older formats");
     let db = raw(dir.path());
     let listed: Vec<u8> =
-        db.query_row("SELECT keys FROM volume_keys WHERE volume = 0", [], |row| row.get(0)).unwrap();
-    assert_eq!(listed, work(1, NOON).claim.id.digest().as_bytes()[..8]);
+        db.query_row("SELECT keys FROM volume_keys WHERE volume = 1", [], |row| row.get(0)).unwrap();
+    let mut expected = [2, 3].map(|number| work(number, NOON).claim.id.digest().as_bytes()[..8].to_vec());
+    expected.sort();
+    assert_eq!(listed, expected.concat());
     let closed = "this volume is closed";
     for sql in [
         "UPDATE claims SET volume = 2, revision = revision + 1 WHERE subject = 7",
-        "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, state) \
-         VALUES (99, zeroblob(32), 1, x'', x'', 0, 1, 1, 1, 'in_flight')",
+        "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, state, volume) \
+         VALUES (99, zeroblob(32), 1, x'', x'', 0, 1, 1, 1, 'in_flight', 1)",
         "UPDATE volume_keys SET keys = x''",
     ] {
         let refused = db.execute(sql, []).expect_err(sql).to_string();

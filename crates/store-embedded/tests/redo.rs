@@ -4,8 +4,8 @@
 
 mod support;
 
-use counterfoil_core::types::id::{AccountId, ChargeId};
-use counterfoil_store::{CommitError, Folded, Position, ReadError, RowKey, Store, Upto};
+use counterfoil_core::types::id::{AccountId, ChargeId, SetId};
+use counterfoil_store::{ChangeSet, CommitError, Folded, Position, ReadError, RowKey, Store, Upto};
 use counterfoil_store_embedded::{
     EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, RedoBounds,
 };
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use support::rows::work;
-use support::{charge_is_there, one_charge, open, open_with_fault, raw};
+use support::{charge_is_there, claim_of, one_charge, open, open_with_fault, raw};
 
 /// The database takes nothing while this is set.
 fn full(is_full: &Arc<AtomicBool>) -> FaultHook {
@@ -83,6 +83,25 @@ async fn what_the_database_never_got_is_there_after_the_next_opening() {
     drop(store);
     let store = open(dir.path());
     assert!(charge_is_there(&store, 1).await && charge_is_there(&store, 2).await);
+}
+
+/// The tables would refuse it in one and the same volume only.
+#[tokio::test]
+async fn a_key_that_another_program_used_after_a_crash_keeps_the_store_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with_fault(dir.path(), full(&Arc::new(AtomicBool::new(true))));
+    let claim = work(1, store.now()).claim;
+    store.commit(ChangeSet::new(SetId::from_i64(1)).insert(claim.clone())).await.unwrap();
+    drop(store);
+    let by_hand = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, \
+        state) VALUES (2, ?1, 1, x'', x'', 0, 1, 1, 1, 'in_flight')";
+    raw(dir.path()).execute(by_hand, [claim.id.digest().as_bytes()]).unwrap();
+    for _ in 0..2 {
+        let closed = EmbeddedStore::open(dir.path(), Options::default()).expect_err("a key has two records");
+        assert!(matches!(&closed, OpenError::Corrupt(why) if why.contains("has two records")), "{closed:?}");
+    }
+    raw(dir.path()).execute_batch("DROP TRIGGER claims_are_kept_while_needed; DELETE FROM claims").unwrap();
+    assert_eq!(claim_of(&open(dir.path()), claim.id).await, Some(claim));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
--- Keys stand in volumes, in the order in which they came, and only within a volume in the order of their digests. A new key goes
+-- Volume 0 holds the keys from before. Keys stand in volumes, in the order in which they came, and only within a volume in the order of their digests. A new key goes
 -- into the youngest volume, whose pages are at hand; in one tree of all keys each would go to a page of its own, and keys would
 -- cost more the more there are.
 ALTER TABLE claims ADD COLUMN volume INTEGER NOT NULL DEFAULT 0;
@@ -24,6 +24,13 @@ END;
 CREATE TRIGGER volume_keys_are_not_rewritten BEFORE UPDATE ON volume_keys
 BEGIN
     SELECT RAISE(FAIL, 'the keys of a closed volume are listed once');
+END;
+CREATE TRIGGER volume_keys_are_whole BEFORE INSERT ON volume_keys
+WHEN EXISTS (SELECT 1 FROM volume_keys WHERE volume = NEW.volume)
+  OR NEW.volume >= (SELECT max(volume) FROM claims)
+  OR length(NEW.keys) <> 8 * (SELECT count(*) FROM claims WHERE volume = NEW.volume)
+BEGIN
+    SELECT RAISE(FAIL, 'the keys of a closed volume are listed once, and all of them');
 END;
 
 -- The youngest first: it is there that keys are used again.

@@ -2,23 +2,25 @@
 
 use super::cell;
 use counterfoil_core::idempotency::claim::ClaimId;
+use counterfoil_core::types::id::SubjectId;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use std::cell::Cell;
 
-const YOUNGEST: &str = "SELECT max(coalesce((SELECT max(volume) FROM claims), 0), \
+/// Volume 0 is that of older formats: it has as many keys as there were, and is neither added to nor listed.
+const YOUNGEST: &str = "SELECT max(1, coalesce((SELECT max(volume) FROM claims), 0), \
     coalesce((SELECT max(volume) + 1 FROM volume_keys), 0))";
-const ALL: &str = "SELECT volume FROM claim_volumes ORDER BY volume";
+const NEXT: &str = "SELECT min(volume) FROM claims WHERE volume > ?1";
 const IDS: &str = "SELECT id FROM claims WHERE volume = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
 const LIST: &str = "SELECT keys FROM volume_keys WHERE volume = ?1";
-/// Closed volumes without a list, from one of them on. The youngest of the claims may still be open.
-const UNLISTED: &str = "SELECT volume FROM claim_volumes WHERE volume >= ?1 \
-    AND volume < (SELECT max(volume) FROM claims) AND volume NOT IN (SELECT volume FROM volume_keys)";
+const UNLISTED: &str = "SELECT volume FROM claim_volumes WHERE volume BETWEEN max(?1, 1) AND ?2 - 1 \
+    AND volume NOT IN (SELECT volume FROM volume_keys)";
 const PUT: &str = "INSERT INTO volume_keys (volume, keys) VALUES (?1, ?2)";
 const FORGET: &str = "DELETE FROM volume_keys WHERE volume NOT IN (SELECT volume FROM claim_volumes) \
     AND volume < (SELECT max(volume) FROM volume_keys)";
+const OPEN: &str = "SELECT volume FROM claim_volumes WHERE volume NOT IN (SELECT volume FROM volume_keys)";
+/// Of two volumes that are not listed, the later one mostly has few keys.
+const TWIN: &str = "SELECT young.subject FROM claims AS young WHERE young.volume = ?1 \
+    AND EXISTS (SELECT 1 FROM claims AS old WHERE old.volume = ?2 AND old.id = young.id) LIMIT 1";
 
-/// Keys that a list may have: one that was made of more would be long in the making. Older formats had all in one volume.
-const LISTED_MAX: usize = 1 << 22;
 /// Keys that are read at a time: nothing keeps the log from starting over for long.
 const PAGE: usize = 4_096;
 
@@ -56,13 +58,22 @@ pub(crate) fn youngest(db: &Connection) -> Result<Volume> {
     db.query_row(YOUNGEST, [], |row| row.get(0).map(Volume))
 }
 
-/// All that have keys, the oldest first.
-pub(crate) fn all(db: &Connection) -> Result<Vec<Volume>> {
-    db.prepare_cached(ALL)?.query_map([], |row| row.get(0).map(Volume))?.collect()
+/// All keys, with some that are gone, some at a time. `go_on` tells whether more are wanted. The oldest volume first, and those that come
+/// to be meanwhile: a key that is used again moves to a younger one.
+pub(crate) fn all_keys(
+    db: &Connection,
+    mut see: impl FnMut(Volume, &[Abridged]),
+    go_on: impl Fn() -> bool,
+) -> Result<()> {
+    let mut last = i64::MIN;
+    while let Some(volume) = db.prepare_cached(NEXT)?.query_row([last], |row| row.get(0))? {
+        keys(db, Volume(volume), |keys| see(Volume(volume), keys), &go_on)?;
+        last = volume;
+    }
+    Ok(())
 }
 
-/// The keys of a volume, with some that are gone if it is listed, some at a time; `go_on` tells whether more are wanted.
-pub(crate) fn keys(
+fn keys(
     db: &Connection,
     volume: Volume,
     mut see: impl FnMut(&[Abridged]),
@@ -72,7 +83,9 @@ pub(crate) fn keys(
         db.prepare_cached(LIST)?.query_row([volume.0], |row| row.get(0)).optional()?;
     if let Some(list) = list {
         let (keys, _) = list.as_chunks();
-        see(&keys.iter().map(|bytes| Abridged(u64::from_be_bytes(*bytes))).collect::<Vec<_>>());
+        for page in keys.chunks(PAGE).take_while(|_| go_on()) {
+            see(&page.iter().map(|bytes| Abridged(u64::from_be_bytes(*bytes))).collect::<Vec<_>>());
+        }
         return Ok(());
     }
     let mut page = db.prepare_cached(IDS)?;
@@ -92,24 +105,140 @@ pub(crate) fn keys(
     Ok(())
 }
 
-/// Lists the keys of closed volumes where that was not done yet, and drops lists of which no key is left. `from`: those before it were
-/// looked at.
-pub(crate) fn list_closed(db: &Connection, from: Option<Volume>) -> Result<()> {
-    let from = from.map_or(i64::MIN, Volume::number);
-    let unlisted: Vec<Volume> = db
-        .prepare_cached(UNLISTED)?
-        .query_map([from], |row| row.get(0).map(Volume))?
-        .collect::<Result<_>>()?;
-    for volume in unlisted {
-        let (mut list, found) = (Vec::new(), Cell::new(0_usize));
-        let see = |keys: &[Abridged]| {
-            found.set(found.get().saturating_add(keys.len()));
-            list.extend(keys.iter().flat_map(|key| key.0.to_be_bytes()));
-        };
-        keys(db, volume, see, || found.get() <= LISTED_MAX)?;
-        if found.get() <= LISTED_MAX {
-            db.prepare_cached(PUT)?.execute(params![volume.0, list])?;
-        }
+/// Lists the keys of volumes that come before `open` where that was not done yet, and drops lists of which no key is left. `from`: those
+/// before it were looked at.
+pub(crate) fn list_closed(db: &Connection, from: Option<Volume>, open: Volume) -> Result<()> {
+    for volume in unlisted(db, from, open)? {
+        let mut list = Vec::new();
+        keys(db, volume, |keys| list.extend(keys.iter().flat_map(|key| key.0.to_be_bytes())), || true)?;
+        db.prepare_cached(PUT)?.execute(params![volume.0, list])?;
     }
     db.prepare_cached(FORGET)?.execute([]).map(|_| ())
+}
+
+fn unlisted(db: &Connection, from: Option<Volume>, open: Volume) -> Result<Vec<Volume>> {
+    let from = from.map_or(i64::MIN, Volume::number);
+    db.prepare_cached(UNLISTED)?.query_map([from, open.0], |row| row.get(0).map(Volume))?.collect()
+}
+
+/// What a claim makes whose key has a second record, if there is one in the volumes that took keys last: another program may
+/// have used a key that was only in the redo log.
+pub(crate) fn twin(db: &Connection) -> Result<Option<SubjectId>> {
+    let open: Vec<Volume> =
+        db.prepare_cached(OPEN)?.query_map([], |row| row.get(0).map(Volume))?.collect::<Result<_>>()?;
+    for (index, young) in open.iter().enumerate() {
+        for old in open.iter().skip(index.saturating_add(1)) {
+            let twin = db.prepare_cached(TWIN)?.query_row([young.0, old.0], |row| row.get(0)).optional()?;
+            if let Some(subject) = twin {
+                return Ok(Some(SubjectId::from_i64(subject)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Found, migrate};
+    use counterfoil_core::types::digest::Digest;
+
+    fn tables() -> Connection {
+        let mut db = Connection::open_in_memory().unwrap();
+        migrate(&mut db, Found::Fresh).unwrap();
+        db
+    }
+
+    fn key(number: i64) -> ClaimId {
+        ClaimId::from_digest(Digest::of("key", &[&number.to_be_bytes()]))
+    }
+
+    fn insert(db: &Connection, number: i64, volume: i64) {
+        let sql = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, \
+            attempts, state, sweep_at, volume) VALUES (?1, ?2, 1, x'', x'', 0, 1, 1, 1, 'expired', 5, ?3)";
+        db.execute(sql, params![number, key(number).digest().as_bytes(), volume]).unwrap();
+    }
+
+    fn seen(db: &Connection, mut meanwhile: impl FnMut(Volume)) -> Vec<Abridged> {
+        let mut seen = Vec::new();
+        let see = |volume, keys: &[Abridged]| {
+            meanwhile(volume);
+            seen.extend_from_slice(keys);
+        };
+        all_keys(db, see, || true).unwrap();
+        seen
+    }
+
+    /// The volume it goes to was not there when the reading began.
+    #[test]
+    fn a_key_that_is_used_again_while_all_are_read_is_not_missed() {
+        let db = tables();
+        (1..=3).for_each(|number| insert(&db, number, number));
+        let seen = seen(&db, |volume| {
+            if volume == Volume(1) {
+                let moved =
+                    "UPDATE claims SET subject = 9, volume = 4, fence = 2, revision = 2 WHERE subject = 3";
+                db.execute(moved, []).unwrap();
+            }
+        });
+        assert_eq!(seen, [1, 2, 3].map(|number| Abridged::from(key(number))));
+    }
+
+    #[test]
+    fn lists_of_which_no_key_is_left_are_dropped_but_for_the_last() {
+        let db = tables();
+        (1..=4).for_each(|number| insert(&db, number, number));
+        list_closed(&db, None, Volume(4)).unwrap();
+        db.execute("DELETE FROM claims", []).unwrap();
+        list_closed(&db, None, Volume(4)).unwrap();
+        let left = |sql| db.query_row::<i64, _, _>(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(left("SELECT count(*) FROM volume_keys"), 1);
+        assert_eq!(left("SELECT max(volume) FROM volume_keys"), 3);
+        assert_eq!(youngest(&db), Ok(Volume(4)), "not one that is listed");
+    }
+
+    #[test]
+    fn only_volumes_before_the_open_one_are_listed_and_none_of_older_formats() {
+        let db = tables();
+        (0..=5).for_each(|number| insert(&db, number, number));
+        list_closed(&db, Some(Volume(2)), Volume(4)).unwrap();
+        let listed: Vec<i64> = db
+            .prepare("SELECT volume FROM volume_keys")
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_>>()
+            .unwrap();
+        assert_eq!(listed, [2, 3]);
+        list_closed(&db, None, Volume(4)).unwrap();
+        let listed: i64 = db.query_row("SELECT count(*) FROM volume_keys", [], |row| row.get(0)).unwrap();
+        assert_eq!(listed, 3);
+    }
+
+    #[test]
+    fn a_list_that_is_not_whole_is_refused() {
+        let db = tables();
+        (1..=3).for_each(|number| insert(&db, number, number));
+        for (volume, keys) in [(1, Vec::<u8>::new()), (1, vec![0; 16]), (3, vec![0; 8]), (7, Vec::new())] {
+            let put = db.execute(PUT, params![volume, keys]).unwrap_err().to_string();
+            assert!(put.contains("listed once, and all of them"), "{volume}: {put}");
+        }
+        list_closed(&db, None, Volume(3)).unwrap();
+        let again = "INSERT OR REPLACE INTO volume_keys VALUES (1, zeroblob(8))";
+        assert!(db.execute(again, []).unwrap_err().to_string().contains("listed once"));
+    }
+
+    #[test]
+    fn a_second_record_in_another_open_volume_is_found() {
+        let db = tables();
+        (1..=3).for_each(|number| insert(&db, number, number));
+        list_closed(&db, None, Volume(2)).unwrap();
+        assert_eq!(twin(&db), Ok(None));
+        db.execute_batch("DROP TRIGGER claims_are_not_replaced").unwrap();
+        let second = "INSERT INTO claims SELECT 9, id, tenant, fingerprint, request, created_at, fence, revision, attempts, \
+            state, holder, lease_until, lease_ceiling, not_before, replay_until, tombstone_until, sweep_at, status, media, \
+            location, body, makes, 3 FROM claims WHERE subject = 2";
+        db.execute(second, []).unwrap();
+        assert_eq!(twin(&db), Ok(Some(SubjectId::from_i64(9))));
+    }
 }

@@ -202,21 +202,18 @@ impl Learnt {
             return Err(OpenError::Io(why.to_owned()));
         }
         let is_over = || self.is_over.load(Ordering::Relaxed);
-        // The oldest first: a key that is used again moves to a younger one.
-        for volume in volumes::all(&db)? {
-            let see = |keys: &[Abridged]| {
-                for key in keys {
-                    self.filter.add(*key);
-                }
-                self.found.fetch_add(keys.len(), Ordering::Relaxed);
-                if volume == self.youngest {
-                    self.in_youngest.fetch_add(keys.len(), Ordering::Relaxed);
-                }
-            };
-            volumes::keys(&db, volume, see, || !is_over())?;
-            if is_over() {
-                return Ok(());
+        let see = |volume, keys: &[Abridged]| {
+            for key in keys {
+                self.filter.add(*key);
             }
+            self.found.fetch_add(keys.len(), Ordering::Relaxed);
+            if volume == self.youngest {
+                self.in_youngest.fetch_add(keys.len(), Ordering::Relaxed);
+            }
+        };
+        volumes::all_keys(&db, see, || !is_over())?;
+        if is_over() {
+            return Ok(());
         }
         self.is_whole.store(true, Ordering::Release);
         Ok(())
