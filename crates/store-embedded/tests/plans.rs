@@ -33,10 +33,11 @@ fn every_query_of_the_store_runs_on_an_index() {
     for (query, index) in [
         ("SELECT body FROM claims WHERE volume = 1 AND id = x'00'", "claims_by_id (volume=? AND id=?)"),
         ("SELECT max(volume) FROM claims WHERE volume < 9", "claims_by_id"),
+        ("SELECT min(volume) FROM claims WHERE volume > 1", "claims_by_id"),
         ("SELECT max(volume) FROM claims", "claims_by_id"),
         (
-            "SELECT volume, id FROM claims WHERE (volume, id) > (1, x'00') ORDER BY volume, id LIMIT 1",
-            "COVERING INDEX claims_by_id",
+            "SELECT id FROM claims WHERE volume = 1 AND id > x'00' ORDER BY id LIMIT 1",
+            "COVERING INDEX claims_by_id (volume=? AND id>?)",
         ),
         (
             "SELECT body FROM claims WHERE sweep_at IS NOT NULL AND sweep_at <= 1 ORDER BY sweep_at LIMIT 1",

@@ -10,7 +10,7 @@ use counterfoil_core::payments::provider::{Fault, Found, Outcome, Rejection, Ste
 use counterfoil_core::types::id::{ChargeId, TenantId};
 use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_engine::service::{Service, Submitted};
-use counterfoil_store::{RowKey, Store};
+use counterfoil_store::{RowKey, Store, memory};
 use std::time::Duration;
 
 const KINDS: [Kind; 3] = [Kind::Capture, Kind::Void, Kind::Refund];
@@ -147,6 +147,28 @@ async fn what_the_provider_refuses_leaves_the_charge_as_it_was_and_may_be_tried_
     let (no, yes) = (OperationStatus::Failed, OperationStatus::Succeeded);
     assert_eq!(statuses, [no, no, yes, no]);
     verified(&store).await;
+}
+
+/// The charge would allow each of them once more: only their keys speak against it.
+#[tokio::test(start_paused = true)]
+async fn what_a_server_does_not_remember_is_replayed_also_when_nothing_can_be_committed() {
+    let (store, provider) = (charted().await, Provider::default());
+    let first = engine(&store, &provider).await;
+    let hold = held(&first, &store, "hold", 1_000).await;
+    assert_eq!(done(&first, "capture", hold, Kind::Capture, None).await.0, 200);
+    let refunded = done(&first, "refund", hold, Kind::Refund, Some(200)).await;
+    let refused = done(&first, "too much", hold, Kind::Refund, Some(900)).await;
+    assert_eq!((refunded.0, refused.0), (201, 409));
+    let engine = engine(&store, &provider).await;
+    for faults in [0, 1_000] {
+        store.0.fail_next(&vec![memory::Fault::Throttle; faults]);
+        assert_eq!(done(&engine, "refund", hold, Kind::Refund, Some(200)).await, refunded, "{faults}");
+        assert_eq!(done(&engine, "too much", hold, Kind::Refund, Some(900)).await, refused, "{faults}");
+        let other = operate(&engine, "refund", hold, Kind::Refund, Some(100)).await;
+        assert_eq!(other, Submitted::Mismatch, "{faults}");
+    }
+    assert_eq!(provider.keys().len(), 3, "the hold, the capture and one refund");
+    assert_eq!(stored(&store, hold).await.sums.refunded, 200);
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,7 +112,7 @@ impl Applier {
     }
 
     /// The writer has looked at everything that others wrote.
-    pub(crate) fn is_known(&mut self) {
+    pub(crate) fn writer_has_looked(&mut self) {
         self.is_meddled = false;
     }
 
@@ -321,7 +321,7 @@ mod tests {
             assert_eq!(lists(), 0);
         }
         assert!(progress.take_meddled());
-        applier.is_known();
+        applier.writer_has_looked();
         applier.hide(vec![adding(3, first.next())], Duration::ZERO);
         assert!(applier.show().is_some());
         assert_eq!(lists(), 1, "the one that is written to is open");

@@ -218,7 +218,7 @@ impl Writer {
             self.keys.learn_anew(self.position, volumes::youngest(&self.db)?);
         }
         (self.is_stale, self.is_meddled) = (false, false);
-        self.shared.display.applier().is_known();
+        self.shared.display.applier().writer_has_looked();
         Ok(())
     }
 

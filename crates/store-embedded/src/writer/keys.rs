@@ -242,23 +242,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let db = Connection::open(connect::file(dir.path())).unwrap();
         let tables = "PRAGMA journal_mode = WAL; CREATE TABLE claims (id BLOB, volume INTEGER, PRIMARY KEY (volume, id)); \
-            CREATE TABLE meta (key TEXT PRIMARY KEY, value); CREATE TABLE volume_keys (volume INTEGER PRIMARY KEY, keys); \
-            CREATE VIEW claim_volumes AS SELECT DISTINCT volume FROM claims";
+            CREATE TABLE meta (key TEXT PRIMARY KEY, value); CREATE TABLE volume_keys (volume INTEGER PRIMARY KEY, keys)";
         db.execute_batch(tables).unwrap();
         db.execute("INSERT INTO meta VALUES ('redo_lineage', ?1)", [LINEAGE.0]).unwrap();
         for number in keys {
-            insert(&db, number);
+            insert(&db, number, 0);
         }
         dir
     }
 
-    fn insert(db: &Connection, number: u64) {
-        insert_into(db, number, 0);
-    }
-
-    fn insert_into(db: &Connection, number: u64, volume: u64) {
+    fn insert(db: &Connection, number: u64, volume: u64) {
         let id = key(number);
         db.execute("INSERT INTO claims VALUES (?1, ?2)", (id.digest().as_bytes(), volume)).unwrap();
+    }
+
+    fn opened(dir: &Path, room: usize) -> Keys {
+        Keys::of(home(dir), &Arc::new(Progress::new(5)), 5, room, Volume::FIRST)
     }
 
     fn filled(mut keys: Keys) -> Keys {
@@ -273,7 +272,7 @@ mod tests {
     #[test]
     fn keys_of_the_database_and_of_the_writer_are_not_new() {
         let dir = store(0..9_000);
-        let mut keys = filled(Keys::of(home(dir.path()), &Arc::new(Progress::new(5)), 5, 0, Volume::FIRST));
+        let mut keys = filled(opened(dir.path(), 0));
         keys.admitted(key(9_000));
         assert!((0..=9_000).all(|number| !keys.is_new(key(number))));
         assert!(keys.is_new(key(9_001)));
@@ -287,7 +286,7 @@ mod tests {
         assert!(!keys.is_new(key(1)));
         // A set that was durable when the filter was begun is shown only now.
         let db = Connection::open(connect::file(dir.path())).unwrap();
-        insert(&db, 2);
+        insert(&db, 2, 0);
         progress.show(6);
         let keys = filled(keys);
         assert!(!keys.is_new(key(2)) && keys.is_new(key(1)));
@@ -320,7 +319,7 @@ mod tests {
         let dir = store(0..0);
         let mut db = Connection::open(connect::file(dir.path())).unwrap();
         let together = db.transaction().unwrap();
-        (0..15_000).for_each(|number| insert_into(&together, number, 7 - number % 3));
+        (0..15_000).for_each(|number| insert(&together, number, 7 - number % 3));
         together.commit().unwrap();
         let keys = filled(opened(dir.path(), 0));
         assert!((0..15_000).all(|number| !keys.is_new(key(number))));
@@ -332,7 +331,7 @@ mod tests {
     fn keys_of_a_listed_volume_are_known_by_its_list() {
         let dir = store(0..10);
         let db = Connection::open(connect::file(dir.path())).unwrap();
-        (10..20).for_each(|number| insert_into(&db, number, 1));
+        (10..20).for_each(|number| insert(&db, number, 1));
         // One of them is gone since.
         let listed: Vec<u8> =
             (10..21).flat_map(|number| Abridged::from(key(number)).0.to_be_bytes()).collect();
@@ -341,10 +340,6 @@ mod tests {
         assert!((0..21).all(|number| !keys.is_new(key(number))));
         assert!(keys.is_new(key(21)));
         assert_eq!(keys.known.held(), 21);
-    }
-
-    fn opened(dir: &Path, room: usize) -> Keys {
-        Keys::of(home(dir), &Arc::new(Progress::new(5)), 5, room, Volume::FIRST)
     }
 
     #[test]
