@@ -2,6 +2,7 @@
 //! is certain, or says that it is not.
 
 use crate::engine::Inner;
+use crate::recent::posted;
 use crate::signal::Signal;
 use crate::world::World;
 use counterfoil_core::saga::backoff::Backoff;
@@ -30,12 +31,10 @@ const BACKOFF: Backoff = Backoff { base: Span::from_ms(50), cap: Span::from_ms(2
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, NotCommitted> {
         let begun = self.world.elapsed();
-        let noted = self.posted.note(&set);
+        let posted = posted(&set);
         let result = self.commit_with_retries(set).await;
-        if result.is_err() {
-            for id in noted {
-                self.posted.take(id);
-            }
+        if let Ok(receipt) = &result {
+            self.recent.note(*receipt, posted);
         }
         self.watch.saw(Signal::Commit(self.world.elapsed().saturating_sub(begun)));
         result

@@ -7,9 +7,9 @@ use crate::cache::Cache;
 use crate::lanes::Lanes;
 use crate::mint::{self, Ids};
 use crate::policy::Policy;
-use crate::posted::Posted;
 use crate::present::Present;
 use crate::principals::Principals;
+use crate::recent::Recent;
 use crate::signal::{Signal, Watch};
 use crate::waiters::Waiters;
 use crate::workers;
@@ -79,7 +79,7 @@ pub(crate) struct Inner<S, G, W> {
     pub(crate) principals: Principals,
     pub(crate) accounts: Accounts,
     pub(crate) heat: Heat,
-    pub(crate) posted: Posted,
+    pub(crate) recent: Recent,
     draining: AtomicBool,
     stopped: AtomicBool,
     active: AtomicUsize,
@@ -124,7 +124,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
             principals: Principals::default(),
             accounts: Accounts::default(),
             heat: Heat::default(),
-            posted: Posted::default(),
+            recent: Recent::default(),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             active: AtomicUsize::new(0),

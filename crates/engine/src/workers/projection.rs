@@ -1,22 +1,24 @@
-//! The projection: reads the store's feed in order and takes a snapshot of each account after so many entries, so that
-//! a balance is one snapshot and a short tail.
+//! The projection: follows the commits in order and takes a snapshot of each account after so many entries, so that a
+//! balance is one snapshot and a short tail. Commits of this process it is told of; those of others it reads from the
+//! store's feed.
 //!
-//! A snapshot is the fold of an account's entries up to a position and carries that position, so applying the feed
+//! A snapshot is the fold of an account's entries up to a position and carries that position, so applying the same commits
 //! twice, or by two processes at once, gives the same snapshot: it is stored exactly once.
 
 use crate::engine::Inner;
 use crate::policy::PROJECTION_INTERVAL;
+use crate::recent::{Gained, Owned, count, entries};
 use crate::signal::Signal;
 use crate::world::World;
 use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot, superfluous};
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::types::id::{AccountId, SetId, TenantId, TransactionId};
+use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY, SNAPSHOTS_MAX};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, ReadError, Receipt, Row, RowKey, Scan, Store, Upto};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,9 +26,6 @@ use std::time::Duration;
 const COUNTED_MAX: usize = 100_000;
 /// Accounts whose snapshots are remembered, so that those of hot ones are not read again and again.
 const REMEMBERED_MAX: usize = 1_024;
-
-/// An account, and whose it is.
-type Owned = (TenantId, AccountId);
 
 /// What the projection knows between two rounds.
 struct Projection {
@@ -37,6 +36,19 @@ struct Projection {
     tails: HashMap<Owned, u64>,
     /// Snapshots of accounts that got one lately, newest first, where nobody else takes any.
     taken: HashMap<Owned, Vec<Snapshot>>,
+}
+
+/// Commits that follow one another.
+struct Page {
+    /// The last of them.
+    last: Option<Receipt>,
+    gained: Gained,
+    /// Whether none is known to follow.
+    is_whole: bool,
+}
+
+fn is_transaction(key: &RowKey) -> bool {
+    matches!(key, RowKey::Transaction(..))
 }
 
 pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
@@ -57,23 +69,18 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Applies one page of the feed; says whether that was the last.
+    /// Applies one page of commits; says whether that was the last.
     async fn project(&self, projection: &mut Option<Projection>) -> Result<bool, ReadError> {
         let state = match projection {
             Some(state) => state,
             None => projection.insert(self.resume_projection().await?),
         };
-        let page = self.store.feed(state.at.position, SCAN_MAX).await?;
-        let Some(last) = page.last().map(|committed| committed.receipt) else {
+        let Page { last, gained, is_whole } = self.page(state.at.position).await?;
+        let Some(last) = last else {
             self.watch.saw(Signal::ProjectionLag(Duration::ZERO));
             return Ok(true);
         };
-        let touched = page.iter().flat_map(|committed| &committed.touched);
-        let transactions: Vec<(TenantId, TransactionId)> = touched
-            .filter_map(|key| if let RowKey::Transaction(of, id) = key { Some((*of, *id)) } else { None })
-            .collect();
-        let posted = !transactions.is_empty();
-        let gained = self.gained(transactions).await?;
+        let posted = !gained.is_empty();
         if state.tails.len() > COUNTED_MAX {
             state.tails.clear();
         }
@@ -91,8 +98,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             state.tails.insert(account, tail);
         }
         state.at = last;
-        let caught_up = page.len() < SCAN_MAX;
-        let lag = if caught_up {
+        let lag = if is_whole {
             Duration::ZERO
         } else {
             Duration::from_millis(self.store.now().since(last.at).ms())
@@ -101,34 +107,30 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if posted {
             self.store_cursor(state).await;
         }
-        Ok(caught_up)
+        Ok(is_whole)
     }
 
-    /// How many entries each account has gained by these transactions. In order: the same feed gives the same commits.
-    async fn gained(
-        &self,
-        transactions: Vec<(TenantId, TransactionId)>,
-    ) -> Result<BTreeMap<Owned, u64>, ReadError> {
-        let mut gained: BTreeMap<Owned, u64> = BTreeMap::new();
-        let mut count = |tenant: TenantId, account: AccountId| {
-            let count = gained.entry((tenant, account)).or_default();
-            *count = count.saturating_add(1);
-        };
-        let mut unknown = Vec::new();
-        for (tenant, id) in transactions {
-            match self.posted.take(id) {
-                Some(accounts) => accounts.into_iter().for_each(|account| count(tenant, account)),
-                None => unknown.push(RowKey::Transaction(tenant, id)),
+    /// What comes right behind a position.
+    async fn page(&self, after: Position) -> Result<Page, ReadError> {
+        let run = self.recent.run(after);
+        if run.last.is_some() {
+            return Ok(Page { last: run.last, gained: run.gained, is_whole: !run.goes_on });
+        }
+        let commits = self.store.feed(after, SCAN_MAX).await?;
+        let (mut gained, mut unknown) = (Gained::new(), Vec::new());
+        for committed in &commits {
+            match self.recent.take(committed.receipt.position) {
+                Some(posted) => count(posted, &mut gained),
+                None => unknown.extend(committed.touched.iter().filter(|key| is_transaction(key)).cloned()),
             }
         }
         for keys in unknown.chunks(SCAN_MAX) {
             for row in self.store.read(keys.to_vec()).await?.into_iter().flatten() {
-                let Row::Transaction(transaction) = row else { continue };
-                let legs = transaction.legs.as_slice().iter();
-                legs.for_each(|leg| count(transaction.tenant, leg.account));
+                count(entries(&row), &mut gained);
             }
         }
-        Ok(gained)
+        let last = commits.last().map(|committed| committed.receipt);
+        Ok(Page { last, gained, is_whole: commits.len() < SCAN_MAX })
     }
 
     async fn resume_projection(&self) -> Result<Projection, ReadError> {

@@ -165,6 +165,27 @@ async fn a_process_that_starts_goes_on_where_the_last_one_stood() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_process_committed_itself_it_does_not_read_back() {
+    let (store, first) = scene().await;
+    let other = store.another();
+    let second = engine(&other, &Provider::default()).await;
+    seconds(1).await;
+    let fed = [store.fed(), other.fed()];
+    for round in 0..8 {
+        deposit(&first, &format!("k{round}"), 100).await;
+        seconds(1).await;
+    }
+    assert!(store.fed() - fed[0] <= 4, "the other's slot and cursors only: {}", store.fed() - fed[0]);
+    assert!(other.fed() - fed[1] >= 8, "what the first committed: {}", other.fed() - fed[1]);
+    // Whoever counts, and from whatever it hears, finds the same.
+    deposit(&second, "other", 100).await;
+    seconds(1).await;
+    assert!(snapshots(&store, &first, "a").await.len() >= 2);
+    assert_eq!(posted(&second, "a").await, 900);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_processes_do_not_disturb_each_other() {
     for seed in 1..=4 {
         let store = SharedStore::new();

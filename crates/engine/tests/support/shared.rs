@@ -28,6 +28,8 @@ struct Manner {
     bell: Option<watch::Sender<()>>,
     /// How often rows were read by key.
     looks: AtomicU64,
+    /// How many commits the feed has told.
+    fed: AtomicU64,
     /// No other process has a handle.
     alone: AtomicBool,
 }
@@ -42,8 +44,9 @@ impl SharedStore {
 
     fn with(memory: Arc<MemoryStore>, chance: u64, bell: Option<watch::Sender<()>>) -> SharedStore {
         let life = AtomicU64::new(u64::MAX);
-        let (chance, looks, alone) = (AtomicU64::new(chance), AtomicU64::new(0), AtomicBool::new(false));
-        let manner = Manner { chance, life, bell, looks, alone };
+        let (chance, alone) = (AtomicU64::new(chance), AtomicBool::new(false));
+        let (looks, fed) = (AtomicU64::new(0), AtomicU64::new(0));
+        let manner = Manner { chance, life, bell, looks, fed, alone };
         SharedStore(memory, Arc::new(manner))
     }
 
@@ -56,6 +59,11 @@ impl SharedStore {
     /// How often rows were read by key through this handle.
     pub fn looks(&self) -> u64 {
         self.1.looks.load(Ordering::SeqCst)
+    }
+
+    /// How many commits the feed has told through this handle.
+    pub fn fed(&self) -> u64 {
+        self.1.fed.load(Ordering::SeqCst)
     }
 
     /// The same handle, to a store that no other process can write.
@@ -163,7 +171,9 @@ impl Store for SharedStore {
     }
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
         self.turn().await;
-        self.0.feed(after, limit).await
+        let commits = self.0.feed(after, limit).await?;
+        self.1.fed.fetch_add(u64::try_from(commits.len()).unwrap(), Ordering::SeqCst);
+        Ok(commits)
     }
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         self.turn().await;
