@@ -8,6 +8,7 @@ use crate::port::{Reason, Refusal};
 use crate::row::{KeyMap, Row, RowKey};
 use counterfoil_core::ledger::balance::{Balance, Unfit};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
+use foldhash::fast::RandomState;
 use std::sync::Arc;
 
 /// The rows a group of sets is judged against, with the writes of those already accepted laid over them.
@@ -17,6 +18,11 @@ pub struct Image {
 }
 
 impl Image {
+    /// An empty one with room for so many rows.
+    pub fn with_room(rows: usize) -> Image {
+        Image { rows: KeyMap::with_capacity_and_hasher(rows, RandomState::default()) }
+    }
+
     /// Whether the row (or its absence) is already known.
     pub fn knows(&self, key: &RowKey) -> bool {
         self.rows.contains_key(key)

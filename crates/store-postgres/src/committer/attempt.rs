@@ -2,12 +2,13 @@
 
 use super::Job;
 use super::lookups::{Care, Lookups};
+use super::memory::Memory;
 use super::writes::{Present, Writes};
 use crate::clock::monotonic;
 use crate::error::{Blame, blame, reason};
 use crate::session::{Session, Step, all};
 use crate::shared::Shared;
-use crate::tables::{self, Batch, commits, statements};
+use crate::tables::{self, Batch, Place, commits, statements};
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, ChangeSet, KeySet, Position, Reason, Receipt, Refusal, Row, RowKey};
@@ -54,7 +55,7 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
         Care::Hopeful | Care::Trusting | Care::Thorough => BEGIN,
         Care::Alone => "BEGIN; SET LOCAL lock_timeout = '250ms'",
     };
-    let mut image = Image::default();
+    let mut image = Image::with_room(group.iter().map(|job| job.set.changes().len()).sum());
     let mut present = Present::default();
     for (key, known) in remembered {
         image.bring(key.clone(), Some(known.row));
@@ -119,7 +120,7 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
     match seal(session, first, &writes).await {
         Ok(sealed) => {
             let changed = admitted.iter().flat_map(|job| job.set.changes());
-            shared.memory.wrote(changed.map(left_behind), &sealed.by);
+            shared.memory.wrote(changed.filter_map(left_behind), &sealed.by);
             shared.clock.looked(sealed.server_us, monotonic().saturating_sub(begun));
             if let Some(observe) = &shared.options.observe {
                 observe(admitted.len(), monotonic().saturating_sub(begun));
@@ -136,13 +137,13 @@ fn rests_on_memory(set: &ChangeSet, present: &Present) -> bool {
     set.changes().iter().any(|change| matches!(present.get(&change.key()), Some(Some(_))))
 }
 
-/// What a change leaves under its key, as far as that is worth remembering.
-fn left_behind(change: &Change) -> (RowKey, Option<Arc<Row>>) {
+/// What a change leaves under its key, where such rows are ever remembered.
+fn left_behind(change: &Change) -> Option<(RowKey, Option<Arc<Row>>)> {
     let row = match change {
         Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
         Change::Remove { .. } | Change::Move(_) => None,
     };
-    (change.key(), row)
+    Memory::is_of(Place::of_change(change)).then(|| (change.key(), row))
 }
 
 /// Why an attempt ended without a commit.

@@ -37,7 +37,7 @@ fn is_claim(change: &Change) -> bool {
 
 /// New ids bring new rows: looking for one would find nothing.
 fn is_new_by_construction(change: &Change) -> bool {
-    matches!(change, Change::Insert(_)) && Place::of(&change.key()).is_minted()
+    matches!(change, Change::Insert(_)) && Place::of_change(change).is_minted()
 }
 
 /// Keys to look at, by table and whether they must stay as they are found. The order of the map is the one in which
@@ -57,11 +57,10 @@ impl Lookups {
                 Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => {
                     locked.insert(change.key());
                 }
+                // Who is known to be there is looked at, whatever is hoped: the set will be refused.
                 Change::Insert(_) => {
-                    let key = change.key();
-                    // Who is known to be there is looked at, whatever is hoped: the set will be refused.
-                    if !care.takes_for_new(change) || (is_claim(change) && memory.has(&key)) {
-                        read.insert(key);
+                    if !care.takes_for_new(change) || (is_claim(change) && memory.has(&change.key())) {
+                        read.insert(change.key());
                     }
                 }
             }
@@ -96,8 +95,8 @@ fn remembered(group: &[Job], changing: &KeySet, memory: &Memory) -> Option<KeyMa
     let (mut updated, mut removed) = (BTreeSet::new(), BTreeSet::new());
     for change in group.iter().flat_map(|job| job.set.changes()) {
         match change {
-            Change::Replace { .. } | Change::Move(_) => updated.insert(Place::of(&change.key())),
-            Change::Remove { .. } => removed.insert(Place::of(&change.key())),
+            Change::Replace { .. } | Change::Move(_) => updated.insert(Place::of_change(change)),
+            Change::Remove { .. } => removed.insert(Place::of_change(change)),
             Change::Insert(_) => false,
         };
     }

@@ -5,6 +5,7 @@
 //! same row. A write that finds another one fails as a whole, and a refusal is never given from memory.
 
 use crate::clock::monotonic;
+use crate::tables::Place;
 use counterfoil_core::payments::charge::Status;
 use counterfoil_core::payments::{operation, payout};
 use counterfoil_store::{KeyMap, Row, RowKey};
@@ -41,6 +42,11 @@ impl Memory {
             young: KeyMap::default(),
             old: KeyMap::default(),
         }))
+    }
+
+    /// Whether it is ever of rows there: of those that are written again by who wrote them.
+    pub(super) const fn is_of(place: Place) -> bool {
+        matches!(place, Place::Claim | Place::Charge | Place::Operation | Place::Payout | Place::Outbox)
     }
 
     /// All of these rows, or nothing if one is missing.

@@ -39,7 +39,7 @@ use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::id::Slot;
-use counterfoil_store::{Row, RowKey};
+use counterfoil_store::{Change, Row, RowKey};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +155,39 @@ impl Place {
             RowKey::Hold(..) => Place::Hold,
             RowKey::Snapshot(..) => Place::Snapshot,
             RowKey::Cursor(_) => Place::Cursor,
+        }
+    }
+
+    /// Where a row is.
+    pub(crate) const fn of_row(row: &Row) -> Place {
+        match row {
+            Row::Claim(_) => Place::Claim,
+            Row::Charge(_) => Place::Charge,
+            Row::Operation(_) => Place::Operation,
+            Row::Payout(_) => Place::Payout,
+            Row::Outbox(_) => Place::Outbox,
+            Row::Audit(_) => Place::Audit,
+            Row::Tenant(_) => Place::Tenant,
+            Row::ApiKey(_) => Place::ApiKey,
+            Row::Slot(_) => Place::Slot,
+            Row::Account(_) => Place::Account,
+            Row::Name(_) => Place::Name,
+            Row::Asset(_) => Place::Asset,
+            Row::Balance(_) => Place::Balance,
+            Row::Transaction(_) => Place::Transaction,
+            Row::Reversal(_) => Place::Reversal,
+            Row::Hold(_) => Place::Hold,
+            Row::Snapshot(_) => Place::Snapshot,
+            Row::Cursor(_) => Place::Cursor,
+        }
+    }
+
+    /// Where the row is that a change is about.
+    pub(crate) fn of_change(change: &Change) -> Place {
+        match change {
+            Change::Insert(row) | Change::Replace { row, .. } => Place::of_row(row),
+            Change::Remove { key, .. } => Place::of(key),
+            Change::Move(_) => Place::Balance,
         }
     }
 
