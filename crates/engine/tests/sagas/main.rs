@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fences;
 mod hints;
 mod letters;
 mod operations;

@@ -38,7 +38,7 @@ use counterfoil_engine::present::{ItemResult, Made, Present, Shown};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Unresolved};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
-use counterfoil_engine::{Engine, Parts};
+use counterfoil_engine::{Beside, Engine, Parts};
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile, Routes, breaker};
 use counterfoil_store::{ChangeSet, Row, RowKey, Store};
 use std::collections::{BTreeMap, VecDeque};
@@ -395,6 +395,15 @@ pub async fn engine_among(
     gateway: Routes<Provider, Peer>,
     policy: Policy,
 ) -> TestEngine {
+    engine_beside(store, gateway, policy, Beside::default()).await
+}
+
+pub async fn engine_beside(
+    store: &SharedStore,
+    gateway: Routes<Provider, Peer>,
+    policy: Policy,
+    beside: Beside,
+) -> TestEngine {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let parts = Parts {
         store: store.clone(),
@@ -404,7 +413,7 @@ pub async fn engine_among(
         present: Arc::new(Plain(references)),
         watch: Arc::new(Deaf),
     };
-    Engine::start(parts).await.unwrap()
+    Engine::start_beside(parts, beside).await.unwrap()
 }
 
 pub async fn engine(store: &SharedStore, provider: &Provider) -> TestEngine {

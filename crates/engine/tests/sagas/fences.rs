@@ -1,0 +1,130 @@
+//! Work behind the gateway fence: one process at a time, and nobody who only asks again.
+
+use crate::support::peer::beside_eu;
+use crate::support::*;
+use crate::words::*;
+use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::types::time::Span;
+use counterfoil_engine::Beside;
+use counterfoil_engine::service::Submitted;
+use counterfoil_gateway::fence::{Asked, Failure, Fence, Token};
+use counterfoil_store::{RowKey, Store};
+use std::collections::HashMap;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+/// A fence in memory that tells who was let in.
+#[derive(Default)]
+struct Names(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    held: HashMap<String, Token>,
+    entered: Vec<String>,
+    is_away: bool,
+}
+
+impl Names {
+    fn entered(&self) -> usize {
+        self.0.lock().unwrap().entered.len()
+    }
+
+    /// Another process works on what was entered last.
+    fn another_holds_the_last(&self) {
+        let mut state = self.0.lock().unwrap();
+        let name = state.entered.last().unwrap().clone();
+        state.held.insert(name, Token::new(0));
+    }
+
+    fn forget(&self) {
+        self.0.lock().unwrap().held.clear();
+    }
+
+    fn set_away(&self, is_away: bool) {
+        self.0.lock().unwrap().is_away = is_away;
+    }
+
+    fn answer(&self, act: impl FnOnce(&mut State) -> bool) -> Asked<'_> {
+        let mut state = self.0.lock().unwrap();
+        let away = state.is_away.then(|| Err(Failure::Unheard("gone".into())));
+        Box::pin(ready(away.unwrap_or_else(|| Ok(act(&mut state)))))
+    }
+}
+
+impl Fence for Names {
+    fn take<'a>(&'a self, name: &'a str, token: Token, _: Span) -> Asked<'a> {
+        self.answer(|state| {
+            let is_ours = *state.held.entry(name.to_owned()).or_insert(token) == token;
+            if is_ours {
+                state.entered.push(name.to_owned());
+            }
+            is_ours
+        })
+    }
+
+    fn renew<'a>(&'a self, name: &'a str, token: Token, _: Span) -> Asked<'a> {
+        self.answer(|state| state.held.get(name) == Some(&token))
+    }
+
+    fn release<'a>(&'a self, name: &'a str, token: Token) -> Asked<'a> {
+        self.answer(|state| {
+            let is_ours = state.held.get(name) == Some(&token);
+            if is_ours {
+                state.held.remove(name);
+            }
+            is_ours
+        })
+    }
+}
+
+async fn fenced(store: &SharedStore, provider: &Provider, names: &Arc<Names>) -> TestEngine {
+    let fence: Arc<dyn Fence> = Arc::<Names>::clone(names);
+    let beside = Beside { fence: Some((fence, Span::from_ms(30_000))), ..Beside::default() };
+    engine_beside(store, beside_eu(provider), policy(), beside).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_asks_again_does_not_enter() {
+    let (store, provider, names) = (charted().await, Provider::default(), Arc::new(Names::default()));
+    let first = fenced(&store, &provider, &names).await;
+    let hold = held(&first, &store, "hold", 1_000).await;
+    assert_eq!(done(&first, "capture", hold, Kind::Capture, None).await.0, 200);
+    let refunded = done(&first, "refund", hold, Kind::Refund, Some(200)).await;
+    let refused = done(&first, "too much", hold, Kind::Refund, Some(900)).await;
+    assert_eq!((refunded.0, refused.0), (201, 409));
+    assert_eq!(names.entered(), 3, "the hold, the capture and the refund");
+
+    // A process that remembers none of it, while another one works on the payment: stored answers need no pass.
+    let second = fenced(&store, &provider, &names).await;
+    names.another_holds_the_last();
+    assert_eq!(done(&second, "refund", hold, Kind::Refund, Some(200)).await, refunded);
+    assert_eq!(done(&second, "too much", hold, Kind::Refund, Some(900)).await, refused);
+    assert_eq!(operate(&second, "refund", hold, Kind::Refund, Some(100)).await, Submitted::Mismatch);
+    assert_eq!((names.entered(), provider.keys().len()), (3, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_works_on_is_left_alone_and_the_key_stays_free() {
+    let (store, provider, names) = (charted().await, Provider::default(), Arc::new(Names::default()));
+    let engine = fenced(&store, &provider, &names).await;
+    let hold = held(&engine, &store, "hold", 1_000).await;
+    names.another_holds_the_last();
+    let command = asked("capture", hold, Kind::Capture, None);
+    assert_eq!(operate(&engine, "capture", hold, Kind::Capture, None).await, Submitted::InProgress);
+    assert_eq!(store.read(vec![RowKey::Claim(TENANT, command.request.claim)]).await.unwrap(), [None]);
+    assert_eq!(provider.keys().len(), 1, "only the hold was sent");
+    names.forget();
+    assert_eq!(done(&engine, "capture", hold, Kind::Capture, None).await.0, 200);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_cannot_be_asked_stops_nobody() {
+    let (store, provider, names) = (charted().await, Provider::default(), Arc::new(Names::default()));
+    let engine = fenced(&store, &provider, &names).await;
+    names.set_away(true);
+    let hold = held(&engine, &store, "hold", 1_000).await;
+    assert_eq!(done(&engine, "capture", hold, Kind::Capture, None).await.0, 200);
+    assert_eq!((names.entered(), provider.keys().len()), (0, 2));
+    verified(&store).await;
+}
