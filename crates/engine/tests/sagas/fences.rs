@@ -94,13 +94,15 @@ async fn who_only_asks_again_does_not_enter() {
     assert_eq!((refunded.0, refused.0), (201, 409));
     assert_eq!(names.entered(), 3, "the hold, the capture and the refund");
 
-    // A process that remembers none of it, while another one works on the payment: stored answers need no pass.
+    // By a process that remembers none of it; then while another one works on the payment.
     let second = fenced(&store, &provider, &names).await;
-    names.another_holds_the_last();
-    assert_eq!(done(&second, "refund", hold, Kind::Refund, Some(200)).await, refunded);
-    assert_eq!(done(&second, "too much", hold, Kind::Refund, Some(900)).await, refused);
-    assert_eq!(operate(&second, "refund", hold, Kind::Refund, Some(100)).await, Submitted::Mismatch);
-    assert_eq!((names.entered(), provider.keys().len()), (3, 3));
+    for _ in 0..2 {
+        assert_eq!(done(&second, "refund", hold, Kind::Refund, Some(200)).await, refunded);
+        assert_eq!(done(&second, "too much", hold, Kind::Refund, Some(900)).await, refused);
+        assert_eq!(operate(&second, "refund", hold, Kind::Refund, Some(100)).await, Submitted::Mismatch);
+        assert_eq!((names.entered(), provider.keys().len()), (3, 3));
+        names.another_holds_the_last();
+    }
 }
 
 #[tokio::test(start_paused = true)]
