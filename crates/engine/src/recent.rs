@@ -30,8 +30,8 @@ pub(crate) struct Run {
     /// The last of them.
     pub(crate) last: Option<Receipt>,
     pub(crate) gained: Gained,
-    /// Whether more of them follow behind another's.
-    pub(crate) goes_on: bool,
+    /// How many of them stand behind another's.
+    pub(crate) behind: usize,
 }
 
 /// What a set posts if it is committed.
@@ -90,7 +90,7 @@ impl Recent {
                 at = position;
             }
         }
-        run.goes_on = !known.is_empty();
+        run.behind = known.len();
         run
     }
 
@@ -139,22 +139,19 @@ mod tests {
     fn a_run_ends_where_somebody_else_committed() {
         let recent = noted(&[5, 6, 8]);
         let run = recent.run(Position(4));
-        assert_eq!(run, Run { last: Some(receipt(6)), gained: gained(2), goes_on: true });
-        assert_eq!(recent.run(Position(6)), Run { goes_on: true, ..Run::default() });
+        assert_eq!(run, Run { last: Some(receipt(6)), gained: gained(2), behind: 1 });
+        assert_eq!(recent.run(Position(6)), Run { behind: 1, ..Run::default() });
         let behind = recent.run(Position(7));
-        assert_eq!(behind, Run { last: Some(receipt(8)), gained: gained(1), goes_on: false });
+        assert_eq!(behind, Run { last: Some(receipt(8)), gained: gained(1), behind: 0 });
         assert_eq!(recent.run(Position(7)), Run::default(), "counted twice it would be two");
     }
 
     #[test]
     fn what_the_projection_has_passed_is_not_counted_again() {
         let recent = noted(&[3, 4, 5]);
-        assert_eq!(
-            recent.run(Position(4)),
-            Run { last: Some(receipt(5)), gained: gained(1), goes_on: false }
-        );
+        assert_eq!(recent.run(Position(4)), Run { last: Some(receipt(5)), gained: gained(1), behind: 0 });
         let late = noted(&[3, 9]);
-        assert_eq!(late.run(Position(4)), Run { goes_on: true, ..Run::default() });
+        assert_eq!(late.run(Position(4)), Run { behind: 1, ..Run::default() });
         assert_eq!(late.take(Position(3)), None);
         assert_eq!(late.take(Position(9)).map(|posted| posted.len()), Some(2));
         assert_eq!(late.take(Position(9)), None);

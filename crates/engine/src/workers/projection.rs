@@ -7,7 +7,7 @@
 
 use crate::engine::Inner;
 use crate::policy::PROJECTION_INTERVAL;
-use crate::recent::{Gained, Owned, count, entries};
+use crate::recent::{Gained, Owned, Run, count, entries};
 use crate::signal::Signal;
 use crate::world::World;
 use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot, superfluous};
@@ -24,6 +24,8 @@ use std::time::Duration;
 
 /// Accounts whose tails are counted at once; beyond this counting starts anew from the store.
 const COUNTED_MAX: usize = 100_000;
+/// Commits are told in nearly their order. So many behind a gap may be that; more are behind another process's.
+const STRAGGLERS: usize = 64;
 /// Accounts whose snapshots are remembered, so that those of hot ones are not read again and again.
 const REMEMBERED_MAX: usize = 1_024;
 
@@ -110,14 +112,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(is_whole)
     }
 
-    /// What comes right behind a position.
+    /// What comes right behind a position: this process's own commits; and what the feed tells, if others committed, too.
     async fn page(&self, after: Position) -> Result<Page, ReadError> {
-        let run = self.recent.run(after);
-        if run.last.is_some() {
-            return Ok(Page { last: run.last, gained: run.gained, is_whole: !run.goes_on });
+        let Run { last, mut gained, behind } = self.recent.run(after);
+        if last.is_some() && behind < STRAGGLERS {
+            return Ok(Page { last, gained, is_whole: true });
         }
+        let after = last.map_or(after, |receipt| receipt.position);
         let commits = self.store.feed(after, SCAN_MAX).await?;
-        let (mut gained, mut unknown) = (Gained::new(), Vec::new());
+        let mut unknown = Vec::new();
         for committed in &commits {
             match self.recent.take(committed.receipt.position) {
                 Some(posted) => count(posted, &mut gained),
@@ -129,7 +132,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 count(entries(&row), &mut gained);
             }
         }
-        let last = commits.last().map(|committed| committed.receipt);
+        let last = commits.last().map(|committed| committed.receipt).or(last);
         Ok(Page { last, gained, is_whole: commits.len() < SCAN_MAX })
     }
 
