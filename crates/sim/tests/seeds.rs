@@ -121,7 +121,8 @@ fn operators_end_charges_and_payouts_in_every_way_there_is() {
         .collect();
     // What was paid out is on its way.
     wanted.remove("void of a payout");
-    for seed in 62_000..62_600 {
+    // Some come in one of hundreds.
+    for seed in 62_000..65_000 {
         let script = draw(seed, None);
         if script.setup.operators > 0 {
             for word in decided(&witnessed(&script, None).1) {
