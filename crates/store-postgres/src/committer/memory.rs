@@ -44,7 +44,7 @@ impl Memory {
         }))
     }
 
-    /// Whether it is ever of rows there: of those that are written again by who wrote them.
+    /// Whether rows there may be on their way (see [`is_on_its_way`]); others are never remembered.
     pub(super) const fn is_of(place: Place) -> bool {
         matches!(place, Place::Claim | Place::Charge | Place::Operation | Place::Payout | Place::Outbox)
     }
