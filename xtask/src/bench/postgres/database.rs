@@ -9,8 +9,13 @@ use std::time::Duration;
 
 /// What a server in use is given, for both sides alike: memory for pages and for the log. Checkpoints are far apart enough that
 /// none falls into one measurement and not into the other.
-const SETTINGS: [(&str, &str); 3] =
-    [("max_wal_size", "4GB"), ("shared_buffers", "1GB"), ("wal_buffers", "64MB")];
+const SETTINGS: [(&str, &str); 4] =
+    [("max_wal_size", "4GB"), ("min_wal_size", "4GB"), ("shared_buffers", "1GB"), ("wal_buffers", "64MB")];
+
+/// Writes 2 GB to the log, more than a run does, and leaves its files to be used again. A server in use has such files; a new one makes
+/// each when it is needed, 16 MB of zeros and a sync, while every commit waits: the more often, the more is committed.
+const AGE: &str = "DO $$ BEGIN FOR megabyte IN 1..2000 LOOP \
+    PERFORM pg_logical_emit_message(false, 'age', repeat('x', 1000000)); END LOOP; END $$; CHECKPOINT";
 
 /// The server.
 pub(super) struct Database {
@@ -19,22 +24,28 @@ pub(super) struct Database {
 }
 
 impl Database {
-    pub(super) fn start() -> Result<Database> {
+    /// A server whose log has been written before.
+    pub(super) async fn start() -> Result<Database> {
         let server = servers::postgres(&SETTINGS)?;
         let pid = server.pid().map_err(|failure| Failure::new(failure.to_string()))?;
         if disk::is_memory(&server.data()) {
             eprintln!("xtask: {} is memory: durable writes cost nothing here", server.data().display());
         }
-        Ok(Database { server, pid })
+        let database = Database { server, pid };
+        database.order("writing the log once", AGE).await?;
+        Ok(database)
     }
 
     /// Makes an empty database and gives its URL.
     pub(super) async fn create(&self, name: &str) -> Result<String> {
-        let admin = connect(&format!("{}/postgres", self.server.address())).await;
-        let admin = admin.map_err(Failure::while_("making a database"))?;
-        let made = admin.batch_execute(&format!("CREATE DATABASE {name}")).await;
-        made.map_err(Failure::while_("making a database"))?;
+        self.order("making a database", &format!("CREATE DATABASE {name}")).await?;
         Ok(format!("{}/{name}", self.server.address()))
+    }
+
+    async fn order(&self, doing: &str, sql: &str) -> Result<()> {
+        let admin = connect(&format!("{}/postgres", self.server.address())).await;
+        let admin = admin.map_err(Failure::while_(doing))?;
+        admin.batch_execute(sql).await.map_err(Failure::while_(doing))
     }
 
     /// CPU time of all the server's processes so far.

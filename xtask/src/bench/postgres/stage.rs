@@ -45,7 +45,7 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) async fn set(place: &Place<'_>) -> Result<Stage> {
-        let database = Database::start()?;
+        let database = Database::start().await?;
         let product = Product::new(place.counterfoil, place.directory);
         let simulator = product.simulator().await?;
         let (served, stored) = (database.create("served").await?, database.create("stored").await?);
