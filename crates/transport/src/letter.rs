@@ -1,13 +1,13 @@
 //! A request body that is handed over at most once and never after its deadline, and a receipt that settles whether
 //! it was.
 //!
-//! A deadline and a connection run on different threads: asking "was it sent?" and then giving up leaves a moment
-//! in which it is sent after all. Here giving up is itself the question: [`Receipt::withdraw`] and the hand-over
-//! exchange one flag, so exactly one of them happens. A request without the body its head announces is not a
-//! request, so "withdrawn" means that nothing was executed, whatever the connection had done before.
+//! Asking "was it sent?" and then giving up would leave a moment in which it is sent after all. Here giving up is itself the
+//! question: [`Receipt::withdraw`] and the hand-over exchange one flag, so exactly one of them happens, whoever moves the
+//! connection. A request without the body its head announces is not a request, so "withdrawn" means that nothing was executed,
+//! whatever the connection had done before.
 //!
 //! A process can be stopped at any moment and go on minutes later, when somebody else has proven the payment absent.
-//! Timers do not help: the connection has its own task, which may run before anybody notices the time. So the letter
+//! Timers do not help: who is woken for his connection may run before he is told the time. So the letter
 //! looks at the clock itself when the connection asks for its first bytes, and withdraws itself if it is too late.
 //! hyper asks in the same step in which it takes the request, before it has written any of it: a letter that refuses
 //! leaves not even a head behind. A request without a body does not ask and may leave late; searches are such

@@ -8,6 +8,7 @@
 mod address;
 mod deadline;
 mod letter;
+mod pool;
 mod road;
 
 pub use address::{Address, BadAddress, at};

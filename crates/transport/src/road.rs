@@ -2,6 +2,7 @@
 
 use crate::deadline::Deadline;
 use crate::letter::{Letter, Receipt};
+use crate::pool::{Connect, Pool};
 use bytes::Bytes;
 use counterfoil_core::payments::provider::{Cause, Outcome};
 use counterfoil_core::types::time::Span;
@@ -11,19 +12,13 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Builder, Client};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{timeout, timeout_at};
 
-/// Servers close idle connections after a minute or more; leaving first avoids sending into a closing connection.
-const IDLE_MAX: Duration = Duration::from_secs(50);
 /// Connecting takes at most this long, and at most half the deadline, so that what is left is enough to answer.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a head.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of an answer that is read: a hundred times what a payment takes.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 /// Bytes and time spent on a body nobody reads, so that its connection can be used again.
@@ -57,7 +52,7 @@ pub enum NoRoad {
 
 /// The road to one server.
 pub struct Transport {
-    client: Road,
+    road: Road,
     slots: Semaphore,
     timeout: Duration,
     is_worded: fn(StatusCode) -> bool,
@@ -66,8 +61,8 @@ pub struct Transport {
 /// Without TLS only where the URL says so: neither carries requests for the other's scheme, so a key meant for
 /// TLS never travels in the clear to the endpoint of an older payment.
 enum Road {
-    Plain(Client<HttpConnector, Letter>),
-    Tls(Client<HttpsConnector<HttpConnector>, Letter>),
+    Plain(Pool<HttpConnector>),
+    Tls(Pool<HttpsConnector<HttpConnector>>),
 }
 
 /// A whole answer.
@@ -134,8 +129,7 @@ impl Transport {
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_MAX.min(timeout / 2)));
         connector.enforce_http(!is_https);
-        let builder = pool(connections_max);
-        let client = if is_https {
+        let road = if is_https {
             let provider = Arc::new(rustls::crypto::ring::default_provider());
             let tls = HttpsConnectorBuilder::new()
                 .with_provider_and_webpki_roots(provider)
@@ -143,11 +137,11 @@ impl Transport {
                 .https_only()
                 .enable_http1()
                 .wrap_connector(connector);
-            Road::Tls(builder.build(tls))
+            Road::Tls(Pool::new(tls))
         } else {
-            Road::Plain(builder.build(connector))
+            Road::Plain(Pool::new(connector))
         };
-        Ok(Transport { client, slots: Semaphore::new(connections_max), timeout, is_worded })
+        Ok(Transport { road, slots: Semaphore::new(connections_max), timeout, is_worded })
     }
 
     /// The end of an exchange that begins now.
@@ -182,12 +176,20 @@ impl Transport {
         let Ok(Ok(_slot)) = timeout(self.timeout / 2, self.slots.acquire()).await else {
             return Err(Failure::Full);
         };
-        let sent = match &self.client {
-            Road::Plain(client) => client.request(request),
-            Road::Tls(client) => client.request(request),
-        };
-        let response = match timeout_at(deadline.timer(), sent).await {
-            Ok(Ok(response)) => response,
+        match &self.road {
+            Road::Plain(pool) => self.over(pool, request, deadline).await,
+            Road::Tls(pool) => self.over(pool, request, deadline).await,
+        }
+    }
+
+    async fn over<C: Connect>(
+        &self,
+        pool: &Pool<C>,
+        request: Request<Letter>,
+        deadline: Deadline,
+    ) -> Result<Answer, Failure> {
+        let (response, mut line, server) = match timeout_at(deadline.timer(), pool.ask(request)).await {
+            Ok(Ok(answered)) => answered,
             Ok(Err(error)) => {
                 // The only place that still knows why: a name that does not resolve, a certificate, a reset.
                 tracing::warn!(?error, "no answer from the provider");
@@ -195,21 +197,10 @@ impl Transport {
             }
             Err(_) => return Err(Failure::Timeout),
         };
-        read(response, deadline, self.is_worded).await
+        let answer = line.carry(read(response, deadline, self.is_worded)).await?;
+        pool.put_back(server, line).await;
+        Ok(answer)
     }
-}
-
-/// One pool for all endpoints. Its retries are left on: they apply to a request that a dying connection gave back
-/// unwritten, and a [`Letter`] that was written has no body left to be written again.
-fn pool(connections_max: usize) -> Builder {
-    let mut builder = Client::builder(TokioExecutor::new());
-    builder
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_MAX)
-        .pool_max_idle_per_host(connections_max)
-        .http1_max_buf_size(HEAD_BYTES_MAX)
-        .retry_canceled_requests(true);
-    builder
 }
 
 async fn read(

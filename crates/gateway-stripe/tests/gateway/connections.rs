@@ -1,10 +1,14 @@
 //! Connections: kept, bounded, refused, never redirected, and what is said of a request that never left.
 
-use crate::provider::{Act, HASTY, KEY, PATIENT, Provider, call, charge, intent, reply, settings};
+use crate::provider::{
+    Act, HASTY, KEY, PATIENT, Provider, call, charge, intent, next_request, reply, settings,
+};
 use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::provider::{Cause, Outcome};
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway_stripe::StripeGateway;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 /// A loopback address nobody listens on.
@@ -42,6 +46,41 @@ async fn a_connection_the_provider_closes_is_replaced() {
         assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
     }
     assert_eq!((provider.seen().len(), provider.accepted()), (3, 3));
+}
+
+/// Nobody moves an idle connection along: that it ended is noticed when it is next taken.
+#[tokio::test]
+async fn a_connection_that_was_closed_while_nobody_used_it_is_replaced() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("stripe+http://{KEY}@{}", listener.local_addr().unwrap());
+    let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
+    for _ in 0..3 {
+        let answering = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            next_request(&mut stream, &mut Vec::new()).await.unwrap();
+            stream.write_all(&reply(200, "", &intent("pi_1", "succeeded"))).await.unwrap();
+            stream
+        };
+        let (outcome, stream) = tokio::join!(charge(&gateway), answering);
+        assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+        drop(stream);
+        // The runtime hears of it when it has nothing to do.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_not_used_for_a_minute_is_replaced() {
+    let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
+    let gateway = provider.gateway(PATIENT);
+    for (wait, accepted) in [(0, 1), (30, 1), (60, 2), (30, 2)] {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(wait)).await;
+        tokio::time::resume();
+        let outcome = charge(&gateway).await;
+        assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+        assert_eq!(provider.accepted(), accepted, "after {wait} s");
+    }
 }
 
 #[tokio::test]
@@ -130,6 +169,16 @@ async fn a_key_meant_for_tls_does_not_travel_without_it() {
     let plain = provider.gateway(PATIENT).pinned();
     assert_eq!(gateway.call(call(plain)).await, Outcome::NotSent);
     assert_eq!(provider.accepted(), 0);
+}
+
+#[tokio::test]
+async fn a_payment_bound_to_tls_takes_no_plain_connection_to_the_same_server() {
+    let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
+    let gateway = provider.gateway(PATIENT);
+    charge(&gateway).await;
+    let pinned = Pinned { profile: "stripe".into(), endpoint: format!("https://{}", provider.addr) };
+    assert_eq!(gateway.call(call(pinned)).await, Outcome::NotSent);
+    assert_eq!((provider.seen().len(), provider.accepted()), (1, 1));
 }
 
 #[tokio::test]
