@@ -39,19 +39,19 @@ pub(super) struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// `what`: further arguments of [`Load`]. `xtask`: an optimised build of this program.
+    /// `what`: the command that drives it, and what only that one is told. `xtask`: an optimised build of this program.
     pub(super) async fn drive(&self, xtask: &Path, what: &[&OsStr]) -> Result<Driven> {
         let mut command = Command::new(xtask);
         clean(&mut command);
-        command.args(["load", "--api-key", self.api_key, "--prefix", self.prefix]);
+        command.args(what).args(["--api-key", self.api_key, "--prefix", self.prefix]);
         command.args([
             "--address",
             &self.address.to_string(),
             "--connections",
             &self.connections.to_string(),
         ]);
-        command.args(["--milliseconds", &self.duration.as_millis().to_string()]).args(what);
-        let doing = format!("load with {} connections {what:?}", self.connections);
+        command.args(["--milliseconds", &self.duration.as_millis().to_string()]);
+        let doing = format!("{what:?} with {} connections", self.connections);
         let output = captured(&mut command).await.map_err(Failure::while_(&doing))?;
         if !output.status.success() {
             return Err(Failure::new(format!("{doing} ended with {}; see above", output.status)));
@@ -107,9 +107,14 @@ impl Load {
         let report = report.map_err(Failure::while_("the load"))?;
         let cpu_us = u64::try_from(cpu_of_self()?.as_micros()).unwrap_or(u64::MAX);
         let driven = Driven { report, answered: answered.get(), cpu_us };
-        println!("{}", serde_json::to_string(&driven).map_err(Failure::while_("telling the figures"))?);
-        Ok(ExitCode::SUCCESS)
+        told(&driven)
     }
+}
+
+/// Tells the parent.
+pub(super) fn told(figures: &impl Serialize) -> Result<ExitCode> {
+    println!("{}", serde_json::to_string(figures).map_err(Failure::while_("telling the figures"))?);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn pairs(file: &Path) -> Result<Vec<(String, String)>> {

@@ -14,16 +14,11 @@ pub(super) struct Level {
     pub(super) replay: Sample,
 }
 
-impl Level {
-    /// What the product adds to a provider call, at the middle.
-    pub(super) fn overhead_p50_ms(&self) -> f64 {
-        self.charge.p50_ms - self.proxy.p50_ms
-    }
-
-    /// The same at 99 %.
-    pub(super) fn overhead_p99_ms(&self) -> f64 {
-        self.charge.p99_ms - self.proxy.p99_ms
-    }
+/// An ordinary proxy and the product between the same client and provider, with the connections that most targets speak of.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Ordinary {
+    pub(super) proxy: Sample,
+    pub(super) charge: Sample,
 }
 
 /// One durable write of this disk.
@@ -60,6 +55,7 @@ pub(super) struct Growth {
 pub(super) struct Figures {
     /// By number of connections.
     pub(super) levels: BTreeMap<usize, Level>,
+    pub(super) ordinary: Ordinary,
     pub(super) fsync: Fsync,
     pub(super) growth: Growth,
     pub(super) bytes_per_charge: f64,
@@ -72,6 +68,7 @@ impl Figures {
     pub(super) fn failed(&self) -> f64 {
         let levels =
             self.levels.values().flat_map(|level| [&level.echo, &level.proxy, &level.charge, &level.replay]);
-        levels.chain([&self.growth.small, &self.growth.large]).map(|sample| sample.failed).sum()
+        let others = [&self.ordinary.proxy, &self.ordinary.charge, &self.growth.small, &self.growth.large];
+        levels.chain(others).map(|sample| sample.failed).sum()
     }
 }

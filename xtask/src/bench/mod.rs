@@ -9,12 +9,14 @@ mod disk;
 mod figures;
 pub(crate) mod ledger;
 mod neighbours;
+pub(crate) mod ordinary;
 pub(crate) mod postgres;
 mod sample;
 mod scrape;
 mod server;
 mod stage;
 mod table;
+mod tally;
 mod targets;
 
 use crate::compile::{self, Profile};
@@ -23,7 +25,7 @@ use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use comfy_table::Table;
 use counterfoil_load::limits::fsync::{self, FsyncReport};
-use figures::{Figures, Fsync, Growth, Level};
+use figures::{Figures, Fsync, Growth, Level, Ordinary};
 use sample::{Sample, number};
 use server::Server;
 use stage::{Run, Stage, Who};
@@ -140,10 +142,12 @@ impl Bench {
         let mut server = stage.server().await?;
         let empty = disk::used(&server.store)?;
         let connections: BTreeSet<usize> = self.connections.iter().copied().chain([ALONE, CROWD]).collect();
-        let progress = Progress::new(self.rounds * (connections.len() as u64 * 4 + 1));
+        let progress = Progress::new(self.rounds * (connections.len() as u64 * 4 + 3));
         let mut done = 0;
         let mut samples: BTreeMap<usize, [Vec<Sample>; 4]> = BTreeMap::new();
         let mut fsyncs = Vec::new();
+        let mut ordinary_server = stage.ordinary_server().await?;
+        let mut ordinary: [Vec<Sample>; 2] = Default::default();
         for round in 1..=self.rounds {
             progress.show(done, &format!("round {round}: append + fdatasync"));
             fsyncs.push(sync_once(directory)?);
@@ -156,12 +160,19 @@ impl Bench {
                     done += 1;
                 }
             }
+            for (who, taken) in [Who::OrdinaryProxy, Who::OrdinaryCharge].into_iter().zip(&mut ordinary) {
+                progress.show(done, &format!("round {round}: {who:?} with {CROWD} connections"));
+                taken.push(stage.measure(&mut ordinary_server, self.load(who, CROWD)).await?);
+                done += 1;
+            }
         }
-        drop(progress);
+        drop((progress, ordinary_server));
         let growth = self.growth(stage, &mut server).await?;
         let grown = disk::used(&server.store)?.saturating_sub(empty);
+        let [proxy, charge] = ordinary.map(|samples| Sample::middle(&samples));
         Ok(Figures {
             levels: samples.iter().map(|(connections, taken)| (*connections, level(taken))).collect(),
+            ordinary: Ordinary { proxy, charge },
             fsync: Fsync::middle(&fsyncs),
             growth,
             neighbours_percent: stage.neighbours.percent(),

@@ -34,6 +34,11 @@ impl Sample {
         }
     }
 
+    /// What this adds to the latency of `other`: at the middle, and at 99 %.
+    pub(super) fn over(&self, other: &Sample) -> (f64, f64) {
+        (self.p50_ms - other.p50_ms, self.p99_ms - other.p99_ms)
+    }
+
     /// The middle of each figure by itself; failures add up.
     pub(super) fn middle(samples: &[Sample]) -> Sample {
         let of = |figure: fn(&Sample) -> f64| median(samples.iter().map(figure).collect());

@@ -8,6 +8,7 @@ use super::server::Server;
 use crate::failure::{Failure, Result};
 use crate::http;
 use crate::process::{Product, Running, clean, cpu_of, free_address};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,6 +21,10 @@ pub(super) enum Who {
     Proxy,
     Charge,
     Replay,
+    /// An ordinary proxy between an ordinary client and an ordinary provider.
+    OrdinaryProxy,
+    /// The product between the two.
+    OrdinaryCharge,
 }
 
 /// One load.
@@ -38,6 +43,8 @@ pub(super) struct Stage {
     simulator: (Running, SocketAddr),
     echo: (Running, SocketAddr),
     proxy: (Running, SocketAddr),
+    ordinary_provider: (Running, SocketAddr),
+    ordinary_proxy: (Running, SocketAddr),
     runs: u64,
     pub(super) neighbours: Neighbours,
 }
@@ -49,6 +56,9 @@ impl Stage {
         let simulator = product.simulator().await?;
         let echo = raw(xtask, "echo", &[]).await?;
         let proxy = raw(xtask, "proxy", &["--provider", &simulator.1.to_string()]).await?;
+        let ordinary_provider = raw(xtask, "ordinary", &["provider"]).await?;
+        let to_it = ["proxy", "--provider", &ordinary_provider.1.to_string()];
+        let ordinary_proxy = raw(xtask, "ordinary", &to_it).await?;
         let (xtask, directory) = (xtask.to_owned(), directory.to_owned());
         Ok(Stage {
             product,
@@ -57,6 +67,8 @@ impl Stage {
             simulator,
             echo,
             proxy,
+            ordinary_provider,
+            ordinary_proxy,
             runs: 0,
             neighbours: Neighbours::default(),
         })
@@ -64,9 +76,13 @@ impl Stage {
 
     /// Says which processes ended although nobody asked them to.
     pub(super) fn tell_the_dead(&mut self) {
-        for (name, (running, _)) in
-            [("simulator", &mut self.simulator), ("echo", &mut self.echo), ("proxy", &mut self.proxy)]
-        {
+        for (name, (running, _)) in [
+            ("simulator", &mut self.simulator),
+            ("echo", &mut self.echo),
+            ("proxy", &mut self.proxy),
+            ("ordinary provider", &mut self.ordinary_provider),
+            ("ordinary proxy", &mut self.ordinary_proxy),
+        ] {
             if let Some(status) = running.ended() {
                 eprintln!("xtask: the {name} had ended with {status}");
             }
@@ -75,9 +91,18 @@ impl Stage {
 
     /// A server on a new store.
     pub(super) async fn server(&mut self) -> Result<Server> {
+        self.server_for(self.simulator.1).await
+    }
+
+    /// The same, with the ordinary provider.
+    pub(super) async fn ordinary_server(&mut self) -> Result<Server> {
+        self.server_for(self.ordinary_provider.1).await
+    }
+
+    async fn server_for(&mut self, provider: SocketAddr) -> Result<Server> {
         self.runs += 1;
         let store = self.directory.join(format!("store-{}", self.runs));
-        Server::start(&self.product, self.simulator.1, store).await
+        Server::start(&self.product, provider, store).await
     }
 
     /// Puts load on one of the servers and measures it, CPU time of everybody included.
@@ -89,15 +114,25 @@ impl Stage {
             Who::Charge | Who::Replay => {
                 (server.address, server.api_key.as_str(), vec![server.pid(), self.simulator.0.pid()])
             }
+            Who::OrdinaryProxy => (
+                self.ordinary_proxy.1,
+                NO_KEY,
+                vec![self.ordinary_proxy.0.pid(), self.ordinary_provider.0.pid()],
+            ),
+            Who::OrdinaryCharge => {
+                (server.address, server.api_key.as_str(), vec![server.pid(), self.ordinary_provider.0.pid()])
+            }
         };
         self.runs += 1;
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu(&pids)?);
         let before = Machine::look()?;
-        let replay_percent = match run.who {
-            Who::Replay => "100",
-            Who::Echo | Who::Proxy | Who::Charge => "0",
+        let what: &[&str] = match run.who {
+            Who::Replay => &["load", "--replay-percent", "100"],
+            Who::Echo | Who::Proxy | Who::Charge => &["load"],
+            Who::OrdinaryProxy | Who::OrdinaryCharge => &["ordinary", "load"],
         };
+        let what: Vec<&OsStr> = what.iter().map(OsStr::new).collect();
         let order = child::Order {
             address,
             api_key,
@@ -105,13 +140,14 @@ impl Stage {
             duration: run.duration,
             prefix: &prefix,
         };
-        let driven =
-            order.drive(&self.xtask, &["--replay-percent".as_ref(), replay_percent.as_ref()]).await?;
+        let driven = order.drive(&self.xtask, &what).await?;
         let own = cpu_since(&pids, cpu)? + Duration::from_micros(driven.cpu_us);
         self.neighbours.add(before, Machine::look()?, own);
         let sets_per_write = match run.who {
-            Who::Charge => Commits::read(server.address).await?.per_write_since(commits),
-            Who::Echo | Who::Proxy | Who::Replay => 0.0,
+            Who::Charge | Who::OrdinaryCharge => {
+                Commits::read(server.address).await?.per_write_since(commits)
+            }
+            Who::Echo | Who::Proxy | Who::Replay | Who::OrdinaryProxy => 0.0,
         };
         if run.who == Who::Charge {
             server.charges = server.charges.saturating_add(driven.answered);
@@ -139,7 +175,7 @@ pub(super) async fn raw(
     let address = free_address()?;
     let mut command = Command::new(xtask);
     clean(&mut command);
-    command.args([name, "--listen", &address.to_string()]).args(arguments);
+    command.arg(name).args(arguments).args(["--listen", &address.to_string()]);
     let mut running = Running::start(name, &mut command)?;
     let begun = Instant::now();
     while http::Connection::open(address).await.is_err() {

@@ -1,8 +1,8 @@
 //! The figures as tables, coloured where a person looks.
 
-use super::figures::Figures;
+use super::figures::{Figures, Ordinary};
 use super::sample::Sample;
-use super::targets::{Target, percent};
+use super::targets::{CROWD, Target, percent};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 
 /// All tables of one run.
@@ -36,6 +36,15 @@ fn loads(figures: &Figures) -> Table {
             table.add_row(cells);
         }
     }
+    let Ordinary { proxy, charge } = &figures.ordinary;
+    let echo = figures.levels.get(&CROWD).map_or(f64::NAN, |level| level.echo.per_second);
+    for (name, sample, colour) in
+        [("ordinary proxy", proxy, Color::DarkGrey), ("charges, ordinarily", charge, Color::Cyan)]
+    {
+        let mut cells = vec![Cell::new(CROWD), Cell::new(name).fg(colour)];
+        cells.extend(figures_of(sample, echo, proxy.per_second).map(right));
+        table.add_row(cells);
+    }
     table
 }
 
@@ -59,7 +68,7 @@ fn layer(figures: &Figures) -> Table {
     };
     for (connections, level) in &figures.levels {
         let at = format!("at {connections}");
-        let (p50, p99) = (level.overhead_p50_ms(), level.overhead_p99_ms());
+        let (p50, p99) = level.charge.over(&level.proxy);
         row(format!("overhead over the bare proxy {at}, p50 / p99"), format!("{p50:.2} / {p99:.2} ms"));
         let cpu = level.charge.cpu_us - level.proxy.cpu_us;
         row(format!("CPU over the bare proxy {at}, all processes"), format!("{cpu:.0} µs per charge"));

@@ -38,14 +38,16 @@ pub(super) fn targets(figures: &Figures) -> Vec<Target> {
     let nothing = Level::default();
     let crowd = figures.levels.get(&CROWD).unwrap_or(&nothing);
     let alone = figures.levels.get(&ALONE).unwrap_or(&nothing);
+    let ordinary = &figures.ordinary;
+    let (over_p50, over_p99) = ordinary.charge.over(&ordinary.proxy);
     let growth = &figures.growth;
     let alone_goal = 2.0 * figures.fsync.p50_ms + alone.proxy.p50_ms + 0.3;
     let keys = format!("{} keys stored, not {}", growth.large_keys, growth.small_keys);
     vec![
         Target::at_least(
-            "charges/s at 64, of the bare proxy's",
+            "charges/s at 64, of an ordinary proxy's",
             50.0,
-            percent(crowd.charge.per_second, crowd.proxy.per_second),
+            percent(ordinary.charge.per_second, ordinary.proxy.per_second),
             "%",
         ),
         Target::at_least(
@@ -54,8 +56,8 @@ pub(super) fn targets(figures: &Figures) -> Vec<Target> {
             percent(crowd.replay.per_second, crowd.echo.per_second),
             "%",
         ),
-        Target::at_most("own overhead at 64, p50", 3.5, crowd.overhead_p50_ms(), "ms"),
-        Target::at_most("own overhead at 64, p99", 10.0, crowd.overhead_p99_ms(), "ms"),
+        Target::at_most("own overhead at 64, p50", 3.5, over_p50, "ms"),
+        Target::at_most("own overhead at 64, p99", 10.0, over_p99, "ms"),
         Target::at_most(
             "charge at 1, p50: two fsyncs, the proxy and 0.3 ms",
             alone_goal,
@@ -84,7 +86,7 @@ pub(super) fn percent(part: f64, whole: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::{Fsync, Growth};
+    use super::super::figures::{Fsync, Growth, Ordinary};
     use super::super::sample::Sample;
     use super::*;
 
@@ -100,6 +102,7 @@ mod tests {
             replay: sample(30_000.0, 0.2, 1.0),
         };
         Figures {
+            ordinary: Ordinary { proxy: level.proxy.clone(), charge: level.charge.clone() },
             levels: [(ALONE, level.clone()), (CROWD, level)].into(),
             fsync: Fsync { p50_ms: 0.6, ..Fsync::default() },
             growth: Growth {
@@ -125,10 +128,10 @@ mod tests {
     #[test]
     fn each_target_is_missed_by_its_own_figure() {
         assert_eq!(missed(|_| {}), [0_usize; 0]);
-        assert_eq!(missed(|figures| crowd(figures).charge.per_second = 7_999.0), [0]);
+        assert_eq!(missed(|figures| figures.ordinary.charge.per_second = 7_999.0), [0]);
         assert_eq!(missed(|figures| crowd(figures).replay.per_second = 29_999.0), [1]);
-        assert_eq!(missed(|figures| crowd(figures).charge.p50_ms = 4.6), [2]);
-        assert_eq!(missed(|figures| crowd(figures).charge.p99_ms = 15.1), [3]);
+        assert_eq!(missed(|figures| figures.ordinary.charge.p50_ms = 4.6), [2]);
+        assert_eq!(missed(|figures| figures.ordinary.charge.p99_ms = 15.1), [3]);
         assert_eq!(missed(|figures| figures.fsync.p50_ms = 0.5), [4]);
         assert_eq!(missed(|figures| figures.growth.large.cpu_us = 111.0), [5]);
         assert_eq!(missed(|figures| figures.growth.large.per_second = 7_100.0), [6]);

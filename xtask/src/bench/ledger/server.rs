@@ -74,7 +74,10 @@ impl OverHttp {
         let (before, used) = (Machine::look()?, disk::used(&server.store)?);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu_of(server.pid())?);
         let driven = order
-            .drive(&self.xtask, &["--pairs".as_ref(), pairs.as_ref(), "--batch".as_ref(), batch.as_ref()])
+            .drive(
+                &self.xtask,
+                &["load".as_ref(), "--pairs".as_ref(), pairs.as_ref(), "--batch".as_ref(), batch.as_ref()],
+            )
             .await?;
         let cpu = cpu_of(server.pid())?.saturating_sub(cpu);
         neighbours.add(before, Machine::look()?, cpu + Duration::from_micros(driven.cpu_us));

@@ -3,17 +3,14 @@
 
 use super::charge::{ANSWER, opening, settling};
 use super::usual::{OPENING, Order, Pool, SETTLING, Work};
-use crate::bench::child::{Driven, WARMUP};
-use crate::bench::sample::number;
+use crate::bench::child::{Driven, WARMUP, told};
+use crate::bench::tally::Tally;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
 use clap::{Args, ValueEnum};
-use counterfoil_load::Report;
-use counterfoil_load::histogram::Histogram;
 use counterfoil_store::Store;
 use counterfoil_store_postgres::{Options, PostgresStore};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -76,21 +73,11 @@ struct Scene {
     end: Instant,
 }
 
-#[derive(Default)]
-struct Tally {
-    answered: u64,
-    latencies: Histogram,
-    /// From the first measured commit to the last answer.
-    span: Option<(Instant, Instant)>,
-}
-
 impl Commits {
     pub(crate) fn run(self) -> Result<ExitCode> {
         // As the server runs.
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let produced = runtime.map_err(Failure::while_("starting the runtime"))?.block_on(self.measure())?;
-        println!("{}", serde_json::to_string(&produced).map_err(Failure::while_("telling the figures"))?);
-        Ok(ExitCode::SUCCESS)
+        told(&runtime.map_err(Failure::while_("starting the runtime"))?.block_on(self.measure())?)
     }
 
     async fn measure(self) -> Result<Produced> {
@@ -104,24 +91,13 @@ impl Commits {
         for _ in 0..self.producers {
             running.spawn(Arc::clone(&scene).produce());
         }
-        let (mut all, mut per_second) = (Tally::default(), 0.0);
-        while let Some(tally) = running.join_next().await {
-            let tally = tally.map_err(Failure::while_("a producer"))??;
-            per_second += tally.per_second();
-            all.answered += tally.answered;
-            all.latencies.merge(&tally.latencies);
-        }
-        let cpu = cpu_of_self()?.saturating_sub(cpu);
+        let driven = Tally::of_all(running, start, cpu).await?;
         Ok(Produced {
-            driven: Driven {
-                report: all.report(self.producers, per_second, start.elapsed()),
-                answered: all.answered,
-                cpu_us: u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX),
-            },
             writes: match self.by {
                 By::Store => writes.load(Ordering::Relaxed).saturating_sub(begun),
-                By::Usual => all.answered,
+                By::Usual => driven.answered,
             },
+            driven,
         })
     }
 
@@ -138,45 +114,6 @@ impl Commits {
                 Committer::Store(opened.map_err(Failure::while_("opening the store"))?)
             }
         })
-    }
-}
-
-impl Tally {
-    /// By the producer's own time, as the load over HTTP counts.
-    fn per_second(&self) -> f64 {
-        let span = self.span.map_or(Duration::ZERO, |(first, last)| last - first);
-        if span.is_zero() { 0.0 } else { number(self.latencies.count()) / span.as_secs_f64() }
-    }
-
-    fn count(&mut self, begun: Instant, start: Instant) {
-        let answered = Instant::now();
-        self.answered += 1;
-        if begun >= start {
-            self.latencies.record(answered - begun);
-            let (first, _) = self.span.unwrap_or((begun, answered));
-            self.span = Some((first, answered));
-        }
-    }
-
-    fn report(&self, producers: usize, per_second: f64, took: Duration) -> Report {
-        let at = |permille| self.latencies.percentile_us(permille);
-        Report {
-            connections: producers,
-            requests: self.latencies.count(),
-            ok: self.latencies.count(),
-            ok_replays: 0,
-            errors_by_status: BTreeMap::new(),
-            transport_errors: 0,
-            first_transport_error: None,
-            differing_replays: 0,
-            seconds: took.as_secs_f64(),
-            per_second,
-            p50_us: at(500),
-            p90_us: at(900),
-            p99_us: at(990),
-            p999_us: at(999),
-            max_us: self.latencies.max_us(),
-        }
     }
 }
 

@@ -125,7 +125,7 @@ impl Stage {
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let order = Order { address, api_key, connections, duration, prefix: &prefix };
         let before = Commits::read(self.server.address).await?;
-        let driven = order.drive(&self.xtask, &[]).await?;
+        let driven = order.drive(&self.xtask, &["load".as_ref()]).await?;
         let after = Commits::read(self.server.address).await?;
         let sets_per_write = match by {
             By::Store => after.per_write_since(before),
