@@ -37,7 +37,7 @@ pub struct Size {
 
 impl Size {
     /// A log of some dozens of frames.
-    pub const SHORT_LOG: LogBounds = LogBounds { step: 12, long: 60, too_long: 90, rest: 30 };
+    pub const SHORT_LOG: LogBounds = LogBounds { step: 12, long: 60, too_long: 90, kept: 90, rest: 30 };
     /// Segments of a few groups.
     pub const SHORT_REDO: RedoBounds = RedoBounds { segment: 6 << 10, extent: 4 << 10 };
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// A log that is copied after nearly every group, and starts over after a few.
-const LOG: LogBounds = LogBounds { step: 4, long: 20, too_long: 40, rest: 16 };
+const LOG: LogBounds = LogBounds { step: 4, long: 20, too_long: 40, kept: 40, rest: 16 };
 const SMALL: Size = Size { sessions: 2, keys: 4, producers: 4, log: LOG, redo: Size::SHORT_REDO };
 
 /// Images are built and thrown away: in memory, where the machine offers that.

@@ -85,7 +85,7 @@ pub(crate) fn write_ahead(db: &Connection, bounds: LogBounds) -> Result<(), Open
             "the file system does not support a write-ahead log (journal mode stays {mode}): use a local disk"
         )));
     }
-    let kept = u64::from(bounds.too_long).saturating_mul(PAGE_BYTES);
+    let kept = u64::from(bounds.kept).saturating_mul(PAGE_BYTES);
     db.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = {kept};"
     ))?;

@@ -41,16 +41,19 @@ pub struct LogBounds {
     pub step: u32,
     /// Frames after which the log should start over.
     pub long: u32,
-    /// Frames at which a large rest is better than a longer log; a file that ever got longer is cut back to this.
+    /// Frames at which a large rest is better than a longer log.
     pub too_long: u32,
+    /// A file that ever got longer than this is cut back. Well above what load alone brings it to: to free its end whenever it
+    /// starts over, and to allocate it again, costs the disk more than the space.
+    pub kept: u32,
     /// Frames the writer may be asked to copy itself.
     pub rest: u32,
 }
 
 impl Default for LogBounds {
-    /// 8 MiB, 16 MiB, 32 MiB and 1 MiB. An opening after a crash reads all of it and writes it again.
+    /// 8 MiB, 16 MiB, 32 MiB, 64 MiB and 1 MiB. An opening after a crash reads all of it and writes it again.
     fn default() -> LogBounds {
-        LogBounds { step: 2_048, long: 4_096, too_long: 8_192, rest: 256 }
+        LogBounds { step: 2_048, long: 4_096, too_long: 8_192, kept: 16_384, rest: 256 }
     }
 }
 
