@@ -58,8 +58,9 @@ pub(crate) struct Pool<C: Connect> {
 /// One connection, in the hands of who uses it.
 pub(crate) struct Line<I: Read + Write> {
     sender: SendRequest<Letter>,
-    /// Nothing once it has ended: whoever still hopes for an answer learns by that.
-    connection: Option<Connection<I, Letter>>,
+    /// Nothing once it has ended: whoever still hopes for an answer learns by that. Boxed, or every call would have room for it
+    /// twice, with TLS and without.
+    connection: Option<Box<Connection<I, Letter>>>,
 }
 
 /// A request as it is sent, and where to.
@@ -132,7 +133,7 @@ impl<C: Connect> Pool<C> {
         poll_fn(|context| connector.poll_ready(context)).await.map_err(Into::into)?;
         let io = connector.call(uri).await.map_err(Into::into)?;
         let (sender, connection) = Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(io).await?;
-        Ok(Line { sender, connection: Some(connection) })
+        Ok(Line { sender, connection: Some(Box::new(connection)) })
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle<C>> {
