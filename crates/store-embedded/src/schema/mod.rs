@@ -79,7 +79,10 @@ pub(crate) fn migrate(db: &mut Connection, found: Found) -> Result<(), OpenError
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"
         ))?;
         transaction.commit()?;
-        tracing::info!(version, "the store's format was brought forward");
+        // A new file comes from nowhere.
+        if from > 0 {
+            tracing::info!(version, "the store's format was brought forward");
+        }
     }
     Ok(())
 }
