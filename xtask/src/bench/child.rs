@@ -60,21 +60,28 @@ impl Order<'_> {
     }
 }
 
+/// What every load is told, as an [`Order`] tells it.
+#[derive(Args)]
+pub(super) struct Aim {
+    #[arg(long)]
+    pub(super) address: SocketAddr,
+    #[arg(long)]
+    pub(super) api_key: String,
+    #[arg(long)]
+    pub(super) connections: usize,
+    #[arg(long)]
+    pub(super) milliseconds: u64,
+    #[arg(long)]
+    pub(super) prefix: String,
+}
+
 /// Load in a process of its own.
 #[derive(Args)]
 pub(crate) struct Load {
-    #[arg(long)]
-    address: SocketAddr,
-    #[arg(long)]
-    api_key: String,
-    #[arg(long)]
-    connections: usize,
-    #[arg(long)]
-    milliseconds: u64,
+    #[command(flatten)]
+    aim: Aim,
     #[arg(long, default_value_t = 0)]
     replay_percent: u8,
-    #[arg(long)]
-    prefix: String,
     /// Sends transfers instead of charges; each line of the file names an account to debit and one to credit.
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
@@ -86,14 +93,14 @@ pub(crate) struct Load {
 impl Load {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let plan = Plan {
-            addr: self.address,
-            host: self.address.to_string(),
-            api_key: self.api_key,
-            connections: self.connections,
-            duration: Duration::from_millis(self.milliseconds),
+            addr: self.aim.address,
+            host: self.aim.address.to_string(),
+            api_key: self.aim.api_key,
+            connections: self.aim.connections,
+            duration: Duration::from_millis(self.aim.milliseconds),
             replay_percent: self.replay_percent,
             warmup: WARMUP,
-            key_prefix: self.prefix,
+            key_prefix: self.aim.prefix,
         };
         let answered = Cell::new(0);
         let progress = |progress: Progress| answered.set(progress.ok);

@@ -2,7 +2,7 @@
 //! with. A request costs all three about 0.1 ms of CPU, more than twice what it costs the leanest that we could write
 //! (`counterfoil_load`). Who charges through the product has such a client and such a provider.
 
-use super::child::{Driven, WARMUP, as_the_server_runs, told};
+use super::child::{Aim, Driven, WARMUP, as_the_server_runs, told};
 use super::tally::Tally;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
@@ -52,22 +52,7 @@ enum Role {
         provider: SocketAddr,
     },
     /// Charges, each connection one after the other.
-    Load(Load),
-}
-
-/// Charges with new keys, as `load` sends them.
-#[derive(Args)]
-struct Load {
-    #[arg(long)]
-    address: SocketAddr,
-    #[arg(long)]
-    api_key: String,
-    #[arg(long)]
-    connections: usize,
-    #[arg(long)]
-    milliseconds: u64,
-    #[arg(long)]
-    prefix: String,
+    Load(Aim),
 }
 
 impl Ordinary {
@@ -75,9 +60,9 @@ impl Ordinary {
         match self.role {
             Role::Provider { listen } => as_the_server_runs(provide(listen)),
             Role::Proxy { listen, provider } => as_the_server_runs(forward(listen, provider)),
-            Role::Load(load) => {
+            Role::Load(aim) => {
                 let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-                told(&runtime.map_err(Failure::while_("starting the runtime"))?.block_on(load.drive())?)
+                told(&runtime.map_err(Failure::while_("starting the runtime"))?.block_on(drive(aim))?)
             }
         }
     }
@@ -152,22 +137,20 @@ impl Way {
     }
 }
 
-impl Load {
-    async fn drive(self) -> Result<Driven> {
-        let client = client().map_err(Failure::while_("making a client"))?;
-        let url = format!("http://{}{CHARGES}", self.address);
-        let cpu = cpu_of_self()?;
-        let start = Instant::now() + WARMUP;
-        let end = start + Duration::from_millis(self.milliseconds);
-        let mut running = JoinSet::new();
-        for connection in 0..self.connections {
-            let prefix = format!("{}-{connection}", self.prefix);
-            let buyer =
-                Buyer { client: client.clone(), url: url.clone(), api_key: self.api_key.clone(), prefix };
-            running.spawn(buyer.buy(start, end));
-        }
-        Tally::of_all(running, start, cpu).await
+/// Charges with new keys.
+async fn drive(aim: Aim) -> Result<Driven> {
+    let client = client().map_err(Failure::while_("making a client"))?;
+    let url = format!("http://{}{CHARGES}", aim.address);
+    let cpu = cpu_of_self()?;
+    let start = Instant::now() + WARMUP;
+    let end = start + Duration::from_millis(aim.milliseconds);
+    let mut running = JoinSet::new();
+    for connection in 0..aim.connections {
+        let prefix = format!("{}-{connection}", aim.prefix);
+        let buyer = Buyer { client: client.clone(), url: url.clone(), api_key: aim.api_key.clone(), prefix };
+        running.spawn(buyer.buy(start, end));
     }
+    Tally::of_all(running, start, cpu).await
 }
 
 /// One connection of the load.
