@@ -7,7 +7,7 @@ mod support;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::{ChangeSet, CommitError, Position, Store};
 use counterfoil_store_embedded::{
-    EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, SystemTime, TimeSource,
+    EmbeddedStore, Fault, FaultHook, FaultPoint, LogBounds, OpenError, Options, SystemTime, TimeSource,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -50,6 +50,24 @@ async fn the_log_starts_over_under_constant_load() {
     let longest = load(&store, dir.path(), 1, 5_000).await;
     let written = 5_000 * 32 * 1_024;
     assert!(written > 150 * MIB && longest < 80 * MIB, "the log had {longest} bytes of more than {written}");
+}
+
+/// To free its end each time and to allocate it again costs the disk more than the space.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_starts_over_keeps_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = LogBounds { step: 16, long: 32, too_long: 64, rest: 8, ..LogBounds::default() };
+    let options = Options { log, ..Options::default() };
+    let store = Arc::new(EmbeddedStore::open(dir.path(), options).unwrap());
+    let longest = load(&store, dir.path(), 1, 1_000).await;
+    assert!(longest < 32 * MIB, "it started over: {longest} bytes of 32 MB in answers alone");
+    // Again and again, with next to nothing in it.
+    for number in 10_000..10_200 {
+        store.commit(one_charge(&store, number)).await.unwrap();
+        store.tally(store.now()).await.unwrap();
+    }
+    let after = std::fs::metadata(dir.path().join("counterfoil.db-wal")).unwrap().len();
+    assert!(after >= longest && after > 64 * 4_096, "{after} after {longest}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

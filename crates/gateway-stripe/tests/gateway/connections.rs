@@ -7,6 +7,7 @@ use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::provider::{Cause, Outcome};
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway_stripe::StripeGateway;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -91,6 +92,24 @@ async fn a_connection_that_timed_out_is_not_used_again() {
         assert_eq!(charge(&gateway).await, Outcome::Unknown(Cause::Timeout));
     }
     assert_eq!((provider.seen().len(), provider.accepted()), (2, 2));
+}
+
+/// Its answer may still come: nobody else must read it.
+#[tokio::test]
+async fn who_gives_up_takes_the_connection_along() {
+    let provider = Provider::playing(vec![Act::Hang]).await;
+    let gateway = provider.gateway(PATIENT);
+    for calls in 1..=2 {
+        let mut call = pin!(charge(&gateway));
+        while provider.seen().len() < calls {
+            tokio::select! {
+                biased;
+                outcome = call.as_mut() => panic!("{outcome:?} from a silent provider"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        assert_eq!(provider.accepted(), calls);
+    }
 }
 
 #[tokio::test]
