@@ -44,7 +44,7 @@ struct Arguments {
 enum Command {
     /// Everything that must hold before a commit: format, lints, all tests, documentation tests.
     Test(test::Test),
-    /// Measures the product against the raw limits of this machine, in one run; with --ledger, its transfers; with
+    /// Measures the product against the raw limits of this machine and an ordinary proxy, in one run; with --ledger, its transfers; with
     /// --store postgres, against the usual implementation.
     Bench(bench::Bench),
     /// Kills the server under load, again and again, and judges from outside what clients and provider saw.

@@ -1,4 +1,4 @@
-//! `bench`: the product against the raw limits of the same machine in the same minutes, so that the figures are
+//! `bench`: the product against the raw limits of the same machine and an ordinary proxy in the same minutes, so that the figures are
 //! ratios and a slow machine is no excuse; with `--ledger`, its ledger by itself; with `--store postgres`, against the usual
 //! implementation on PostgreSQL. Rounds are interleaved and the middle of them counts.
 
@@ -50,7 +50,7 @@ enum Kind {
     Postgres,
 }
 
-/// Measures the product against the raw limits of this machine, or the usual implementation, in one run.
+/// Measures the product against the raw limits of this machine and an ordinary proxy, or the usual implementation, in one run.
 #[derive(Args)]
 pub(crate) struct Bench {
     /// The store; with `postgres`, commits and charges are measured beside the usual implementation.

@@ -80,9 +80,10 @@ async fn executed(
     let Some(amount) = form.get("amount").and_then(|amount| amount.parse::<i64>().ok()) else {
         return (StatusCode::BAD_REQUEST, Json(json!({ "error": { "type": "invalid_request_error" } })));
     };
-    let ours = |(name, value)| Some((str::strip_suffix(str::strip_prefix(name, "metadata[")?, "]")?, value));
-    let metadata: HashMap<&str, &String> =
-        form.iter().filter_map(|(name, value): (&String, _)| ours((name.as_str(), value))).collect();
+    let metadata: HashMap<&str, &String> = form
+        .iter()
+        .filter_map(|(name, value)| Some((name.strip_prefix("metadata[")?.strip_suffix(']')?, value)))
+        .collect();
     let intent = json!({
         "id": format!("pi_{number:024}"),
         "object": "payment_intent",

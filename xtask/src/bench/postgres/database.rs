@@ -12,7 +12,7 @@ use std::time::Duration;
 const SETTINGS: [(&str, &str); 4] =
     [("max_wal_size", "4GB"), ("min_wal_size", "4GB"), ("shared_buffers", "1GB"), ("wal_buffers", "64MB")];
 
-/// Writes 2 GB to the log, more than a run does, and leaves its files to be used again. A server in use has such files; a new one makes
+/// Writes 2 GB to the log and leaves its files to be used again. A server in use has such files; a new one makes
 /// each when it is needed, 16 MB of zeros and a sync, while every commit waits: the more often, the more is committed.
 const AGE: &str = "DO $$ BEGIN FOR megabyte IN 1..2000 LOOP \
     PERFORM pg_logical_emit_message(false, 'age', repeat('x', 1000000)); END LOOP; END $$; CHECKPOINT";
