@@ -60,14 +60,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             );
             return None;
         };
-        let reference = work.outbox.payment.reference(&self.references).to_string();
+        let reference = work.outbox.payment.reference(&self.references);
+        let reference = reference.as_str();
         if !self.gateway.serves(&work.outbox.provider) {
-            return Some(self.not_served(work, step, &reference));
+            return Some(self.not_served(work, step, reference));
         }
         let rules = self.gateway.rules(&work.outbox.provider).of(step);
         match next(&rules, &work.outbox, work.claim.attempts, self.store.now()) {
-            Next::Call => self.call(work, step, &rules, &reference).await,
-            Next::Query => self.query(work, step, &rules, &reference).await,
+            Next::Call => self.call(work, step, &rules, reference).await,
+            Next::Query => self.query(work, step, &rules, reference).await,
             Next::Wait(until) => Some(Lesson {
                 kind: Kind::Pending,
                 detail: "reason=quiescence".into(),

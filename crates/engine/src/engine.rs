@@ -113,7 +113,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
         });
         let ids = Ids::claim(&parts.store).await.map_err(StartError)?;
         let inner = Arc::new(Inner {
-            references: References::new(mac.clone()),
+            references: parts.present.references().clone(),
             mac,
             ids,
             waiters: Waiters::default(),

@@ -15,10 +15,14 @@ use counterfoil_core::payments::operation::{Kind, Operation};
 use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::SubjectId;
+use counterfoil_core::types::reference::References;
 use counterfoil_core::types::ulid::Ulid;
 
 /// Renders answers.
 pub trait Present: Send + Sync + 'static {
+    /// Under which names it shows things: those of the store.
+    fn references(&self) -> &References;
+
     /// The answer to a charge that was made (201), or captured or voided (200).
     fn charge(&self, charge: &Charge, made: Made) -> Reply;
 

@@ -53,6 +53,10 @@ impl Presenter {
 }
 
 impl Present for Presenter {
+    fn references(&self) -> &References {
+        &self.references
+    }
+
     fn charge(&self, charge: &Charge, how: Made) -> Reply {
         let id = self.charge_id(charge);
         let location = Some(format!("/v1/charges/{id}"));

@@ -6,6 +6,7 @@
 
 use super::digest::MacKey;
 use std::fmt;
+use std::sync::{Arc, Mutex};
 
 /// What a reference points to; the prefix makes it recognisable in any log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,48 +54,65 @@ impl Kind {
 }
 
 /// A public reference, as text.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Reference(String);
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reference([u8; REFERENCE_LEN]);
 
 impl Reference {
     /// The text clients see.
     pub fn as_str(&self) -> &str {
-        &self.0
+        // Prefix and digits are ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reference({self})")
     }
 }
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const TEXT_LEN: usize = 26;
+const REFERENCE_LEN: usize = 3 + TEXT_LEN;
 const ROUNDS: [u8; 4] = [1, 2, 3, 4];
 
-/// Turns ids into references and back, under the instance's key.
+/// Turns ids into references and back, under the instance's key. Copies know of each other's.
 #[derive(Clone, Debug)]
-pub struct References(MacKey);
+pub struct References {
+    key: MacKey,
+    recent: Arc<Recent>,
+}
 
 impl References {
     /// Under `key`, which must stay the same for the life of the store.
-    pub const fn new(key: MacKey) -> References {
-        References(key)
+    pub fn new(key: MacKey) -> References {
+        References { key, recent: Arc::default() }
     }
 
     /// The reference of `id`.
     pub fn seal(&self, kind: Kind, id: i64) -> Reference {
+        self.recent.find(kind, id, || self.mix(kind, id))
+    }
+
+    fn mix(&self, kind: Kind, id: i64) -> Reference {
         let (mut left, mut right) = (0, u64::from_be_bytes(id.to_be_bytes()));
         for round in ROUNDS {
             (left, right) = (right, left ^ self.round(kind, round, right));
         }
         let word = (u128::from(left) << 64) | u128::from(right);
-        let mut text = String::with_capacity(kind.prefix().len().saturating_add(TEXT_LEN));
-        text.push_str(kind.prefix());
-        for place in (0..26_u32).rev() {
+        let digits = (0..26_u32).rev().map(|place| {
             let digit = usize::try_from((word >> place.saturating_mul(5)) & 31).unwrap_or(0);
-            text.push(char::from(ALPHABET.get(digit).copied().unwrap_or(b'0')));
+            ALPHABET.get(digit).copied().unwrap_or(b'0')
+        });
+        let mut text = [b'0'; REFERENCE_LEN];
+        for (symbol, written) in text.iter_mut().zip(kind.prefix().bytes().chain(digits)) {
+            *symbol = written;
         }
         Reference(text)
     }
@@ -121,9 +139,49 @@ impl References {
 
     fn round(&self, kind: Kind, round: u8, half: u64) -> u64 {
         let tag =
-            self.0.tag("counterfoil/reference", &[kind.prefix().as_bytes(), &[round], &half.to_be_bytes()]);
+            self.key.tag("counterfoil/reference", &[kind.prefix().as_bytes(), &[round], &half.to_be_bytes()]);
         let first: [u8; 8] = tag.as_bytes().first_chunk().copied().unwrap_or_default();
         u64::from_be_bytes(first)
+    }
+}
+
+/// References that were made last, each in the place its id falls on. A payment's is asked for by everybody who has to do with it, an
+/// account's with every payment, and each takes four tags.
+struct Recent(Vec<Mutex<Option<Made>>>);
+
+type Made = (Kind, i64, Reference);
+
+/// As a power of two.
+const PLACES: u32 = 10;
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent((0..1_u32 << PLACES).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl Recent {
+    /// The reference as it was made, or as `make` makes it.
+    fn find(&self, kind: Kind, id: i64, make: impl FnOnce() -> Reference) -> Reference {
+        // Who finds the place in somebody else's hands does not wait.
+        let Some(Ok(mut place)) = self.0.get(place(kind, id)).map(Mutex::try_lock) else { return make() };
+        match *place {
+            Some((of, number, reference)) if (of, number) == (kind, id) => reference,
+            _ => place.insert((kind, id, make())).2,
+        }
+    }
+}
+
+/// Ids grow with time: their lower digits are multiplied into the upper ones, and those are taken.
+fn place(kind: Kind, id: i64) -> usize {
+    let kinds = kind.prefix().bytes().fold(0, |sum: u64, byte| (sum << 8) | u64::from(byte));
+    let mixed = (u64::from_be_bytes(id.to_be_bytes()) ^ kinds).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    usize::try_from(mixed >> (u64::BITS - PLACES)).unwrap_or(0)
+}
+
+impl fmt::Debug for Recent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recent")
     }
 }
 
@@ -151,6 +209,29 @@ mod tests {
         assert!(!Kind::Account.is_form_of(GOLDEN));
         assert!(!Kind::Charge.is_form_of(&GOLDEN[..GOLDEN.len() - 1]));
         assert!(!Kind::Charge.is_form_of(&format!("{GOLDEN}0")));
+    }
+
+    /// Each of these falls on a place that others fell on before.
+    #[test]
+    fn what_was_made_before_is_the_same() {
+        let kept = references();
+        for _ in 0..2 {
+            for id in 0..3_000 {
+                for kind in [Kind::Charge, Kind::Account] {
+                    assert_eq!(kept.clone().seal(kind, id), kept.mix(kind, id), "{kind:?} {id}");
+                }
+            }
+        }
+        let taken = kept.recent.0.iter().filter(|place| place.lock().unwrap().is_some()).count();
+        assert!(taken > 1_000, "ids that follow each other fall on {taken} places");
+    }
+
+    #[test]
+    fn a_place_in_somebody_elses_hands_is_done_without() {
+        let references = references();
+        let held = references.recent.0[place(Kind::Charge, 1)].lock().unwrap();
+        assert_eq!(references.seal(Kind::Charge, 1).as_str(), GOLDEN);
+        assert!(held.is_none());
     }
 
     #[test]

@@ -257,6 +257,10 @@ impl Drop for Running {
 pub struct Plain(pub References);
 
 impl Present for Plain {
+    fn references(&self) -> &References {
+        &self.0
+    }
+
     fn charge(&self, charge: &Charge, made: Made) -> Reply {
         let id = self.0.seal(Kind::Charge, charge.id.to_i64());
         let body = format!(

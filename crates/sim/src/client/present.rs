@@ -22,6 +22,10 @@ impl Plain {
 }
 
 impl Present for Plain {
+    fn references(&self) -> &References {
+        &self.0
+    }
+
     fn charge(&self, charge: &Charge, made: Made) -> Reply {
         let body = format!(
             r#"{{"id":"{}","amount":{},"currency":"{}","status":"{}","captured":{}}}"#,

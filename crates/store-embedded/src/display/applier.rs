@@ -161,6 +161,7 @@ impl Applier {
     fn write(&mut self) -> Result<(), Error> {
         self.begin()?;
         tables::apply_all(&self.db, self.hidden.writes())?;
+        tables::new_rows::check(&self.db, self.hidden.writes())?;
         if self.is_meddled {
             tables::check_keys(&self.db, self.hidden.writes())?;
         }

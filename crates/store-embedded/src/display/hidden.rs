@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Writes and groups after which the database commits. Fewer would write the same pages again and again, and rows that are about
 /// to change; more would keep a processor busy for longer at a time. What comes in long groups bears a longer wait now and
 /// then, for fewer of them.
-const WRITES_MIN: usize = 8_192;
+const WRITES_MIN: usize = 16_384;
 const GROUPS_MIN: usize = 24;
 /// Bytes of scripts after which it does in any case: the redo log has room for many times as many.
 const BYTES_MAX: usize = 4 << 20;

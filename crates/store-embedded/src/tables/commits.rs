@@ -11,6 +11,7 @@ const LAST: &str = "SELECT position, at FROM commits ORDER BY position DESC LIMI
 const BY_SET: &str = "SELECT position, at FROM commits WHERE set_id = ?1";
 const AFTER: &str =
     "SELECT position, at, set_id, touched FROM commits WHERE position > ?1 ORDER BY position LIMIT ?2";
+const COUNT_FROM: &str = "SELECT count(*) FROM commits WHERE position >= ?1";
 const INSERT: &str = "INSERT OR FAIL INTO commits (position, set_id, at, touched) VALUES (?1, ?2, ?3, ?4)";
 
 /// The last commit.
@@ -36,6 +37,11 @@ pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<V
             })
         })?
         .collect()
+}
+
+/// Commits from a position on.
+pub(super) fn count_from(db: &Connection, position: Position) -> Result<usize> {
+    db.prepare_cached(COUNT_FROM)?.query_row([place(position)], |row| row.get(0))
 }
 
 pub(crate) fn insert(pen: &mut Pen<'_>, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {

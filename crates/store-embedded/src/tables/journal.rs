@@ -28,6 +28,9 @@ const OF_TENANT_BEFORE: &str = concat!(
 );
 const LEGS: &str = "SELECT account, side, layer, amount, asset FROM journal_entries \
     WHERE transaction_id = ?1 ORDER BY leg";
+/// The ids lead: each is looked for once.
+const LEGS_OF: &str =
+    "SELECT count(*) FROM json_each(?1) CROSS JOIN journal_entries ON transaction_id = value";
 const INSERT_LEG: &str = "INSERT OR FAIL INTO journal_entries \
     (transaction_id, leg, account, side, layer, amount, asset, position, at) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
@@ -60,6 +63,12 @@ pub(super) fn of_tenant(
 
 fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Transaction>> {
     db.prepare_cached(sql)?.query_map(params, |row| read(db, row))?.collect()
+}
+
+/// How many entries stand under these transactions, whoever wrote them.
+pub(super) fn legs_of(db: &Connection, transactions: &[TransactionId]) -> Result<usize> {
+    let ids: Vec<String> = transactions.iter().map(|id| id.to_i64().to_string()).collect();
+    db.prepare_cached(LEGS_OF)?.query_row([format!("[{}]", ids.join(","))], |row| row.get(0))
 }
 
 pub(super) fn insert(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {

@@ -18,6 +18,7 @@ pub(crate) mod entries;
 mod holds;
 mod journal;
 pub(crate) mod meta;
+pub(crate) mod new_rows;
 mod operations;
 pub(crate) mod outbox;
 pub(crate) mod owners;

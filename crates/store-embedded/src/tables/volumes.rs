@@ -11,6 +11,7 @@ const YOUNGEST: &str = "SELECT max(1, coalesce((SELECT max(volume) FROM claims),
 const NEXT: &str = "SELECT min(volume) FROM claims WHERE volume > ?1";
 const IDS: &str = "SELECT id FROM claims WHERE volume = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
 const LIST: &str = "SELECT keys FROM volume_keys WHERE volume = ?1";
+const LISTS: &str = "SELECT count(*) FROM volume_keys WHERE volume = ?1";
 const UNLISTED: &str = "SELECT volume FROM claim_volumes WHERE volume BETWEEN max(?1, 1) AND ?2 - 1 \
     AND volume NOT IN (SELECT volume FROM volume_keys)";
 const PUT: &str = "INSERT INTO volume_keys (volume, keys) VALUES (?1, ?2)";
@@ -114,6 +115,11 @@ pub(crate) fn list_closed(db: &Connection, from: Option<Volume>, open: Volume) -
         db.prepare_cached(PUT)?.execute(params![volume.0, list])?;
     }
     db.prepare_cached(FORGET)?.execute([]).map(|_| ())
+}
+
+/// Lists of one volume: none while it is open.
+pub(super) fn lists_of(db: &Connection, volume: Volume) -> Result<usize> {
+    db.prepare_cached(LISTS)?.query_row([volume.0], |row| row.get(0))
 }
 
 fn unlisted(db: &Connection, from: Option<Volume>, open: Volume) -> Result<Vec<Volume>> {

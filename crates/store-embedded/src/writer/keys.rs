@@ -24,7 +24,7 @@ const ROOM_MIN: usize = 1 << 20;
 const ROOM_MAX: usize = 1 << 26;
 /// Keys for which a volume has room at the least: few enough for most of its pages to be written with every transaction of a
 /// busy server, which is what makes keys cheap.
-const VOLUME_MIN: usize = 1 << 16;
+const VOLUME_MIN: usize = 1 << 14;
 /// Volumes that a store has about, at the most: who looks for a key looks into each. With more keys they grow.
 const VOLUMES: usize = 32;
 /// How often to look whether the database has caught up.
