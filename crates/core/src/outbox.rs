@@ -7,6 +7,7 @@ use crate::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use crate::types::peer::PeerName;
 use crate::types::reference::{Kind, Reference, References};
 use crate::types::time::Time;
+use std::sync::Arc;
 
 /// Work to be done for one payment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -130,9 +131,9 @@ impl Flow {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pinned {
     /// The profile's name.
-    pub profile: String,
+    pub profile: Arc<str>,
     /// Scheme, host and port, or a peer's name and place; never the credential.
-    pub endpoint: String,
+    pub endpoint: Arc<str>,
 }
 
 /// The profile of payments that are bound to a peer.
@@ -142,13 +143,13 @@ impl Pinned {
     /// Bound to a peer: under its name, at its endpoint, by the account there that the money comes from. The account's id
     /// names the peer's store and tenant as well, so that nothing can be done twice in two of them.
     pub fn to_peer(name: &PeerName, endpoint: &str, account: &str) -> Pinned {
-        Pinned { profile: PEER_PROFILE.to_owned(), endpoint: format!("{name}={endpoint}/{account}") }
+        Pinned { profile: PEER_PROFILE.into(), endpoint: format!("{name}={endpoint}/{account}").into() }
     }
 
     /// The name of the peer a payment is bound to; nothing if it is bound to a provider.
     pub fn peer(&self) -> Option<&str> {
         let name = || self.endpoint.split_once('=').map_or("", |(name, _)| name);
-        (self.profile == PEER_PROFILE).then(name)
+        (*self.profile == *PEER_PROFILE).then(name)
     }
 
     /// Who executes it, as clients know them: the peer by its name, a provider by its profile.

@@ -282,7 +282,7 @@ impl Draft<'_> {
         Ok(self.conclusion(set, onward))
     }
 
-    fn put_off(self, outbox: Outbox, event: Event, not_before: Time) -> Result<Conclusion, IllegalMove> {
+    fn put_off(mut self, outbox: Outbox, event: Event, not_before: Time) -> Result<Conclusion, IllegalMove> {
         let wait = not_before.since(self.learnt.at);
         let claim = self.before.claim.on(event)?;
         let outbox = Outbox { due_at: not_before, ..outbox };
@@ -292,7 +292,7 @@ impl Draft<'_> {
         Ok(self.conclusion(set, told))
     }
 
-    fn park(self, outbox: Outbox) -> Result<Conclusion, IllegalMove> {
+    fn park(mut self, outbox: Outbox) -> Result<Conclusion, IllegalMove> {
         let reason = outbox.parked.map_or("unknown", Park::name);
         let detail = format!("reason={reason}");
         let claim = self.before.claim.on(Event::Doubted { not_before: Time::MAX })?;
@@ -309,8 +309,9 @@ impl Draft<'_> {
     }
 
     /// The lesson first, then what follows from it.
-    fn audited(&self, set: ChangeSet, follows: Option<(Kind, String)>) -> ChangeSet {
-        let set = set.insert(self.learnt.clone());
+    fn audited(&mut self, set: ChangeSet, follows: Option<(Kind, String)>) -> ChangeSet {
+        let detail = std::mem::take(&mut self.learnt.detail);
+        let set = set.insert(Record { detail, ..self.learnt.clone() });
         match follows {
             Some((kind, detail)) => {
                 set.insert(Record { id: self.learnt.id.after(1), kind, detail, ..self.learnt.clone() })

@@ -88,7 +88,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         tracing::error!(
             payment = reference,
             peer,
-            bound_to = work.outbox.provider.endpoint,
+            bound_to = &*work.outbox.provider.endpoint,
             "a payment waits for a peer that is not set up here as it was; set it up again under [peers]"
         );
         let verdict = judge::held_back(self.attempt(work, step, reference), UNSERVED_WAIT);

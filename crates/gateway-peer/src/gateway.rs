@@ -93,7 +93,7 @@ impl PeerGateway {
         let Some((body, key)) = self.letter(&call) else {
             tracing::error!(
                 payment = call.payment,
-                bound_to = call.pinned.endpoint,
+                bound_to = &*call.pinned.endpoint,
                 step = call.step.name(),
                 "the payment cannot be asked of this peer"
             );
@@ -255,7 +255,7 @@ mod tests {
             Lookup { key: "cf1/../x".to_owned(), ..right.clone() },
             Lookup { key: String::new(), ..right.clone() },
             Lookup { step: Step::Refund, ..right.clone() },
-            Lookup { pinned: Pinned { profile: "stripe".into(), endpoint: String::new() }, ..right.clone() },
+            Lookup { pinned: Pinned { profile: "stripe".into(), endpoint: "".into() }, ..right.clone() },
         ] {
             assert_eq!(gateway().lookup(odd).await, Found::Unclear(Cause::Unreadable));
         }

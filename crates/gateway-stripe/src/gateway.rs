@@ -56,7 +56,7 @@ impl StripeGateway {
         if !self.serves(&call.pinned) {
             return None;
         }
-        if matches!(call.step, Step::Charge | Step::Authorize) && call.pinned.endpoint == self.endpoint {
+        if matches!(call.step, Step::Charge | Step::Authorize) && *call.pinned.endpoint == *self.endpoint {
             return Some(self.create.clone());
         }
         at(&call.pinned.endpoint, &form::path(call)?)
@@ -66,7 +66,7 @@ impl StripeGateway {
         let (Some(uri), Ok(key)) = (self.place(&call), HeaderValue::from_str(&call.key)) else {
             tracing::error!(
                 payment = call.payment,
-                endpoint = call.pinned.endpoint,
+                endpoint = &*call.pinned.endpoint,
                 "the payment's endpoint, reference or key cannot be put into a request"
             );
             return Outcome::NotSent;
@@ -84,13 +84,14 @@ impl StripeGateway {
 
 impl Gateway for StripeGateway {
     fn pinned(&self) -> Pinned {
-        Pinned { profile: self.profile.name.to_owned(), endpoint: self.endpoint.clone() }
+        // Each payment's own: counting one for all of them would keep the processors at it.
+        Pinned { profile: self.profile.name.into(), endpoint: self.endpoint.as_str().into() }
     }
 
     fn rules(&self, pinned: &Pinned) -> Rules {
         let mut rules = Profile::rules_of(&pinned.profile);
         // What is known better is known of the provider that is set, not of one that old work is bound to.
-        if pinned.profile == self.profile.name {
+        if *pinned.profile == *self.profile.name {
             rules = self.bounds.of(rules);
         }
         // How long a request may wait for a slot and a connection is ours to say, whoever the provider is.
@@ -117,7 +118,7 @@ impl Gateway for StripeGateway {
         let Some(uri) = path.and_then(|path| at(&lookup.pinned.endpoint, &path)) else {
             tracing::error!(
                 payment = lookup.payment,
-                endpoint = lookup.pinned.endpoint,
+                endpoint = &*lookup.pinned.endpoint,
                 "the payment's endpoint or reference cannot be put into a search"
             );
             return Found::Unclear(Cause::Unreadable);

@@ -198,7 +198,7 @@ mod tests {
             Pinned::to_peer(&name("eu"), "http://us", "ac_2"),
             Pinned::to_peer(&name("eu"), "http://eu:81", "ac_1"),
             Pinned::to_peer(&name("eu"), "http://eu", "ac_9"),
-            Pinned { profile: PEER_PROFILE.into(), endpoint: String::new() },
+            Pinned { profile: PEER_PROFILE.into(), endpoint: "".into() },
             Pinned { profile: PEER_PROFILE.into(), endpoint: "https://p".into() },
         ] {
             assert!(!routes.serves(&pinned), "{pinned:?}");

@@ -342,7 +342,7 @@ fn a_payout_of_more_than_was_there_is_seen() {
         for row in written(evidence) {
             if let Row::Payout(payout) = row {
                 let asset = payout.order.amount.asset();
-                payout.order.amount = Money::new(1_000_000, asset).unwrap();
+                std::sync::Arc::make_mut(&mut payout.order).amount = Money::new(1_000_000, asset).unwrap();
             }
         }
     };

@@ -16,6 +16,7 @@ use counterfoil_store::conformance::fixtures::ledger::asset;
 use counterfoil_store::{Change, ChangeSet, Due, Position, Row, RowKey, Scan, Store};
 use counterfoil_store_embedded::{EmbeddedStore, FORMAT, OpenError, Options};
 use std::path::Path;
+use std::sync::Arc;
 use support::rows::{Work, work};
 use support::{open, raw, whose};
 use tempfile::TempDir;
@@ -121,7 +122,7 @@ async fn what_was_captured_was_captured_whole_and_nothing_else_was() {
         assert_eq!(charge.sums, Sums { captured, ..Sums::default() }, "{number}");
         assert_eq!((charge.status.name(), charge.order.capture), (status, capture));
         assert_eq!((charge.working, charge.order.wallet, charge.revision), (None, None, 2));
-        let provider = Pinned { profile: "simulator".to_owned(), endpoint: String::new() };
+        let provider = Pinned { profile: "simulator".into(), endpoint: "".into() };
         assert_eq!(charge.provider, provider, "where it was asked for was not written down");
     }
     let none = store.scan(Scan::Operations { after: None, limit: 9 }).await;
@@ -191,7 +192,8 @@ fn golden() -> Vec<ChangeSet> {
     let usd = asset("USD");
     let money = |minor| Money::new(minor, usd).unwrap();
     let mut split = work(701, NOON);
-    split.charge.order.wallet = Some(Wallet { account: AccountId::from_i64(501), amount: 250 });
+    Arc::make_mut(&mut split.charge.order).wallet =
+        Some(Wallet { account: AccountId::from_i64(501), amount: 250 });
     split.outbox.saga.flow = Flow::Split;
     split.outbox.hold = Some(HoldId::from_i64(801));
     split.outbox.saga.progress.step = 2;
@@ -242,7 +244,7 @@ fn golden() -> Vec<ChangeSet> {
     };
     let claim = Claim { makes: Resource::Refund, tenant: captured.tenant, ..work(713, NOON).claim };
     let mut held = work(703, NOON).charge;
-    held.order.capture = false;
+    Arc::make_mut(&mut held.order).capture = false;
     let void = operation(714, &held, operation::Kind::Void, 1_250);
     let held = Charge { status: Status::RequiresCapture, working: Some(void.id), ..held };
     let voiding = Outbox {

@@ -19,6 +19,7 @@ use counterfoil_store::{Change, ChangeSet, Due, Position, Row, Scan, Store};
 use counterfoil_store_embedded::{EmbeddedStore, FORMAT, OpenError, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use support::{open, raw};
 use tempfile::TempDir;
 
@@ -87,17 +88,17 @@ const GOLDEN: &str = include_str!("golden/v4.sql");
 
 /// The set it was written by.
 fn golden() -> ChangeSet {
-    let provider = Pinned { profile: "simulator".to_owned(), endpoint: "http://127.0.0.1:4242".to_owned() };
+    let provider = Pinned { profile: "simulator".into(), endpoint: "http://127.0.0.1:4242".into() };
     let payout = |number, tenant, minor, code, account| Payout {
         id: PayoutId::from_i64(number),
         tenant: TenantId::from_i64(tenant),
-        order: Order {
+        order: Arc::new(Order {
             amount: Money::new(minor, asset(code)).unwrap(),
             account: AccountId::from_i64(account),
             destination: None,
             description: None,
             metadata: BTreeMap::new(),
-        },
+        }),
         status: Status::Parked,
         provider: provider.clone(),
         provider_reference: None,
@@ -110,9 +111,10 @@ fn golden() -> ChangeSet {
         provider_reference: Some("po_1".to_owned()),
         ..payout(901, 3, 800, "USD", 7)
     };
-    paid.order.destination = Some(Masked::new("ba_1".to_owned()));
-    paid.order.description = Some(Masked::new("weekly".to_owned()));
-    paid.order.metadata.insert("order".to_owned(), Masked::new("1001".to_owned()));
+    let order = Arc::make_mut(&mut paid.order);
+    order.destination = Some(Masked::new("ba_1".to_owned()));
+    order.description = Some(Masked::new("weekly".to_owned()));
+    order.metadata.insert("order".to_owned(), Masked::new("1001".to_owned()));
     let parked = payout(902, 3, 999_999_999_999_999, "JPY", 8);
     let decline_code = Some("account_closed".to_owned());
     let failed = Payout {

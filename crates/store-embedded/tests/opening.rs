@@ -182,7 +182,7 @@ async fn a_file_of_format_1_is_opened_and_goes_on() {
     else {
         panic!("the charge is gone")
     };
-    assert_eq!(charge.provider.endpoint, "", "nobody wrote down where it was asked for");
+    assert_eq!(&*charge.provider.endpoint, "", "nobody wrote down where it was asked for");
     let second = Work { charge, ..second };
     store.commit(second.settling(5, store.now(), bytes::Bytes::new())).await.unwrap();
     drop(store);

@@ -35,7 +35,7 @@ async fn together(store: &Arc<PostgresStore>, sets: Vec<ChangeSet>) -> Vec<Resul
 fn impossible(number: i64) -> Charge {
     let mut broken = charge(number);
     if number % 2 == 0 {
-        broken.order.description = Some(Masked::new("a\0b".to_owned()));
+        Arc::make_mut(&mut broken.order).description = Some(Masked::new("a\0b".to_owned()));
     } else {
         broken.revision = u64::MAX;
     }
@@ -130,7 +130,8 @@ async fn sets_that_wait_are_committed_together() {
 fn begun(number: i64) -> (Claim, Charge) {
     let mut opened = charge(number);
     if number % 5 == 0 {
-        opened.order.wallet = Some(Wallet { account: AccountId::from_i64(3), amount: 100 });
+        Arc::make_mut(&mut opened.order).wallet =
+            Some(Wallet { account: AccountId::from_i64(3), amount: 100 });
         opened.provider_reference = Some("pi_5".to_owned());
     }
     (claim(number), opened)

@@ -16,6 +16,7 @@ use counterfoil_store::conformance::fixtures::{
 use counterfoil_store::{Due, Row, RowKey, Scan, Store};
 use counterfoil_store_postgres::{Migrated, NEEDED, PostgresStore, Reach, migrate};
 use counterfoil_testkit::postgres::{Database, shared};
+use std::sync::Arc;
 use support::{open, raw};
 use tokio_postgres::{Client, Statement};
 
@@ -119,8 +120,8 @@ impl Older {
 fn charge_of_old(number: i64, capture: bool) -> Charge {
     let plain = charge(number);
     Charge {
-        order: Order { capture, ..plain.order },
-        provider: Pinned { profile: "stripe".into(), endpoint: String::new() },
+        order: Arc::new(Order { capture, ..Order::clone(&plain.order) }),
+        provider: Pinned { profile: "stripe".into(), endpoint: "".into() },
         ..plain
     }
 }
@@ -240,7 +241,7 @@ async fn an_older_server_is_stopped_before_work_it_does_not_know() {
     let store = open(&database.url()).await;
     // A charge that a wallet pays in part: it would ask the provider for the whole.
     let wallet = Some(Wallet { account: AccountId::from_i64(5), amount: 250 });
-    let split = Charge { order: Order { wallet, ..charge(1).order }, ..charge(1) };
+    let split = Charge { order: Arc::new(Order { wallet, ..Order::clone(&charge(1).order) }), ..charge(1) };
     store.commit(set(1).insert(split).insert(work_of_old(1, Flow::Split))).await.unwrap();
     // Refunds of one charge.
     let captured = Sums { captured: 1_250, refunding: 200, ..Sums::default() };

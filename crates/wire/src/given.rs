@@ -26,6 +26,7 @@ use counterfoil_engine::service::DeadLetter;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 pub(crate) fn references() -> References {
     References::new(MacKey::new(&[42; 32]))
@@ -101,7 +102,7 @@ pub(crate) fn charge() -> Charge {
     Charge {
         id: ChargeId::from_i64(1),
         tenant: TenantId::from_i64(2),
-        order: Order {
+        order: Arc::new(Order {
             amount: Money::new(1_250, usd()).unwrap(),
             payment_method: Masked::new("pm_card_visa".to_owned()),
             capture: true,
@@ -109,7 +110,7 @@ pub(crate) fn charge() -> Charge {
             wallet: None,
             description: None,
             metadata: Metadata::new(),
-        },
+        }),
         status: Status::Succeeded,
         sums: Sums { captured: 1_250, ..Sums::default() },
         working: None,
@@ -122,7 +123,7 @@ pub(crate) fn charge() -> Charge {
 }
 
 fn provider() -> Pinned {
-    Pinned { profile: "stripe".to_owned(), endpoint: "https://api.stripe.test:443".to_owned() }
+    Pinned { profile: "stripe".into(), endpoint: "https://api.stripe.test:443".into() }
 }
 
 pub(crate) fn operation(kind: Asked) -> Operation {
@@ -190,13 +191,13 @@ pub(crate) fn payout() -> Payout {
     Payout {
         id: PayoutId::from_i64(6),
         tenant: TenantId::from_i64(2),
-        order: payout::Order {
+        order: Arc::new(payout::Order {
             amount: Money::new(800, usd()).unwrap(),
             account: AccountId::from_i64(7),
             destination: Some(Masked::new("ba_1".to_owned())),
             description: None,
             metadata: metadata(),
-        },
+        }),
         status: payout::Status::Paid,
         provider: provider(),
         provider_reference: Some("po_1".to_owned()),

@@ -75,7 +75,7 @@ impl Matter {
     }
 
     /// The provider's token of what is charged, or of the bank account that is paid.
-    pub const fn instrument(&self) -> Option<&Masked<String>> {
+    pub fn instrument(&self) -> Option<&Masked<String>> {
         match self {
             Matter::Charge(charge, _) => Some(&charge.order.payment_method),
             Matter::Payout(payout) => payout.order.destination.as_ref(),

@@ -21,6 +21,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// `ms` after the instant at which every script begins.
 pub(crate) const fn at(ms: u64) -> Time {
@@ -76,7 +77,7 @@ pub(crate) fn charge() -> Charge {
     Charge {
         id: ChargeId::from_i64(7),
         tenant: TenantId::from_i64(1),
-        order: Order {
+        order: Arc::new(Order {
             amount: Money::new(1_250, Asset::parse("USD").unwrap()).unwrap(),
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,
@@ -84,7 +85,7 @@ pub(crate) fn charge() -> Charge {
             wallet: None,
             description: None,
             metadata: BTreeMap::new(),
-        },
+        }),
         status: Status::Processing,
         sums: Sums::default(),
         working: None,

@@ -25,6 +25,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::Span;
 use counterfoil_core::types::ulid::Ulid;
 use given::{at, charge, claim_in, fingerprint, lease_until, outbox};
+use std::sync::Arc;
 
 const LEASE: LeasePolicy = LeasePolicy { lease: Span::from_ms(30_000), ceiling: Span::from_ms(180_000) };
 
@@ -44,7 +45,7 @@ fn request() -> Request {
 /// A charge of 12.50 of which a wallet pays 2.50.
 fn split() -> Charge {
     let wallet = Some(Wallet { account: AccountId::from_i64(3), amount: 250 });
-    Charge { order: Order { wallet, ..charge().order }, ..charge() }
+    Charge { order: Arc::new(Order { wallet, ..Order::clone(&charge().order) }), ..charge() }
 }
 
 fn operation(kind: Kind, minor: i64) -> Operation {

@@ -13,18 +13,19 @@ use counterfoil_core::types::id::{AccountId, PayoutId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn paid_out() -> Matter {
     Matter::Payout(Payout {
         id: PayoutId::from_i64(7),
         tenant: TenantId::from_i64(1),
-        order: payout::Order {
+        order: Arc::new(payout::Order {
             amount: usd(800),
             account: AccountId::from_i64(2),
             destination: Some(Masked::new("ba_1".into())),
             description: None,
             metadata: BTreeMap::new(),
-        },
+        }),
         status: payout::Status::Paid,
         provider: outbox().provider,
         provider_reference: Some("po_1".into()),

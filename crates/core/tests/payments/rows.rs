@@ -3,13 +3,14 @@
 use crate::given::{at, charge, outbox};
 use crate::{operation, split, usd};
 use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums};
+use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums};
 use counterfoil_core::payments::operation::{self, Kind, Operation};
 use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::reference::{Kind as Named, References};
+use std::sync::Arc;
 
 const STATUSES: [Status; 8] = [
     Status::Processing,
@@ -85,7 +86,7 @@ fn a_charge_keeps_what_was_asked_and_its_sums_never_fall() {
     let old = Charge { status: Status::PartiallyRefunded, sums: sums(1_000, 300, 200), ..charge() };
     let spoil: [fn(&mut Charge); 8] = [
         |charge| charge.status = Status::Processing,
-        |charge| charge.order = Order { amount: usd(1_251), ..charge.order.clone() },
+        |charge| Arc::make_mut(&mut charge.order).amount = usd(1_251),
         |charge| charge.tenant = TenantId::from_i64(2),
         |charge| charge.provider.endpoint = "http://another".into(),
         |charge| charge.provider.profile = "another".into(),
@@ -151,13 +152,13 @@ fn payout() -> Payout {
     Payout {
         id: PayoutId::from_i64(7),
         tenant: TenantId::from_i64(1),
-        order: payout::Order {
+        order: Arc::new(payout::Order {
             amount: usd(800),
             account: AccountId::from_i64(2),
             destination: None,
             description: None,
             metadata: std::collections::BTreeMap::new(),
-        },
+        }),
         status: payout::Status::Processing,
         provider: crate::given::provider(),
         provider_reference: None,
@@ -181,7 +182,10 @@ fn a_payout_ends_once_and_what_was_asked_does_not_change() {
     assert!(old.may_become(&failed) && old.may_become(&parked) && parked.may_become(&failed));
     let paid = Payout { status: payout::Status::Paid, ..old.clone() };
     assert!(!failed.may_become(&failed) && !paid.may_become(&paid), "an end is an end");
-    let dearer = Payout { order: payout::Order { amount: usd(801), ..old.order.clone() }, ..failed.clone() };
+    let dearer = Payout {
+        order: Arc::new(payout::Order { amount: usd(801), ..payout::Order::clone(&old.order) }),
+        ..failed.clone()
+    };
     assert!(!old.may_become(&dearer));
     assert!(!old.may_become(&Payout { tenant: TenantId::from_i64(2), ..failed }));
 }

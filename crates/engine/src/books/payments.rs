@@ -12,7 +12,7 @@ use counterfoil_core::ledger::chart::Role;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::outbox::Flow;
-use counterfoil_core::payments::books::decide::{Frame, Known, captured, end, reserve};
+use counterfoil_core::payments::books::decide::{Frame, add_delta, captured, end, reserve};
 use counterfoil_core::payments::books::{End, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
@@ -44,29 +44,16 @@ pub(crate) struct Booking {
     pub(crate) deltas: Deltas,
 }
 
-/// A booking in the making.
-#[derive(Default)]
-struct Draft {
-    known: Known,
-    transactions: Vec<Transaction>,
-    changes: Vec<Change>,
-}
-
-impl Draft {
-    fn post(&mut self, transaction: Transaction, accounts: [Arc<Account>; 2]) {
-        for account in accounts {
-            self.known.learn(account);
+impl Booking {
+    /// Adds a transaction between these accounts.
+    fn post(&mut self, transaction: Transaction, accounts: [&Arc<Account>; 2]) -> Result<(), String> {
+        for leg in transaction.legs.as_slice() {
+            let account = accounts.into_iter().find(|account| account.id == leg.account);
+            let added = account.and_then(|account| add_delta(&mut self.deltas, account, leg));
+            added.ok_or_else(|| "the payment's posting does not fit its accounts".to_owned())?;
         }
-        self.changes.push(insert(transaction.clone()));
-        self.transactions.push(transaction);
-    }
-
-    fn finish(self) -> Result<Booking, String> {
-        let legs: Vec<_> =
-            self.transactions.iter().flat_map(|transaction| transaction.legs.as_slice()).copied().collect();
-        let deltas = self.known.deltas(&legs);
-        let deltas = deltas.ok_or_else(|| "the payment's posting does not fit its accounts".to_owned())?;
-        Ok(Booking { changes: self.changes, deltas })
+        self.changes.push(insert(transaction));
+        Ok(())
     }
 }
 
@@ -132,30 +119,30 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         credit: Credit,
         now: Time,
     ) -> Result<Booking, String> {
-        let mut draft = Draft::default();
+        let mut booking = Booking::default();
         for deed in deeds {
             match deed {
                 Deed::Call(_) => {}
-                Deed::Reserve => self.reserve(&mut draft, work, now).await?,
-                Deed::Release => self.end_reservation(&mut draft, work, End::Void, now).await?,
+                Deed::Reserve => self.reserve(&mut booking, work, now).await?,
+                Deed::Release => self.end_reservation(&mut booking, work, End::Void, now).await?,
                 Deed::Post => {
                     match (&work.matter, work.outbox.saga.flow) {
                         // What these move was reserved whole.
                         (_, Flow::Refund) | (Matter::Payout(_), _) => {}
                         (Matter::Charge(charge, _), _) => {
-                            self.post_captured(&mut draft, charge, credit, now).await?;
+                            self.post_captured(&mut booking, charge, credit, now).await?;
                         }
                     }
-                    self.end_reservation(&mut draft, work, End::Post { amount: None }, now).await?;
+                    self.end_reservation(&mut booking, work, End::Post { amount: None }, now).await?;
                 }
             }
         }
-        draft.finish()
+        Ok(booking)
     }
 
     async fn post_captured(
         &self,
-        draft: &mut Draft,
+        booking: &mut Booking,
         charge: &Charge,
         credit: Credit,
         now: Time,
@@ -167,13 +154,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let transaction = captured(charge, receivable.id, credited.id, now)
             .map_err(|bad| format!("the charge's posting has bad legs: {bad:?}"))?;
-        draft.post(transaction, [receivable, credited]);
-        Ok(())
+        booking.post(transaction, [&receivable, &credited])
     }
 
     /// A part of a charge is reserved in the wallet that pays it; a refund in the account that was credited; a payout in
     /// the account it is paid from.
-    async fn reserve(&self, draft: &mut Draft, work: &Work, now: Time) -> Result<(), String> {
+    async fn reserve(&self, booking: &mut Booking, work: &Work, now: Time) -> Result<(), String> {
         let (tenant, asset) = (work.outbox.tenant, work.matter.amount().asset());
         let hold = work.outbox.hold.ok_or_else(|| "nothing can be reserved without a number".to_owned())?;
         let there = async |id: AccountId| {
@@ -203,15 +189,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let frame = Frame { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
         let (transaction, hold) = reserve(from.id, to.id, amount, asset, frame)
             .map_err(|bad| format!("the reservation has bad legs: {bad:?}"))?;
-        draft.post(transaction, [from, to]);
-        draft.changes.push(insert(hold));
+        booking.post(transaction, [&from, &to])?;
+        booking.changes.push(insert(hold));
         Ok(())
     }
 
     /// Ends what was reserved for the work, if anything was.
     async fn end_reservation(
         &self,
-        draft: &mut Draft,
+        booking: &mut Booking,
         work: &Work,
         how: End,
         now: Time,
@@ -230,8 +216,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         let [from, to]: [Arc<Account>; 2] =
             accounts.try_into().map_err(|_| "a reservation has two accounts".to_owned())?;
-        draft.post(transaction, [from, to]);
-        draft.changes.push(Change::Replace { row: Arc::new(ended.into()), expect: hold.revision });
+        booking.post(transaction, [&from, &to])?;
+        booking.changes.push(Change::Replace { row: Arc::new(ended.into()), expect: hold.revision });
         Ok(())
     }
 

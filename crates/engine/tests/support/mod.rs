@@ -179,7 +179,7 @@ pub const UNKNOWN: Outcome = Outcome::Unknown(Cause::Timeout);
 
 impl Gateway for Provider {
     fn pinned(&self) -> Pinned {
-        let profile = self.0.lock().unwrap().profile.unwrap_or("stripe").to_owned();
+        let profile = self.0.lock().unwrap().profile.unwrap_or("stripe").into();
         Pinned { profile, endpoint: "http://provider".into() }
     }
 

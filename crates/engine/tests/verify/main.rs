@@ -25,6 +25,7 @@ use counterfoil_engine::verify::verify;
 use counterfoil_store::{ChangeSet, Move, Row, RowKey, Scan, Store};
 use lying::Lying;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use support::books::*;
@@ -409,7 +410,7 @@ async fn a_charge_that_is_not_what_it_posted() {
     let world = id(&engine, "world").await;
     let redirected = told(&store, move |row| {
         if let Row::Charge(charge) = row {
-            charge.order.destination = world;
+            Arc::make_mut(&mut charge.order).destination = world;
         }
     });
     assert_eq!(broken(&redirected).await, ["charges_are_posted_once"]);

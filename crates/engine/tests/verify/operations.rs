@@ -18,6 +18,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_engine::verify::verify;
 use counterfoil_store::{ChangeSet, Row, RowKey, Store};
+use std::sync::Arc;
 
 fn rejected() -> Script {
     Script::Answer(Outcome::Rejected(Rejection { fault: Fault::Request, code: "no".into() }))
@@ -268,7 +269,7 @@ async fn an_operation_that_has_ended_and_has_work_left() {
 async fn work_of_another_provider_or_of_another_kind_than_its_charge() {
     let (store, _engine) = busy().await;
     let lies: [fn(&mut Outbox); 2] = [
-        |outbox| outbox.provider.endpoint.push_str(".elsewhere"),
+        |outbox| outbox.provider.endpoint = "http://elsewhere".into(),
         |outbox| outbox.parked = Some(Park::NoEvidence),
     ];
     for lie in lies {
@@ -290,7 +291,7 @@ async fn a_refund_that_is_not_what_it_reserved_and_posted() {
     let redirected = told_charge(
         &store,
         |charge| charge.status == ChargeStatus::PartiallyRefunded,
-        move |charge| charge.order.destination = destination,
+        move |charge| Arc::make_mut(&mut charge.order).destination = destination,
     );
     assert_eq!(broken(&redirected).await, ["refunds_are_posted", "charges_are_posted_once"]);
     let unheld = hidden(&store, |row| matches!(row, Row::Hold(hold) if hold.amount == 100));
@@ -356,7 +357,8 @@ async fn a_wallet_that_paid_something_else_or_for_nothing() {
         |wallet| *wallet = None,
     ];
     for lie in lies {
-        let lying = told_charge(&store, paid, move |charge| lie(&mut charge.order.wallet));
+        let lying =
+            told_charge(&store, paid, move |charge| lie(&mut Arc::make_mut(&mut charge.order).wallet));
         assert_eq!(broken(&lying).await, ["wallets_pay_with_the_card"]);
     }
 }

@@ -13,6 +13,7 @@ use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, TransactionId};
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::Row;
+use std::sync::Arc;
 
 /// What somebody says of a payout that is not so.
 type Lie = fn(&mut Payout);
@@ -70,7 +71,7 @@ async fn a_payout_that_says_another_end_than_its_claim_and_its_money_is_found() 
 async fn a_payout_whose_money_is_another_is_found() {
     let store = busy().await;
     for of in [Status::Paid, Status::Failed, Status::Parked, Status::Processing] {
-        let account: Lie = |payout| payout.order.account = AccountId::from_i64(77);
+        let account: Lie = |payout| Arc::make_mut(&mut payout.order).account = AccountId::from_i64(77);
         assert_eq!(broken(&told_payout(&store, of, account)).await, ["payouts_are_posted"], "{of:?}");
     }
     // What went to the provider is no debt to a peer, and the other way round.
@@ -131,7 +132,7 @@ async fn a_payout_to_a_peer_that_is_owed_to_somebody_else_is_found() {
     let others: [Lie; 3] = [
         |payout| payout.provider = Pinned::to_peer(&PeerName::parse("us").unwrap(), "http://eu", "ac_ours"),
         |payout| payout.provider = Pinned { profile: "stripe".into(), endpoint: "http://provider".into() },
-        |payout| payout.provider.endpoint = String::new(),
+        |payout| payout.provider.endpoint = "".into(),
     ];
     for other in others {
         assert_eq!(broken(&told_payout(&store, Status::Paid, other)).await, ["payouts_are_posted"]);

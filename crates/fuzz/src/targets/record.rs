@@ -19,6 +19,7 @@ use counterfoil_store_embedded::{EmbeddedStore, Options};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -205,13 +206,13 @@ impl File {
             payment_method: Masked::new(word()),
             description: Some(Masked::new(word())),
             metadata,
-            ..charge(number).order
+            ..Order::clone(&charge(number).order)
         };
         let made = Charge {
             id: ChargeId::from_i64(number),
             tenant: TenantId::from_i64(i64::from(salt)),
-            order,
-            provider: Pinned { profile: word(), endpoint: word() },
+            order: Arc::new(order),
+            provider: Pinned { profile: word().into(), endpoint: word().into() },
             provider_reference: Some(word()),
             ..charge(number)
         };

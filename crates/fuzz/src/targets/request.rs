@@ -311,7 +311,7 @@ struct Approving;
 
 impl Gateway for Approving {
     fn pinned(&self) -> Pinned {
-        Pinned { profile: "stripe".to_owned(), endpoint: "http://provider".to_owned() }
+        Pinned { profile: "stripe".into(), endpoint: "http://provider".into() }
     }
 
     fn rules(&self, pinned: &Pinned) -> Rules {

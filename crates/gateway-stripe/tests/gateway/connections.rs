@@ -173,7 +173,7 @@ async fn a_payment_goes_to_the_endpoint_it_is_bound_to() {
     let old = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     let new = Provider::answering(500, "").await;
     let gateway = new.gateway(PATIENT);
-    let pinned = Pinned { profile: "stripe".into(), endpoint: format!("http://{}", old.addr) };
+    let pinned = Pinned { profile: "stripe".into(), endpoint: format!("http://{}", old.addr).into() };
     let outcome = gateway.call(call(pinned)).await;
     assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
     assert_eq!((old.seen().len(), new.seen().len()), (1, 0));
@@ -195,7 +195,7 @@ async fn a_payment_bound_to_tls_takes_no_plain_connection_to_the_same_server() {
     let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     let gateway = provider.gateway(PATIENT);
     charge(&gateway).await;
-    let pinned = Pinned { profile: "stripe".into(), endpoint: format!("https://{}", provider.addr) };
+    let pinned = Pinned { profile: "stripe".into(), endpoint: format!("https://{}", provider.addr).into() };
     assert_eq!(gateway.call(call(pinned)).await, Outcome::NotSent);
     assert_eq!((provider.seen().len(), provider.accepted()), (1, 1));
 }

@@ -160,7 +160,7 @@ impl Connector {
                 let whole = held.and_then(|held| Money::new(held, call.amount.asset()).ok());
                 call.amount = whole.unwrap_or(call.amount);
             }
-            Some(Bug::EndpointNotPinned) => call.pinned.endpoint.clone_from(&self.endpoint),
+            Some(Bug::EndpointNotPinned) => call.pinned.endpoint = self.endpoint.as_str().into(),
             _ => {}
         }
         call
@@ -216,8 +216,8 @@ impl Connector {
 
 impl Gateway for Connector {
     fn pinned(&self) -> Pinned {
-        let profile = lock(&self.provider).profile().name.to_owned();
-        Pinned { profile, endpoint: self.endpoint.clone() }
+        let profile = lock(&self.provider).profile().name.into();
+        Pinned { profile, endpoint: self.endpoint.as_str().into() }
     }
 
     fn rules(&self, pinned: &Pinned) -> Rules {

@@ -143,7 +143,7 @@ impl Provider {
     /// Keys of one endpoint are unknown at another where the provider says so.
     fn scope(&self, call: &Call) -> (String, String) {
         let endpoint =
-            if self.profile.name == "adyen" { call.pinned.endpoint.clone() } else { String::new() };
+            if self.profile.name == "adyen" { call.pinned.endpoint.to_string() } else { String::new() };
         (endpoint, call.key.clone())
     }
 

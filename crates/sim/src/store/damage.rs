@@ -15,6 +15,7 @@ use counterfoil_store::judge::{Image, judge as lawful};
 use counterfoil_store::{
     Change, ChangeSet, CommitError, Due, Folded, Move, Position, Reason, Receipt, Refusal, Row, RowKey, Upto,
 };
+use std::sync::Arc;
 
 /// What stands after a set that the judge refuses and a broken store takes all the same.
 pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option<Vec<Option<Row>>> {
@@ -175,7 +176,8 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
         }
         (Bug::AmountAltered, Change::Insert(_), Some(Row::Charge(mut charge))) => {
             let more = Money::new(charge.order.amount.minor().saturating_add(1), charge.order.amount.asset());
-            charge.order.amount = more.unwrap_or(charge.order.amount);
+            let order = Arc::make_mut(&mut charge.order);
+            order.amount = more.unwrap_or(order.amount);
             Some(Row::Charge(charge))
         }
         (Bug::SnapshotWrong, Change::Insert(_), Some(Row::Snapshot(mut snapshot))) => {

@@ -9,6 +9,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_store::codec::metadata;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use std::sync::Arc;
 
 macro_rules! columns {
     () => {
@@ -116,7 +117,7 @@ fn read(row: &Row<'_>) -> Result<Charge> {
     Ok(Charge {
         id: cell::charge(row, 0)?,
         tenant: cell::tenant(row, 1)?,
-        order: Order {
+        order: Arc::new(Order {
             amount: Money::new(row.get(2)?, asset).map_err(|_| cell::damaged(2, Type::Integer))?,
             payment_method: Masked::new(row.get(4)?),
             capture: row.get(5)?,
@@ -124,7 +125,7 @@ fn read(row: &Row<'_>) -> Result<Charge> {
             wallet: read_wallet(row)?,
             description: row.get::<_, Option<String>>(7)?.map(Masked::new),
             metadata: cell::word(row, 8, metadata::decode)?,
-        },
+        }),
         status: cell::word(row, 9, Status::parse)?,
         sums: Sums { captured: row.get(16)?, refunded: row.get(17)?, refunding: row.get(18)? },
         working: row.get::<_, Option<i64>>(19)?.map(OperationId::from_i64),

@@ -10,6 +10,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_store::codec::metadata;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use std::sync::Arc;
 
 macro_rules! columns {
     () => {
@@ -102,13 +103,13 @@ fn read(row: &Row<'_>) -> Result<Payout> {
     Ok(Payout {
         id: row.get(0).map(PayoutId::from_i64)?,
         tenant: cell::tenant(row, 1)?,
-        order: Order {
+        order: Arc::new(Order {
             amount: Money::new(row.get(2)?, asset).map_err(|_| cell::damaged(2, Type::Integer))?,
             account: cell::account(row, 4)?,
             destination: row.get::<_, Option<String>>(5)?.map(Masked::new),
             description: row.get::<_, Option<String>>(6)?.map(Masked::new),
             metadata: cell::word(row, 7, metadata::decode)?,
-        },
+        }),
         status: cell::word(row, 8, Status::parse)?,
         provider: Pinned { profile: row.get(9)?, endpoint: row.get(10)? },
         provider_reference: row.get(11)?,

@@ -17,6 +17,7 @@ use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::{ChangeSet, RowKey};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const HOUR: Span = Span::from_ms(3_600_000);
 
@@ -36,7 +37,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
     let seed = Digest::of("test", &[&number.to_be_bytes()]);
     let id = ClaimId::from_digest(seed);
     let until = now.plus(Span::from_ms(30_000));
-    let provider = Pinned { profile: "simulator".to_owned(), endpoint: "http://127.0.0.1:4242".to_owned() };
+    let provider = Pinned { profile: "simulator".into(), endpoint: "http://127.0.0.1:4242".into() };
     let holder = Holder { slot: 1, epoch: 1 };
     let chance = u128::from_be_bytes(std::array::from_fn(|at| seed.as_bytes()[at]));
     Work {
@@ -56,7 +57,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
         charge: Charge {
             id: charge,
             tenant,
-            order: Order {
+            order: Arc::new(Order {
                 amount: Money::new(1_250, Asset::parse("usd").unwrap()).unwrap(),
                 payment_method: Masked::new("pm_card_visa".to_owned()),
                 capture: true,
@@ -64,7 +65,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
                 wallet: None,
                 description: Some(Masked::new("Order 1001".to_owned())),
                 metadata: BTreeMap::from([("order".to_owned(), Masked::new("1001".to_owned()))]),
-            },
+            }),
             status: Status::Processing,
             sums: Sums::default(),
             working: None,

@@ -2,11 +2,11 @@
 
 use super::Kind::{Bool, Int, Json, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
+use std::sync::Arc;
 
 impl Stored for Charge {
     const TABLE: Table = Table {
@@ -58,8 +58,8 @@ impl Stored for Charge {
         batch.int(sums.refunded);
         batch.int(sums.refunding);
         batch.int(self.working.map(OperationId::to_i64));
-        batch.text(&self.provider.profile);
-        batch.text(&self.provider.endpoint);
+        batch.text(&*self.provider.profile);
+        batch.text(&*self.provider.endpoint);
         batch.text_if(self.provider_reference.as_deref());
         batch.text_if(failure.map(|failure| failure.code.name()));
         batch.text_if(failure.and_then(|failure| failure.decline_code.as_deref()));
@@ -83,12 +83,12 @@ impl Stored for Charge {
         let status = line.word(Status::parse)?;
         let sums = Sums { captured: line.int()?, refunded: line.int()?, refunding: line.int()? };
         let working = line.raw::<Option<i64>>()?.map(OperationId::from_i64);
-        let provider = Pinned { profile: line.raw()?, endpoint: line.raw()? };
+        let provider = line.provider()?;
         let provider_reference = line.raw()?;
         Ok(Charge {
             id,
             tenant,
-            order,
+            order: Arc::new(order),
             status,
             sums,
             working,

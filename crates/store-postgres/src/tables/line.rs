@@ -1,5 +1,6 @@
 //! Reading a row column by column as the core's types. A value that does not read is damage, never a default.
 
+use counterfoil_core::outbox::Pinned;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::time::Time;
@@ -29,6 +30,11 @@ impl<'r> Line<'r> {
         let at = self.next;
         self.next = at.saturating_add(1);
         self.row.try_get(at).map_err(|error| self.damage(&error.to_string()))
+    }
+
+    /// The provider a payment is bound to.
+    pub(crate) fn provider(&mut self) -> Result<Pinned, Damage> {
+        Ok(Pinned { profile: self.raw::<&str>()?.into(), endpoint: self.raw::<&str>()?.into() })
     }
 
     pub(crate) fn int(&mut self) -> Result<i64, Damage> {

@@ -3,7 +3,7 @@
 use super::Kind::{Bool, Bytes, Int, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Saga};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
@@ -57,8 +57,8 @@ impl Stored for Outbox {
         batch.text(saga.progress.way.name());
         batch.int(self.hold.map(HoldId::to_i64));
         batch.bytes(self.claim.digest().as_bytes().as_slice());
-        batch.text(&self.provider.profile);
-        batch.text(&self.provider.endpoint);
+        batch.text(&*self.provider.profile);
+        batch.text(&*self.provider.endpoint);
         batch.int(self.due_at.ms());
         batch.int(self.created_at.ms());
         batch.int(i64::from(history.generation));
@@ -83,7 +83,7 @@ impl Stored for Outbox {
             },
             hold: line.raw::<Option<i64>>()?.map(HoldId::from_i64),
             claim: ClaimId::from_digest(line.digest()?),
-            provider: Pinned { profile: line.raw()?, endpoint: line.raw()? },
+            provider: line.provider()?,
             due_at: line.time()?,
             created_at: line.time()?,
             history: History {

@@ -3,11 +3,11 @@
 use super::Kind::{Int, Json, Text};
 use super::charges::take_failure;
 use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::outbox::Pinned;
 use counterfoil_core::payments::payout::{Order, Payout, Status};
 use counterfoil_core::types::id::{AccountId, PayoutId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
+use std::sync::Arc;
 
 impl Stored for Payout {
     const TABLE: Table = Table {
@@ -45,8 +45,8 @@ impl Stored for Payout {
         batch.text_if(order.description.as_ref().map(Masked::reveal));
         metadata::put(&order.metadata, batch);
         batch.text(self.status.name());
-        batch.text(&self.provider.profile);
-        batch.text(&self.provider.endpoint);
+        batch.text(&*self.provider.profile);
+        batch.text(&*self.provider.endpoint);
         batch.text_if(self.provider_reference.as_deref());
         batch.text_if(failure.map(|failure| failure.code.name()));
         batch.text_if(failure.and_then(|failure| failure.decline_code.as_deref()));
@@ -68,9 +68,9 @@ impl Stored for Payout {
         Ok(Payout {
             id,
             tenant,
-            order,
+            order: Arc::new(order),
             status: line.word(Status::parse)?,
-            provider: Pinned { profile: line.raw()?, endpoint: line.raw()? },
+            provider: line.provider()?,
             provider_reference: line.raw()?,
             failure: take_failure(line)?,
             created_at: line.time()?,

@@ -24,6 +24,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// When the fixtures live: 2026-09-21T14:13:20Z.
 pub const NOW: Time = Time::from_ms(1_790_000_000_000);
@@ -132,7 +133,7 @@ pub fn charge(number: i64) -> Charge {
     Charge {
         id: charge_id(number),
         tenant: TENANT,
-        order: Order {
+        order: Arc::new(Order {
             amount: Money::new(1_250, usd).expect("12.50 is an amount"),
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,
@@ -140,7 +141,7 @@ pub fn charge(number: i64) -> Charge {
             wallet: None,
             description: None,
             metadata: BTreeMap::new(),
-        },
+        }),
         status: Status::Processing,
         sums: Sums::default(),
         working: None,
@@ -180,13 +181,13 @@ pub fn payout(number: i64) -> Payout {
     Payout {
         id: PayoutId::from_i64(number),
         tenant: TENANT,
-        order: payout::Order {
+        order: Arc::new(payout::Order {
             amount: Money::new(800, usd).expect("8.00 is an amount"),
             account: AccountId::from_i64(9),
             destination: None,
             description: None,
             metadata: BTreeMap::new(),
-        },
+        }),
         status: payout::Status::Processing,
         provider: pinned(),
         provider_reference: None,

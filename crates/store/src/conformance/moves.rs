@@ -124,8 +124,8 @@ pub async fn a_payout_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S
     let asked = payout(1);
     let there = inserted(store, 1, asked.clone()).await;
     let next = Payout { revision: 2, ..asked.clone() };
-    let ordered = |order: Order| Payout { order, ..next.clone() };
-    let (order, usd) = (asked.order.clone(), asked.order.amount.asset());
+    let ordered = |order: Order| Payout { order: Arc::new(order), ..next.clone() };
+    let (order, usd) = (Order::clone(&asked.order), asked.order.amount.asset());
     let elsewhere = Pinned { endpoint: "http://elsewhere".into(), ..asked.provider.clone() };
     for other in [
         Payout { provider: elsewhere, ..next.clone() },
@@ -170,10 +170,10 @@ pub async fn an_open_charge_may_become_anything<S: Store>(store: &Arc<S>) {
 pub async fn an_order_is_fixed<S: Store>(store: &Arc<S>) {
     let there = inserted(store, 1, charge(1)).await;
     let mut held = charge_in(1, Status::Succeeded, 2);
-    held.order.capture = false;
+    Arc::make_mut(&mut held.order).capture = false;
     stays(store, &there, held).await;
     let mut told = charge_in(1, Status::Succeeded, 2);
-    told.order.metadata.insert("late".into(), Masked::new("word".into()));
+    Arc::make_mut(&mut told.order).metadata.insert("late".into(), Masked::new("word".into()));
     stays(store, &there, told).await;
 }
 

@@ -33,6 +33,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Text that a careless codec mangles. It has no U+0000: PostgreSQL's `text` cannot hold one.
 pub const HARD_TEXT: &str = "Ünï → 支払い 🧾 \"q\" \\ \u{1}\t\r\n\u{7f} e\u{301} '; --";
@@ -135,7 +136,7 @@ pub fn charges() -> Vec<Charge> {
         amount: money(1, "CLF"),
         description: Some(Masked::new(String::new())),
         metadata: metadata_odd(),
-        ..plain.order.clone()
+        ..Order::clone(&plain.order)
     };
     let failure = |code, decline_code: Option<&str>| {
         Some(Failure { code, decline_code: decline_code.map(str::to_owned) })
@@ -156,7 +157,7 @@ pub fn charges() -> Vec<Charge> {
         (Status::Parked, Some("pi_5"), None),
     ];
     let large = Sums { captured: AMOUNT_MAX, refunded: 2, refunding: AMOUNT_MAX - 2 };
-    let orders = [plain.order.clone(), rich, odd];
+    let orders = [plain.order.clone(), Arc::new(rich), Arc::new(odd)];
     let all = orders.iter().flat_map(|order| variants.iter().map(move |variant| (order, variant)));
     (1..)
         .zip(all)
@@ -214,7 +215,7 @@ pub fn payouts() -> Vec<Payout> {
         destination: Some(Masked::new(String::new())),
         description: Some(Masked::new(String::new())),
         metadata: metadata_odd(),
-        ..plain.order.clone()
+        ..payout::Order::clone(&plain.order)
     };
     let failure = |code, decline_code: Option<&str>| {
         Some(Failure { code, decline_code: decline_code.map(str::to_owned) })
@@ -226,7 +227,7 @@ pub fn payouts() -> Vec<Payout> {
         (payout::Status::Failed, None, failure(FailureCode::MarkedFailed, None)),
         (payout::Status::Parked, Some(""), None),
     ];
-    let orders = [plain.order.clone(), rich, odd];
+    let orders = [plain.order.clone(), Arc::new(rich), Arc::new(odd)];
     let all = orders.iter().flat_map(|order| variants.iter().map(move |variant| (order, variant)));
     (1..)
         .zip(all)

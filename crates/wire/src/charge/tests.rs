@@ -16,6 +16,7 @@ use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::{Made, Present};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use utoipa::PartialSchema;
 
 const MAIN: AccountId = AccountId::from_i64(7);
@@ -194,10 +195,12 @@ fn golden_charge() {
 #[test]
 fn golden_split_and_refunded_charge() {
     let (account, wallet) = (sealed(Kind::Account, 7), sealed(Kind::Account, 9));
-    let paid =
-        Order { wallet: Some(Wallet { account: AccountId::from_i64(9), amount: 250 }), ..charge().order };
+    let paid = Order {
+        wallet: Some(Wallet { account: AccountId::from_i64(9), amount: 250 }),
+        ..Order::clone(&charge().order)
+    };
     let split = Charge {
-        order: paid,
+        order: Arc::new(paid),
         status: Status::PartiallyRefunded,
         sums: Sums { captured: 1_000, refunded: 300, refunding: 50 },
         ..charge()

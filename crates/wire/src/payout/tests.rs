@@ -17,6 +17,7 @@ use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::Present;
 use serde_json::Value;
+use std::sync::Arc;
 use utoipa::PartialSchema;
 
 #[test]
@@ -149,7 +150,7 @@ fn a_failed_payout_says_why_and_openapi_says_what_is_written() {
         (FailureCode::MarkedFailed, "an operator found"),
     ] {
         let failure = Failure { code, decline_code: Some("account_closed".to_owned()) };
-        let order = Order { destination: None, ..payout().order };
+        let order = Arc::new(Order { destination: None, ..Order::clone(&payout().order) });
         let failed = Payout {
             order,
             status: Status::Failed,

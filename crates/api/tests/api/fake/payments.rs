@@ -18,6 +18,7 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::{Made, Present};
 use counterfoil_engine::service::{DeadLetter, RefundView, Resolution, Submitted};
 use counterfoil_wire::present::Presenter;
+use std::sync::Arc;
 
 /// Everything that was paid, oldest first.
 #[derive(Default)]
@@ -29,14 +30,14 @@ pub(crate) struct Payments {
 }
 
 fn provider() -> Pinned {
-    Pinned { profile: "stripe".to_owned(), endpoint: "http://provider:80".to_owned() }
+    Pinned { profile: "stripe".into(), endpoint: "http://provider:80".into() }
 }
 
 impl Payments {
     pub(crate) fn make(&mut self, tenant: TenantId, wanted: Wanted, now: Time, present: &Presenter) -> Reply {
         let id = i64::try_from(self.charges.len()).unwrap() + 1;
         let destination = wanted.destination.unwrap_or(AccountId::from_i64(100 + tenant.to_i64()));
-        let order = wanted.order(destination);
+        let order = Arc::new(wanted.order(destination));
         let (status, captured) =
             if order.capture { (Status::Succeeded, order.card()) } else { (Status::RequiresCapture, 0) };
         let charge = Charge {
@@ -140,13 +141,13 @@ impl Payments {
         let payout = Payout {
             id: PayoutId::from_i64(number),
             tenant,
-            order: payout::Order {
+            order: Arc::new(payout::Order {
                 amount: wanted.amount,
                 account: wanted.account.unwrap_or(AccountId::from_i64(100 + tenant.to_i64())),
                 destination: wanted.destination,
                 description: wanted.description,
                 metadata: wanted.metadata,
-            },
+            }),
             status: payout::Status::Paid,
             provider: provider(),
             provider_reference: Some(format!("po_{number}")),

@@ -52,20 +52,24 @@ impl Known {
     /// What guarded accounts gain and lose by `legs`, each account once. Nothing if one is not known, or its sum does
     /// not fit.
     pub fn deltas(&self, legs: &[Leg]) -> Option<Vec<(Arc<Account>, Delta)>> {
-        let mut deltas: Vec<(Arc<Account>, Delta)> = Vec::new();
+        let mut deltas = Vec::new();
         for leg in legs {
-            let account = self.accounts.get(&leg.account)?;
-            if !account.guard.is_set() {
-                continue;
-            }
-            let delta = Delta::of(leg, account.normal);
-            match deltas.iter_mut().find(|(known, _)| known.id == account.id) {
-                Some((_, sum)) => *sum = sum.and(delta)?,
-                None => deltas.push((Arc::clone(account), delta)),
-            }
+            add_delta(&mut deltas, self.accounts.get(&leg.account)?, leg)?;
         }
         Some(deltas)
     }
+}
+
+/// Adds what a leg does to its account, if that is guarded. Nothing if the sum does not fit.
+pub fn add_delta(deltas: &mut Vec<(Arc<Account>, Delta)>, account: &Arc<Account>, leg: &Leg) -> Option<()> {
+    if account.guard.is_set() {
+        let delta = Delta::of(leg, account.normal);
+        match deltas.iter_mut().find(|(known, _)| known.id == account.id) {
+            Some((_, sum)) => *sum = sum.and(delta)?,
+            None => deltas.push((Arc::clone(account), delta)),
+        }
+    }
+    Some(())
 }
 
 /// Who decides what, and when.

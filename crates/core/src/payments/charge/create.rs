@@ -12,6 +12,7 @@ use crate::types::mask::Masked;
 use crate::types::money::Money;
 use crate::types::time::Time;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A valid request to charge.
 #[derive(Clone, Debug)]
@@ -123,7 +124,7 @@ pub fn decide(
     let charge = Charge {
         id: charge,
         tenant: request.tenant,
-        order: command.wanted.order(minted.destination),
+        order: Arc::new(command.wanted.order(minted.destination)),
         status: Status::Processing,
         sums: Sums::default(),
         working: None,

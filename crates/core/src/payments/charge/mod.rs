@@ -8,6 +8,7 @@ use crate::types::mask::Masked;
 use crate::types::money::Money;
 use crate::types::time::Time;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub struct Charge {
     pub id: ChargeId,
     /// Whose it is.
     pub tenant: TenantId,
-    /// What was asked for.
-    pub order: Order,
+    /// What was asked for. It never changes, so copies of the charge share it.
+    pub order: Arc<Order>,
     /// Where it stands.
     pub status: Status,
     /// What was taken and given back so far.

@@ -13,6 +13,7 @@ use crate::types::money::Money;
 use crate::types::peer::PeerName;
 use crate::types::time::Time;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A valid request to pay out.
 #[derive(Clone, Debug)]
@@ -98,13 +99,13 @@ pub fn decide(
     let payout = Payout {
         id,
         tenant: request.tenant,
-        order: Order {
+        order: Arc::new(Order {
             amount: wanted.amount,
             account: minted.account,
             destination: wanted.destination,
             description: wanted.description,
             metadata: wanted.metadata,
-        },
+        }),
         status: Status::Processing,
         provider,
         provider_reference: None,

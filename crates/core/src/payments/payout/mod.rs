@@ -10,6 +10,7 @@ use crate::types::mask::Masked;
 use crate::types::money::Money;
 use crate::types::time::Time;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A payout. What it reserves in the books has its own number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +19,8 @@ pub struct Payout {
     pub id: PayoutId,
     /// Whose it is.
     pub tenant: TenantId,
-    /// What was asked for.
-    pub order: Order,
+    /// What was asked for. It never changes, so copies of the payout share it.
+    pub order: Arc<Order>,
     /// Where it stands.
     pub status: Status,
     /// The provider and endpoint it is bound to for life.
