@@ -15,6 +15,9 @@ pub(crate) enum Profile {
     Dev,
     /// Runs fast.
     Release,
+    /// As cargo builds what nobody has tuned.
+    #[value(skip)]
+    Ordinary,
 }
 
 /// Executables by name.
@@ -60,6 +63,9 @@ pub(crate) async fn build(profile: Profile, packages: &[&str]) -> Result<Executa
         Profile::Dev => {}
         Profile::Release => {
             command.arg("--release");
+        }
+        Profile::Ordinary => {
+            command.args(["--profile", "ordinary"]);
         }
     }
     for package in packages {

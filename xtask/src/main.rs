@@ -77,9 +77,6 @@ enum Command {
     /// A server that only calls the provider; `bench` starts it.
     #[command(hide = true)]
     Proxy(bench::child::Proxy),
-    /// A client, a proxy or a provider of the ordinary kind; `bench` starts them.
-    #[command(hide = true)]
-    Ordinary(bench::ordinary::Ordinary),
 }
 
 fn main() -> ExitCode {
@@ -96,7 +93,6 @@ fn main() -> ExitCode {
         Command::Usual(usual) => usual.run(),
         Command::Echo(echo) => echo.run(),
         Command::Proxy(proxy) => proxy.run(),
-        Command::Ordinary(ordinary) => ordinary.run(),
     };
     outcome.unwrap_or_else(|failure| {
         eprintln!("xtask: {failure}");

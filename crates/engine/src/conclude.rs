@@ -112,6 +112,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         for credit in [Credit::Destination, Credit::Suspense] {
             let booking = self.book(&books, &work, credit, now).await;
             let Booking { changes, deltas } = booking.map_err(NotCommitted::Unavailable)?;
+            if deltas.is_empty() {
+                // Nothing it could fail to fit.
+                let set = changes.into_iter().fold(set, ChangeSet::with);
+                return self.commit(set).await.map(|_| concluded);
+            }
             let set = changes.into_iter().fold(set.clone(), ChangeSet::with);
             match self.commit_moving(&set, &deltas, seed).await {
                 Ok(_) => return Ok(concluded),

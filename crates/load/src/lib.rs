@@ -3,7 +3,8 @@
 //! Owns the load generator ([`charge::run`], [`transfer::run`]), what it reports ([`Report`]), and the three yardsticks of
 //! [`limits`]: an echo server, a bare proxy, and an append + fsync loop. The generator shares the machine with
 //! the server under test, so it is built to cost little: its own small HTTP/1.1 client, one prepared request
-//! per connection, no allocation per request. It runs cheapest on a current-thread tokio runtime.
+//! per connection, no allocation per request. It runs cheapest on a current-thread tokio runtime, and in a process of its own
+//! ([`child`]).
 //!
 //! Leaves out: starting processes, tables and progress bars (the command line and `cargo xtask bench` do that),
 //! TLS, and open-loop (fixed rate) load.
@@ -11,8 +12,10 @@
 #![expect(clippy::disallowed_methods, reason = "measuring is about the real clock: no port stands between")]
 
 pub mod charge;
+pub mod child;
 mod client;
 mod closed_loop;
+pub mod cpu;
 mod error;
 pub mod histogram;
 pub mod limits;

@@ -132,7 +132,8 @@ impl<C: Connect> Pool<C> {
         let mut connector = self.connector.clone();
         poll_fn(|context| connector.poll_ready(context)).await.map_err(Into::into)?;
         let io = connector.call(uri).await.map_err(Into::into)?;
-        let (sender, connection) = Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(io).await?;
+        let (sender, connection) =
+            Builder::new().max_buf_size(HEAD_BYTES_MAX).writev(false).handshake(io).await?;
         Ok(Line { sender, connection: Some(Box::new(connection)) })
     }
 

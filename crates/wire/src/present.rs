@@ -197,7 +197,7 @@ fn changed(write: impl FnOnce(&mut Vec<u8>)) -> Reply {
 fn reply(status: u16, location: Option<String>, write: impl FnOnce(&mut Vec<u8>)) -> Reply {
     let mut body = Vec::with_capacity(512);
     write(&mut body);
-    Reply { status, media: Media::Json, location, body: Bytes::from(body) }
+    Reply { status, media: Media::Json, location: location.map(Into::into), body: Bytes::from(body) }
 }
 
 fn refused(problem: &Problem, request: Ulid) -> Reply {

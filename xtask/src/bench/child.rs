@@ -3,9 +3,10 @@
 use crate::failure::{Failure, Result};
 use crate::process::{captured, clean, cpu_of_self};
 use clap::Args;
+use counterfoil_load::child::{Aim, Driven, WARMUP};
 use counterfoil_load::limits::{serve_echo, serve_proxy};
-use counterfoil_load::{Plan, Progress, Report, Transfers, charge, transfer};
-use serde::{Deserialize, Serialize};
+use counterfoil_load::{Plan, Progress, Transfers, charge, transfer};
+use serde::Serialize;
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -15,19 +16,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-/// Load that is not measured: connections open, caches fill.
-pub(super) const WARMUP: Duration = Duration::from_millis(500);
 /// The API key for servers that ask for none.
 pub(super) const NO_KEY: &str = "none";
-
-/// What the load tells its parent.
-#[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Driven {
-    pub(super) report: Report,
-    /// Requests answered as they should be, warm-up included: what the CPU time is divided by.
-    pub(super) answered: u64,
-    pub(super) cpu_us: u64,
-}
 
 /// A load to be driven by a process of its own.
 pub(super) struct Order<'a> {
@@ -39,9 +29,9 @@ pub(super) struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// `what`: the command that drives it, and what only that one is told. `xtask`: an optimised build of this program.
-    pub(super) async fn drive(&self, xtask: &Path, what: &[&OsStr]) -> Result<Driven> {
-        let mut command = Command::new(xtask);
+    /// `what`: the command of `program` that drives it, and what only that one is told.
+    pub(super) async fn drive(&self, program: &Path, what: &[&OsStr]) -> Result<Driven> {
+        let mut command = Command::new(program);
         clean(&mut command);
         command.args(what).args(["--api-key", self.api_key, "--prefix", self.prefix]);
         command.args([
@@ -58,21 +48,6 @@ impl Order<'_> {
         }
         serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))
     }
-}
-
-/// What every load is told, as an [`Order`] tells it.
-#[derive(Args)]
-pub(super) struct Aim {
-    #[arg(long)]
-    pub(super) address: SocketAddr,
-    #[arg(long)]
-    pub(super) api_key: String,
-    #[arg(long)]
-    pub(super) connections: usize,
-    #[arg(long)]
-    pub(super) milliseconds: u64,
-    #[arg(long)]
-    pub(super) prefix: String,
 }
 
 /// Load in a process of its own.

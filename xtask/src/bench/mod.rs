@@ -9,14 +9,12 @@ mod disk;
 mod figures;
 pub(crate) mod ledger;
 mod neighbours;
-pub(crate) mod ordinary;
 pub(crate) mod postgres;
 mod sample;
 mod scrape;
 mod server;
 mod stage;
 mod table;
-mod tally;
 mod targets;
 
 use crate::compile::{self, Profile};
@@ -124,7 +122,8 @@ impl Bench {
     }
 
     async fn charges(&self, place: &Place<'_>) -> Result<Found> {
-        let mut stage = Stage::set(place.counterfoil, place.xtask, place.directory).await?;
+        let built = compile::build(Profile::Ordinary, &["counterfoil-ordinary"]).await?;
+        let mut stage = Stage::set(place, built.path("counterfoil-ordinary")?).await?;
         let measured = self.measure(&mut stage, place.directory).await;
         if measured.is_err() {
             stage.tell_the_dead();

@@ -1,6 +1,6 @@
 //! One measurement, and the middle of several.
 
-use super::child::Driven;
+use counterfoil_load::child::Driven;
 use serde::Serialize;
 use std::time::Duration;
 

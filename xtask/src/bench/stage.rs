@@ -1,5 +1,6 @@
 //! The processes of a run: the product and its provider, and the servers it is compared with.
 
+use super::Place;
 use super::child::{self, NO_KEY};
 use super::neighbours::{Machine, Neighbours};
 use super::sample::Sample;
@@ -39,6 +40,7 @@ pub(super) struct Run {
 pub(super) struct Stage {
     product: Product,
     xtask: PathBuf,
+    ordinary: PathBuf,
     directory: PathBuf,
     simulator: (Running, SocketAddr),
     echo: (Running, SocketAddr),
@@ -50,20 +52,21 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts everything but the product's server. `xtask`: an optimised build of this program.
-    pub(super) async fn set(counterfoil: &Path, xtask: &Path, directory: &Path) -> Result<Stage> {
+    /// Starts everything but the product's server.
+    pub(super) async fn set(place: &Place<'_>, ordinary: &Path) -> Result<Stage> {
+        let Place { counterfoil, xtask, directory } = *place;
         let product = Product::new(counterfoil, directory);
         let simulator = product.simulator().await?;
         let echo = raw(xtask, "echo", &[]).await?;
         let proxy = raw(xtask, "proxy", &["--provider", &simulator.1.to_string()]).await?;
-        let ordinary_provider = raw(xtask, "ordinary", &["provider"]).await?;
-        let to_it = ["proxy", "--provider", &ordinary_provider.1.to_string()];
-        let ordinary_proxy = raw(xtask, "ordinary", &to_it).await?;
-        let (xtask, directory) = (xtask.to_owned(), directory.to_owned());
+        let ordinary_provider = raw(ordinary, "provider", &[]).await?;
+        let to_it = ["--provider", &ordinary_provider.1.to_string()];
+        let ordinary_proxy = raw(ordinary, "proxy", &to_it).await?;
         Ok(Stage {
             product,
-            xtask,
-            directory,
+            xtask: xtask.to_owned(),
+            ordinary: ordinary.to_owned(),
+            directory: directory.to_owned(),
             simulator,
             echo,
             proxy,
@@ -127,10 +130,10 @@ impl Stage {
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu(&pids)?);
         let before = Machine::look()?;
-        let what: &[&str] = match run.who {
-            Who::Replay => &["load", "--replay-percent", "100"],
-            Who::Echo | Who::Proxy | Who::Charge => &["load"],
-            Who::OrdinaryProxy | Who::OrdinaryCharge => &["ordinary", "load"],
+        let (program, what): (&Path, &[&str]) = match run.who {
+            Who::Replay => (&self.xtask, &["load", "--replay-percent", "100"]),
+            Who::Echo | Who::Proxy | Who::Charge => (&self.xtask, &["load"]),
+            Who::OrdinaryProxy | Who::OrdinaryCharge => (&self.ordinary, &["load"]),
         };
         let what: Vec<&OsStr> = what.iter().map(OsStr::new).collect();
         let order = child::Order {
@@ -140,7 +143,7 @@ impl Stage {
             duration: run.duration,
             prefix: &prefix,
         };
-        let driven = order.drive(&self.xtask, &what).await?;
+        let driven = order.drive(program, &what).await?;
         let own = cpu_since(&pids, cpu)? + Duration::from_micros(driven.cpu_us);
         self.neighbours.add(before, Machine::look()?, own);
         let sets_per_write = match run.who {
@@ -168,12 +171,12 @@ pub(super) async fn forget_payments(simulator: SocketAddr) -> Result<()> {
 
 /// One of the servers to compare with, listening.
 pub(super) async fn raw(
-    xtask: &Path,
+    program: &Path,
     name: &'static str,
     arguments: &[&str],
 ) -> Result<(Running, SocketAddr)> {
     let address = free_address()?;
-    let mut command = Command::new(xtask);
+    let mut command = Command::new(program);
     clean(&mut command);
     command.arg(name).args(arguments).args(["--listen", &address.to_string()]);
     let mut running = Running::start(name, &mut command)?;

@@ -1,19 +1,33 @@
 //! Real processes: started, signalled, measured, and never left behind.
 
-mod cpu;
 mod port;
 mod product;
 
-pub(crate) use cpu::{cpu_of, cpu_of_family, cpu_of_self};
 pub(crate) use port::free_address;
 pub(crate) use product::{Product, clean};
 
 use crate::failure::{Failure, Result};
+use counterfoil_load::cpu;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
+
+/// CPU time used so far by a process.
+pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
+    cpu::cpu_of(pid).map_err(Failure::while_("counting CPU time"))
+}
+
+/// … by this one.
+pub(crate) fn cpu_of_self() -> Result<Duration> {
+    cpu::cpu_of_self().map_err(Failure::while_("counting CPU time"))
+}
+
+/// … by one and all its children.
+pub(crate) fn cpu_of_family(pid: u32) -> Result<Duration> {
+    cpu::cpu_of_family(pid).map_err(Failure::while_("counting CPU time"))
+}
 
 /// Runs a short-lived process to its end: its stdout is captured, its stderr is ours.
 pub(crate) async fn captured(command: &mut Command) -> std::io::Result<Output> {

@@ -9,7 +9,7 @@ const DEV: u8 = u8::MAX;
 /// What tests of several crates and the tools share; the product never uses it.
 const TESTKIT: u8 = DEV - 1;
 /// Every crate has its ring. A new one has to be placed here first.
-const RINGS: [(&str, u8); 21] = [
+const RINGS: [(&str, u8); 22] = [
     ("counterfoil-core", 0),
     ("counterfoil-store", 1),
     ("counterfoil-gateway", 1),
@@ -28,6 +28,7 @@ const RINGS: [(&str, u8); 21] = [
     ("counterfoil-testkit", TESTKIT),
     ("counterfoil-fuzz", DEV),
     ("counterfoil-model", DEV),
+    ("counterfoil-ordinary", DEV),
     ("counterfoil-powerloss", DEV),
     ("counterfoil-sim", DEV),
     ("xtask", DEV),

@@ -1,6 +1,7 @@
 //! A stored answer: what every retry gets, byte for byte.
 
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// The status, declared headers and body of an answer. `Idempotency-Expires` follows from the claim's window;
 /// per-exchange headers (`Date`, `Request-Id`, `Idempotent-Replayed`) are not part of it.
@@ -11,7 +12,7 @@ pub struct Reply {
     /// Which media type the body has.
     pub media: Media,
     /// `Location`, where the answer made something.
-    pub location: Option<String>,
+    pub location: Option<Arc<str>>,
     /// The body's bytes.
     pub body: Bytes,
 }

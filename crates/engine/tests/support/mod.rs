@@ -271,7 +271,7 @@ impl Present for Plain {
         Reply {
             status: if made == Made::Created { 201 } else { 200 },
             media: Media::Json,
-            location: Some(format!("/v1/charges/{id}")),
+            location: Some(format!("/v1/charges/{id}").into()),
             body: body.into(),
         }
     }

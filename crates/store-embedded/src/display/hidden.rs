@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Writes and groups after which the database commits. Fewer would write the same pages again and again, and rows that are about
 /// to change; more would keep a processor busy for longer at a time. What comes in long groups bears a longer wait now and
 /// then, for fewer of them.
-const WRITES_MIN: usize = 16_384;
+const WRITES_MIN: usize = 20_480;
 const GROUPS_MIN: usize = 24;
 /// Bytes of scripts after which it does in any case: the redo log has room for many times as many.
 const BYTES_MAX: usize = 4 << 20;
@@ -31,28 +31,49 @@ pub(crate) struct Group {
     pub(crate) fills_a_segment: bool,
 }
 
+/// How much was handed over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Amount {
+    pub(super) bytes: usize,
+    writes: usize,
+    groups: usize,
+    fills_a_segment: bool,
+}
+
+impl Amount {
+    pub(super) fn add(&mut self, group: &Group) {
+        self.bytes = self.bytes.saturating_add(group.bytes);
+        self.writes = self.writes.saturating_add(group.writes.len());
+        self.groups = self.groups.saturating_add(1);
+        self.fills_a_segment |= group.fills_a_segment;
+    }
+
+    /// Whether the database should show so much, although nobody asks.
+    pub(super) fn is_enough(&self) -> bool {
+        (self.writes >= WRITES_MIN && self.groups >= GROUPS_MIN)
+            || self.bytes > BYTES_MAX
+            || self.fills_a_segment
+    }
+}
+
 /// Groups that are durable and that the database does not show.
 #[derive(Debug, Default)]
 pub(super) struct Hidden {
     writes: Vec<Option<Write>>,
     /// Where rows stand that can still change before they are written.
     open: KeyMap<usize>,
-    groups: usize,
-    bytes: usize,
+    amount: Amount,
     last: u64,
     since: Duration,
-    fills_a_segment: bool,
 }
 
 impl Hidden {
     pub(super) fn add(&mut self, group: Group, now: Duration) {
-        if self.groups == 0 {
+        if self.is_empty() {
             self.since = now;
         }
-        self.groups = self.groups.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(group.bytes);
+        self.amount.add(&group);
         self.last = group.last;
-        self.fills_a_segment |= group.fills_a_segment;
         for write in group.writes {
             self.fold(write);
         }
@@ -101,7 +122,7 @@ impl Hidden {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.groups == 0
+        self.amount.groups == 0
     }
 
     /// What is to be written, in order.
@@ -124,10 +145,7 @@ impl Hidden {
 
     /// Whether the database should show them, although nobody asks.
     pub(super) fn is_enough(&self, now: Duration) -> bool {
-        (self.writes.len() >= WRITES_MIN && self.groups >= GROUPS_MIN)
-            || self.bytes > BYTES_MAX
-            || self.fills_a_segment
-            || self.patience(now) == Some(Duration::ZERO)
+        self.amount.is_enough() || self.patience(now) == Some(Duration::ZERO)
     }
 
     /// How long they may stay hidden, if there are any.

@@ -18,6 +18,7 @@ use crate::clock::monotonic;
 use crate::error::OpenError;
 use crate::progress::Progress;
 use counterfoil_store::RowKey;
+use hidden::Amount;
 use latest::Latest;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +51,7 @@ pub(crate) struct Display {
 struct Inbox {
     /// Groups that nobody has looked at yet.
     groups: Vec<Group>,
-    bytes: usize,
+    amount: Amount,
     /// Rows of these groups, and of those that are looked at.
     latest: Latest,
     /// No more will come.
@@ -95,14 +96,17 @@ impl Display {
     /// Takes a group that is durable. Waits if too much waits; tells whether anybody will look at it.
     pub(crate) fn take(&self, group: Group) -> bool {
         let inbox = held(&self.inbox);
-        let is_full = |inbox: &mut Inbox| inbox.bytes > WAITING_BYTES_MAX && !inbox.ended;
+        let is_full = |inbox: &mut Inbox| inbox.amount.bytes > WAITING_BYTES_MAX && !inbox.ended;
         let mut inbox = self.taken.wait_while(inbox, is_full).unwrap_or_else(PoisonError::into_inner);
-        inbox.bytes = inbox.bytes.saturating_add(group.bytes);
+        inbox.amount.add(&group);
         // Whoever sees the rows also waits for them when it asks for all, and the group is there when it does.
         inbox.latest.lay(&group.writes, group.last);
         self.progress.committed(group.last);
         inbox.groups.push(group);
-        self.arrived.notify_one();
+        // Who sleeps over a few groups need not be woken for each: it wakes by itself in time.
+        if inbox.groups.len() == 1 || inbox.amount.is_enough() {
+            self.arrived.notify_one();
+        }
         !inbox.ended
     }
 
@@ -205,11 +209,17 @@ impl Display {
         applier.has_hidden() || self.judging.load(Ordering::SeqCst) || !held(&self.inbox).groups.is_empty()
     }
 
-    /// Until there is something to do; tells whether nothing more will come.
+    /// Until there is something to do; tells whether nothing more will come. `patience`: how long what is hidden may stay so, unless
+    /// enough comes to be shown with it.
     fn wait(&self, patience: Option<Duration>) -> bool {
         let inbox = held(&self.inbox);
-        let is_idle =
-            |inbox: &mut Inbox| inbox.groups.is_empty() && !inbox.closed && !self.progress.is_wished();
+        let is_idle = |inbox: &mut Inbox| {
+            let has_come = match patience {
+                None => !inbox.groups.is_empty(),
+                Some(_) => inbox.amount.is_enough(),
+            };
+            !has_come && !inbox.closed && !self.progress.is_wished()
+        };
         let inbox = match patience {
             None => self.arrived.wait_while(inbox, is_idle).unwrap_or_else(PoisonError::into_inner),
             Some(patience) => {
@@ -221,7 +231,7 @@ impl Display {
     }
 
     fn empty(&self, inbox: &mut Inbox) -> Vec<Group> {
-        inbox.bytes = 0;
+        inbox.amount = Amount::default();
         self.taken.notify_one();
         std::mem::take(&mut inbox.groups)
     }

@@ -121,7 +121,7 @@ impl Work {
                 reply: Reply {
                     status: 201,
                     media: Media::Json,
-                    location: Some("/v1/charges/ch_0000000000000000000000".to_owned()),
+                    location: Some("/v1/charges/ch_0000000000000000000000".into()),
                     body,
                 },
                 windows: policy.windows(self.claim.id, now),

@@ -9,6 +9,7 @@ use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::id::{Holder, SubjectId, TenantId};
 use counterfoil_core::types::time::Time;
+use std::sync::Arc;
 
 impl Stored for Claim {
     const TABLE: Table = Table {
@@ -128,7 +129,7 @@ fn take_state(line: &mut Line<'_>) -> Result<State, Damage> {
     let (replay_until, tombstone_until, _sweep_at) = (line.time_if()?, line.time_if()?, line.time_if()?);
     let status: Option<i64> = line.raw()?;
     let media = line.word_if(Media::parse)?;
-    let location: Option<String> = line.raw()?;
+    let location: Option<Arc<str>> = line.raw::<Option<&str>>()?.map(Into::into);
     let body: Option<&[u8]> = line.raw()?;
     let settled = || -> Option<Settled> {
         Some(Settled {

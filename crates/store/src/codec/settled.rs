@@ -72,7 +72,7 @@ pub fn decode(id: ClaimId, mut bytes: &[u8]) -> Option<Claim> {
     let media = Media::parse(take_text(rest)?)?;
     let location = match take(rest)? {
         [0] => None,
-        [1] => Some(take_text(rest)?.to_owned()),
+        [1] => Some(take_text(rest)?.into()),
         _ => return None,
     };
     let body = take_part(rest)?.to_vec().into();
@@ -136,7 +136,7 @@ mod tests {
             reply: Reply {
                 status: 201,
                 media: Media::Json,
-                location: Some("/v1/x".to_owned()),
+                location: Some("/v1/x".into()),
                 body: b"{}".to_vec().into(),
             },
             windows: Windows { replay_until: Time::from_ms(5), tombstone_until: Time::from_ms(6) },

@@ -181,7 +181,7 @@ fn golden_charge() {
     let id = references().seal(Kind::Charge, 1);
     let account = references().seal(Kind::Account, 7);
     assert_eq!((reply.status, reply.media), (201, Media::Json));
-    assert_eq!(reply.location, Some(format!("/v1/charges/{id}")));
+    assert_eq!(reply.location, Some(format!("/v1/charges/{id}").into()));
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
         format!(

@@ -131,7 +131,7 @@ fn golden_payout() {
     let (id, account) = (sealed(Kind::Payout, 6), sealed(Kind::Account, 7));
     let reply = Presenter::new(references()).payout(&payout());
     assert_eq!((reply.status, reply.media), (201, Media::Json));
-    assert_eq!(reply.location, Some(format!("/v1/payouts/{id}")));
+    assert_eq!(reply.location, Some(format!("/v1/payouts/{id}").into()));
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
         format!(

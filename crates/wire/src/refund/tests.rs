@@ -58,7 +58,7 @@ fn golden_refund() {
     let (id, of) = (sealed(Kind::Refund, 5), sealed(Kind::Charge, 1));
     let reply = Presenter::new(references()).refund(&operation(Asked::Refund), &charge());
     assert_eq!((reply.status, reply.media), (201, Media::Json));
-    assert_eq!(reply.location, Some(format!("/v1/refunds/{id}")));
+    assert_eq!(reply.location, Some(format!("/v1/refunds/{id}").into()));
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
         format!(

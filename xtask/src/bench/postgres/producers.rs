@@ -3,11 +3,11 @@
 
 use super::charge::{ANSWER, opening, settling};
 use super::usual::{OPENING, Order, Pool, SETTLING, Work};
-use crate::bench::child::{Driven, WARMUP, told};
-use crate::bench::tally::Tally;
+use crate::bench::child::told;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
 use clap::{Args, ValueEnum};
+use counterfoil_load::child::{Answers, Driven, WARMUP};
 use counterfoil_store::Store;
 use counterfoil_store_postgres::{Options, PostgresStore};
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,9 @@ impl Commits {
         for _ in 0..self.producers {
             running.spawn(Arc::clone(&scene).produce());
         }
-        let driven = Tally::of_all(running, start, cpu).await?;
+        let answers = running.join_all().await.into_iter().collect::<Result<Vec<Answers>>>()?;
+        let cpu = cpu_of_self()?.saturating_sub(cpu);
+        let driven = Driven::by(answers, start, cpu).map_err(Failure::while_("adding up"))?;
         Ok(Produced {
             writes: match self.by {
                 By::Store => writes.load(Ordering::Relaxed).saturating_sub(begun),
@@ -118,8 +120,8 @@ impl Commits {
 }
 
 impl Scene {
-    async fn produce(self: Arc<Scene>) -> Result<Tally> {
-        let mut tally = Tally::default();
+    async fn produce(self: Arc<Scene>) -> Result<Answers> {
+        let mut answers = Answers::default();
         while Instant::now() < self.end {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             match &self.committer {
@@ -127,7 +129,7 @@ impl Scene {
                     for set in [opening(number), settling(number)] {
                         let begun = Instant::now();
                         store.commit(set).await.map_err(|error| Failure::new(format!("{error:?}")))?;
-                        tally.count(begun, self.start);
+                        answers.count(begun, self.start);
                     }
                 }
                 Committer::Usual(pool) => {
@@ -138,12 +140,12 @@ impl Scene {
                         if !pool.commit(rows, &work).await? {
                             return Err(Failure::new(format!("charge {number} was there already")));
                         }
-                        tally.count(begun, self.start);
+                        answers.count(begun, self.start);
                     }
                 }
             }
         }
-        Ok(tally)
+        Ok(answers)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::bank::Bank;
 use super::{Done, Order};
-use crate::bench::child::WARMUP;
 use crate::bench::sample::number;
 use crate::dice::Dice;
 use crate::failure::{Failure, Result};
@@ -10,6 +9,7 @@ use crate::process::cpu_of_self;
 use counterfoil_core::payments::books::{Act, Item};
 use counterfoil_core::types::id::AccountId;
 use counterfoil_engine::service::Submitted;
+use counterfoil_load::child::WARMUP;
 use counterfoil_load::histogram::Histogram;
 use counterfoil_load::transfer::posted;
 use std::sync::Arc;

@@ -1,20 +1,20 @@
 //! CPU time of a process and all its threads, from `/proc/PID/stat`.
 
-use crate::failure::{Failure, Result};
+use std::io::{Error, Result};
 use std::time::Duration;
 
 /// Used so far by the process.
-pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
-    read(&format!("/proc/{pid}/stat"))
+pub fn cpu_of(pid: u32) -> Result<Duration> {
+    of_itself(pid).map(|(ticks, _)| time(ticks))
 }
 
 /// Used so far by this process.
-pub(crate) fn cpu_of_self() -> Result<Duration> {
-    read("/proc/self/stat")
+pub fn cpu_of_self() -> Result<Duration> {
+    cpu_of(std::process::id())
 }
 
 /// Used so far by the process and all its children, those included that have ended.
-pub(crate) fn cpu_of_family(pid: u32) -> Result<Duration> {
+pub fn cpu_of_family(pid: u32) -> Result<Duration> {
     let mut before = of_itself(pid)?;
     loop {
         let living = of_the_living(pid)?;
@@ -29,17 +29,14 @@ pub(crate) fn cpu_of_family(pid: u32) -> Result<Duration> {
 
 /// Ticks of the process itself and of its children that have ended.
 fn of_itself(pid: u32) -> Result<(u64, u64)> {
-    let path = format!("/proc/{pid}/stat");
-    let stat = std::fs::read_to_string(&path).map_err(Failure::while_(format!("reading {path}")))?;
-    let unreadable = || Failure::new(format!("{path} is unreadable"));
-    let [_, user, system, of_the_dead] = fields(&stat).ok_or_else(unreadable)?;
+    let [_, user, system, of_the_dead] = read(&format!("/proc/{pid}/stat"))?;
     Ok((user + system, of_the_dead))
 }
 
 /// Ticks of its children that have not ended.
 fn of_the_living(pid: u32) -> Result<u64> {
     let mut all = 0;
-    for entry in std::fs::read_dir("/proc").map_err(Failure::while_("reading /proc"))?.flatten() {
+    for entry in std::fs::read_dir("/proc")?.flatten() {
         // Not every entry is a process, and one may have ended meanwhile.
         let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         if let Some([parent, user, system, _]) = fields(&stat)
@@ -51,10 +48,10 @@ fn of_the_living(pid: u32) -> Result<u64> {
     Ok(all)
 }
 
-fn read(path: &str) -> Result<Duration> {
-    let stat = std::fs::read_to_string(path).map_err(Failure::while_(format!("reading {path}")))?;
-    let [_, user, system, _] = fields(&stat).ok_or_else(|| Failure::new(format!("{path} is unreadable")))?;
-    Ok(time(user + system))
+fn read(path: &str) -> Result<[u64; 4]> {
+    let unreadable = |why: &dyn std::fmt::Display| Error::other(format!("reading {path}: {why}"));
+    let stat = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    fields(&stat).ok_or_else(|| unreadable(&"it has not the fields it should have"))
 }
 
 fn time(ticks: u64) -> Duration {

@@ -1,23 +1,24 @@
 //! A client, a proxy and a provider as they are written every day, with axum and reqwest: what the goals about a proxy were set
-//! with. A request costs all three about 0.1 ms of CPU, more than twice what it costs the leanest that we could write
-//! (`counterfoil_load`). Who charges through the product has such a client and such a provider.
+//! with. `cargo xtask bench` builds them as cargo builds what nobody has tuned (the profile `ordinary`, the system's allocator) and puts
+//! the product between the same client and provider. A request costs all three about 0.1 ms of CPU, more than twice what it costs the
+//! leanest that we could write (`counterfoil_load`).
 
-use super::child::{Aim, Driven, WARMUP, as_the_server_runs, told};
-use super::tally::Tally;
-use crate::failure::{Failure, Result};
-use crate::process::cpu_of_self;
+#![expect(clippy::disallowed_methods, reason = "measuring is about the real clock and real tasks")]
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::serve::ListenerExt;
 use axum::{Form, Json, Router};
-use clap::{Args, Subcommand};
+use clap::Parser;
+use counterfoil_load::child::{Aim, Answers, Driven, WARMUP};
+use counterfoil_load::cpu::cpu_of_self;
 use reqwest::Client;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -30,14 +31,10 @@ const INTENTS: &str = "/v1/payment_intents";
 /// Connections that wait to be used again.
 const IDLE_MAX: usize = 1_024;
 
-/// What runs in a process of its own; `bench` starts it.
-#[derive(Args)]
-pub(crate) struct Ordinary {
-    #[command(subcommand)]
-    role: Role,
-}
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-#[derive(Subcommand)]
+/// A client, a proxy or a provider of the ordinary kind; `cargo xtask bench` starts them.
+#[derive(Parser)]
 enum Role {
     /// Executes every payment at once, and remembers none.
     Provider {
@@ -55,17 +52,14 @@ enum Role {
     Load(Aim),
 }
 
-impl Ordinary {
-    pub(crate) fn run(self) -> Result<ExitCode> {
-        match self.role {
-            Role::Provider { listen } => as_the_server_runs(provide(listen)),
-            Role::Proxy { listen, provider } => as_the_server_runs(forward(listen, provider)),
-            Role::Load(aim) => {
-                let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-                told(&runtime.map_err(Failure::while_("starting the runtime"))?.block_on(drive(aim))?)
-            }
-        }
+#[tokio::main]
+async fn main() -> Result<()> {
+    match Role::parse() {
+        Role::Provider { listen } => provide(listen).await?,
+        Role::Proxy { listen, provider } => forward(listen, provider).await?,
+        Role::Load(aim) => println!("{}", serde_json::to_string(&drive(aim).await?)?),
     }
+    Ok(())
 }
 
 async fn provide(listen: SocketAddr) -> io::Result<()> {
@@ -140,7 +134,7 @@ impl Way {
 
 /// Charges with new keys.
 async fn drive(aim: Aim) -> Result<Driven> {
-    let client = client().map_err(Failure::while_("making a client"))?;
+    let client = client()?;
     let url = format!("http://{}{CHARGES}", aim.address);
     let cpu = cpu_of_self()?;
     let start = Instant::now() + WARMUP;
@@ -151,7 +145,8 @@ async fn drive(aim: Aim) -> Result<Driven> {
         let buyer = Buyer { client: client.clone(), url: url.clone(), api_key: aim.api_key.clone(), prefix };
         running.spawn(buyer.buy(start, end));
     }
-    Tally::of_all(running, start, cpu).await
+    let answers = running.join_all().await.into_iter().collect::<Result<Vec<Answers>>>()?;
+    Ok(Driven::by(answers, start, cpu_of_self()?.saturating_sub(cpu))?)
 }
 
 /// One connection of the load.
@@ -163,9 +158,9 @@ struct Buyer {
 }
 
 impl Buyer {
-    async fn buy(self, start: Instant, end: Instant) -> Result<Tally> {
+    async fn buy(self, start: Instant, end: Instant) -> Result<Answers> {
         let order = json!({ "amount": 1_250, "currency": "usd", "payment_method": "pm_card_visa" });
-        let mut tally = Tally::default();
+        let mut answers = Answers::default();
         for number in 0_u64.. {
             let begun = Instant::now();
             if begun >= end {
@@ -173,15 +168,15 @@ impl Buyer {
             }
             let key = format!("{}-{number}", self.prefix);
             let asked = self.client.post(&self.url).bearer_auth(&self.api_key).header(KEY, key).json(&order);
-            let answer = asked.send().await.map_err(Failure::while_("charging"))?;
+            let answer = asked.send().await?;
             let status = answer.status();
-            answer.bytes().await.map_err(Failure::while_("reading the answer to a charge"))?;
+            answer.bytes().await?;
             if status != StatusCode::CREATED {
-                return Err(Failure::new(format!("a charge was answered with {status}")));
+                return Err(format!("a charge was answered with {status}").into());
             }
-            tally.count(begun, start);
+            answers.count(begun, start);
         }
-        Ok(tally)
+        Ok(answers)
     }
 }
 
