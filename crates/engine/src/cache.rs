@@ -57,7 +57,9 @@ impl Cache {
 impl Shard {
     fn keep(&mut self, claim: Arc<Claim>) {
         if self.young.len() >= GENERATION_MAX {
-            self.old = std::mem::take(&mut self.young);
+            // Its memory is kept for those that come.
+            std::mem::swap(&mut self.old, &mut self.young);
+            self.young.clear();
         }
         self.old.remove(&claim.id);
         self.young.insert(claim.id, claim);

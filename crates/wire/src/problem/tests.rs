@@ -28,10 +28,10 @@ fn every_further_field_by_its_name() {
         .original_request_at(Time::EPOCH)
         .decline_code(None)
         .decline_code(Some("lost_card".to_owned()))
-        .charge(charge.clone())
+        .charge(charge)
         .charge_status(Status::Voided)
         .amount_available(0)
-        .dead_letter(charge.clone())
+        .dead_letter(charge)
         .reason("several");
     let ends = format!(
         r#""errors":[{{"pointer":"/a","message":"b"}}],"original_request_at":"1970-01-01T00:00:00.000Z","decline_code":null,"decline_code":"lost_card","charge":"{charge}","charge_status":"voided","amount_available":0,"dead_letter":"{charge}","reason":"several"}}"#
