@@ -26,6 +26,18 @@ fn a_key_is_sought_in_the_index_of_each_volume() {
 }
 
 #[test]
+fn the_legs_of_new_transactions_are_counted_one_transaction_after_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    let counted = "SELECT count(*) FROM json_each('[1, 9223372036854775807]') \
+        CROSS JOIN journal_entries ON transaction_id = value";
+    let plan = plan(&raw(dir.path()), counted);
+    let [ids, entries] = plan.as_slice() else { panic!("{plan:?}") };
+    assert!(ids.contains("SCAN json_each"), "{plan:?}");
+    assert!(entries.contains("journal_entries USING PRIMARY KEY (transaction_id=?)"), "{plan:?}");
+}
+
+#[test]
 fn every_query_of_the_store_runs_on_an_index() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()));
