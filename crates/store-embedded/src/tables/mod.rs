@@ -92,8 +92,9 @@ pub(crate) fn apply(pen: &mut Pen<'_>, write: &Write) -> Result<()> {
 }
 
 /// Executes what many groups wrote: first what changes or removes rows, then what adds most of them, table by table, many rows
-/// with one statement. A row is added once, and as it ended, so nothing that comes first is about it. The entries come account by
-/// account: in order of time each would go to another page of the index by account.
+/// with one statement. A row is added once, and as it ended, so nothing that comes first is about it. Rows come in the order of their
+/// keys, in which a tree only grows at its end; but the entries account by account: in any other order each would go to another page
+/// of the index by account.
 pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
     let (mut claims, mut charges) = (Vec::new(), Vec::new());
     let (mut posted, mut records, mut commits) = (Vec::new(), Vec::new(), Vec::new());
@@ -111,6 +112,10 @@ pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Wr
             Write::Replace(_) | Write::Reuse(..) | Write::Remove(_) => apply(&mut pen, write)?,
         }
     }
+    claims.sort_unstable_by_key(|(claim, _)| claim.subject);
+    charges.sort_unstable_by_key(|charge| charge.id);
+    posted.sort_unstable_by_key(|(transaction, _)| transaction.id);
+    records.sort_unstable_by_key(|record| (record.subject, record.id));
     together(db, &claims, |pen, (claim, volume)| claims::insert(pen, claim, *volume))?;
     together(db, &charges, |pen, charge| charges::insert(pen, charge))?;
     let legs = posted.iter().flat_map(|(transaction, receipt)| journal::entries(transaction, *receipt));
