@@ -222,7 +222,7 @@ fn version(db: &Connection) -> Result<i64, Error> {
 mod tests {
     use super::*;
     use crate::options::Options;
-    use crate::schema::{Found, migrate};
+    use crate::schema::{Found, keep_own, migrate};
     use crate::tables::Origin;
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
@@ -295,6 +295,19 @@ mod tests {
         let records: u32 =
             connection(dir.path()).query_row("SELECT count(*) FROM claims", [], |row| row.get(0)).unwrap();
         assert_eq!(records, 1);
+    }
+
+    /// The tables of this connection do not ask it for every row.
+    #[test]
+    fn a_commit_below_one_that_is_there_stops_the_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut applier, progress) = applier(dir.path());
+        keep_own(&applier.db).unwrap();
+        connection(dir.path()).execute("INSERT INTO commits VALUES (2, 2, 0, x'')", []).unwrap();
+        applier.hide(vec![group()], Duration::ZERO);
+        assert!(applier.show().is_none());
+        assert_eq!(progress.visible(), 0);
+        assert!(applier.health.ailment().is_some_and(|why| why.contains("a defect to report")));
     }
 
     /// The writer goes on with its own volume until it has looked.

@@ -5,7 +5,7 @@
 //! through all that are younger than they are.
 
 mod backfill;
-mod own_rules;
+pub(crate) mod own_rules;
 
 pub(crate) use own_rules::keep_own;
 

@@ -31,11 +31,12 @@ fn is_about_new_rows(rule: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::schema::{Found, migrate};
 
-    fn tables() -> Connection {
+    /// New tables as the display has them.
+    pub(crate) fn tables() -> Connection {
         let mut db = Connection::open_in_memory().unwrap();
         migrate(&mut db, Found::Fresh).unwrap();
         keep_own(&db).unwrap();

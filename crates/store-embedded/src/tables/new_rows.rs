@@ -65,7 +65,7 @@ fn agree(expected: usize, found: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Found, keep_own, migrate};
+    use crate::schema::own_rules::tests::tables;
     use crate::tables::{Origin, apply_all};
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
@@ -73,13 +73,6 @@ mod tests {
     use counterfoil_store::conformance::fixtures::claim;
     use counterfoil_store::conformance::fixtures::ledger::transfer;
     use std::sync::Arc;
-
-    fn tables() -> Connection {
-        let mut db = Connection::open_in_memory().unwrap();
-        migrate(&mut db, Found::Fresh).unwrap();
-        keep_own(&db).unwrap();
-        db
-    }
 
     fn inserted(row: impl Into<Row>, volume: Volume) -> Write {
         let receipt = Receipt { position: Position(1), at: Time::EPOCH };
