@@ -7,7 +7,7 @@ use crate::commit::NotCommitted;
 use crate::drive::Lesson;
 use crate::engine::Inner;
 use crate::present::Made;
-use crate::waiters::News;
+use crate::waiters::{Meanwhile, News};
 use crate::world::World;
 use counterfoil_core::audit::{Kind, Record, record_id};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Event, IllegalMove, Settled, State};
@@ -22,7 +22,7 @@ use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, Reason, Refusal, Row, RowKey, Store};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// While the store cannot take an outcome that is known, it is offered again and again until the lease's ceiling.
 const OFFER: Backoff = Backoff { base: Span::from_ms(100), cap: Span::from_ms(2_000) };
@@ -49,7 +49,12 @@ pub(crate) struct Conclusion {
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Commits what follows from an attempt. `None`: somebody with a higher fence was faster and nothing changed, or
     /// the store did not take it and the recovery worker will.
-    pub(crate) async fn conclude(&self, mut work: Box<Work>, lesson: &Lesson) -> Option<Concluded> {
+    pub(crate) async fn conclude(
+        &self,
+        mut work: Box<Work>,
+        lesson: &Lesson,
+        meanwhile: &Meanwhile,
+    ) -> Option<Concluded> {
         let ceiling = work.claim.state.lease().map_or(Time::EPOCH, |lease| lease.ceiling);
         let mut offer: u32 = 0;
         loop {
@@ -78,6 +83,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             let pending = pending(&work, Span::from_ms(1_000));
             self.waiters.tell(work.claim.id, &pending);
+            *meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = Some(pending);
             if now >= ceiling || self.is_stopped() {
                 return None;
             }
@@ -217,7 +223,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
 /// News that the outcome is not known yet.
 pub(crate) fn pending(work: &Work, retry_after: Span) -> News {
-    News::Pending { work: work.outbox.id, payment: work.outbox.payment, retry_after }
+    News::Pending { payment: work.outbox.payment, retry_after }
 }
 
 /// Refunds of one charge go on side by side: when another one moved the charge, this one is decided anew on what it

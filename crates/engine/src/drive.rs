@@ -5,7 +5,7 @@ use crate::commit::NotCommitted;
 use crate::conclude::Concluded;
 use crate::engine::Inner;
 use crate::signal::Signal;
-use crate::waiters::News;
+use crate::waiters::{Meanwhile, News};
 use crate::world::World;
 use counterfoil_core::audit::Kind;
 use counterfoil_core::idempotency::claim::Event;
@@ -35,11 +35,11 @@ pub(crate) struct Lesson {
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Drives the saga as far as it goes now and tells the news. `None`: the lease was lost, and somebody else will tell
-    /// it.
-    pub(crate) async fn drive(&self, mut work: Box<Work>) -> Option<News> {
+    /// it. `meanwhile` hears what there is to tell before the end.
+    pub(crate) async fn drive(&self, mut work: Box<Work>, meanwhile: &Meanwhile) -> Option<News> {
         loop {
             let lesson = self.learn_next(&mut work).await?;
-            match self.conclude(work, &lesson).await? {
+            match self.conclude(work, &lesson, meanwhile).await? {
                 Concluded::Told(claim, news) => {
                     self.waiters.tell(claim, &news);
                     return Some(news);

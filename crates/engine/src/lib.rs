@@ -7,6 +7,7 @@
 
 mod admin;
 pub mod answers;
+mod attended;
 mod books;
 mod cache;
 mod commit;

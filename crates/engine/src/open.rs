@@ -1,6 +1,7 @@
 //! Opening work: everything that must be true before the provider may be called is decided, committed in one set, and
-//! driven in a task of its own.
+//! driven to its end, whoever waits for it or not.
 
+use crate::attended::Attended;
 use crate::books::payments::{Booking, Credit};
 use crate::books::spread::{Blocked, Deltas, scatter};
 use crate::commit::NotCommitted;
@@ -10,10 +11,10 @@ use crate::present::Shown;
 use crate::refuse::{Kept, Refused};
 use crate::service::Submitted;
 use crate::signal::Signal;
-use crate::waiters::News;
+use crate::waiters::{Meanwhile, News};
 use crate::world::World;
 use counterfoil_core::audit::Record;
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Meeting, Resource};
+use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::Unfit;
@@ -31,8 +32,10 @@ use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway::fence::Pass;
 use counterfoil_store::{Change, ChangeSet, Reason, Row, RowKey, Store};
-use std::sync::Arc;
-use tokio::sync::oneshot;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::Poll;
 
 /// Something to be done with a provider.
 pub(crate) enum Command {
@@ -100,7 +103,7 @@ impl Resolved {
     }
 }
 
-/// What the task that opens a claim tells the request that asked for it.
+/// What became of opening a claim, for the request that asked for it.
 pub(crate) enum Opened {
     /// The claim was won, and this came of it.
     News(News),
@@ -153,7 +156,7 @@ enum Begun {
 const LOOKS_MAX: u32 = 64;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Commits the claim and drives it, in a task of its own.
+    /// Commits the claim and drives it.
     pub(crate) async fn open(self: &Arc<Self>, command: &Resolved, expired: Option<&Claim>) -> Opened {
         for _ in 0..LOOKS_MAX {
             let opening = match self.prepare(command, expired).await {
@@ -164,14 +167,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let Ok(pass) = self.enter_fence(opening.work.outbox.payment).await else {
                 return Opened::Not(Submitted::InProgress);
             };
-            let (refusal, about) = match self.begin(command.request().claim, opening, pass).await {
+            let (refusal, about) = match self.begin(opening, pass).await {
                 (Begun::Ended(opened), _) => return opened,
                 (Begun::Moved, _) => {
                     self.watch.saw(Signal::Conflict);
                     continue;
                 }
                 (Begun::Unfit(refusal), about) => (refusal, about),
-                // Only the task below has begun work in hand, and it ends it.
+                // Only what is driven has committed work in hand, and it ends it.
                 (Begun::Committed(_), _) => return Opened::Lost,
             };
             return Box::pin(self.refused_by_the_books(command, refusal, about, expired)).await;
@@ -325,25 +328,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Commits the opening and drives the work in a task of its own, so that a client who hangs up cancels nothing.
-    async fn begin(
-        self: &Arc<Self>,
-        claim: ClaimId,
-        opening: Opening,
-        pass: Pass,
-    ) -> (Begun, Option<(SubjectId, u64)>) {
-        let (sender, mut answer) = oneshot::channel();
-        // The task tells its waiters at once when an outcome cannot be stored yet.
-        let mut waiting = self.waiters.queue(claim);
+    /// Commits the opening and drives the work; a client who hangs up cancels nothing.
+    async fn begin(self: &Arc<Self>, opening: Opening, pass: Pass) -> (Begun, Option<(SubjectId, u64)>) {
         let Work { outbox, matter, .. } = &*opening.work;
-        let (subject, turn) = (outbox.id, turn_after(matter.revision(), 15));
+        let turn = turn_after(matter.revision(), 15);
         let about = matter.operation().map(|_| (outbox.payment.subject(), turn));
-        let (inner, active) = (Arc::clone(self), self.enter());
-        self.world.spawn(async move {
+        let meanwhile = Arc::new(Meanwhile::default());
+        let (inner, active, tell) = (Arc::clone(self), self.enter(), Arc::clone(&meanwhile));
+        let mut driven = Attended::new(&self.world, async move {
             let begun = match inner.commit_opening(opening).await {
-                // Boxed, so that the task that waits for the claim's commit stays small.
+                // Boxed, so that what waits for the claim's commit stays small.
                 Begun::Committed(work) => {
-                    match fencing::during(&inner.world, pass, Box::pin(inner.drive(work))).await {
+                    match fencing::during(&inner.world, pass, Box::pin(inner.drive(work, &tell))).await {
                         Some(news) => Begun::Ended(Opened::News(news)),
                         None => Begun::Ended(Opened::Lost),
                     }
@@ -353,31 +349,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     other
                 }
             };
-            // A receiver that is gone belongs to a client that hung up; the work is done all the same.
-            let _ = sender.send(begun);
             drop(active);
+            begun
         });
-        loop {
-            let news = async {
-                match &mut waiting {
-                    Some(waiting) => waiting.news().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                // A task that ends without a word has panicked; the recovery worker goes on from what was committed.
-                begun = &mut answer => return (begun.unwrap_or(Begun::Ended(Opened::Lost)), about),
-                news = news => match news {
-                    Some(News::Pending { work, payment, retry_after }) if work == subject => {
-                        let news = News::Pending { work, payment, retry_after };
-                        return (Begun::Ended(Opened::News(news)), about);
-                    }
-                    // Of an earlier request under this key, or what the answer itself will say.
-                    Some(News::Pending { .. } | News::Settled(_)) | None => waiting = None,
-                },
-            }
-        }
+        let begun = poll_fn(|context| match Pin::new(&mut driven).poll(context) {
+            // What panicked left what it had committed to the recovery worker.
+            Poll::Ready(begun) => Poll::Ready(begun.unwrap_or(Begun::Ended(Opened::Lost))),
+            // It says at once when an outcome cannot be stored yet, and goes on.
+            Poll::Pending => match meanwhile.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                Some(news) => Poll::Ready(Begun::Ended(Opened::News(news))),
+                None => Poll::Pending,
+            },
+        });
+        (begun.await, about)
     }
 
     async fn commit_opening(&self, opening: Opening) -> Begun {

@@ -1,13 +1,14 @@
 //! Dead letters: work only a human can go on with. It is listed with its evidence and settled as the human decides, by
 //! the same decision that settles everything else, under a higher fence, and audited.
 
+use crate::attended::Attended;
 use crate::commit::NotCommitted;
 use crate::conclude::{Concluded, Conclusion};
 use crate::engine::Inner;
 use crate::refuse::{Kept, Refused};
 use crate::service::{DeadLetter, Resolution, Submitted, Unresolved};
 use crate::submit::Met;
-use crate::waiters::News;
+use crate::waiters::{Meanwhile, News};
 use crate::world::World;
 use counterfoil_core::audit::Kind;
 use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled};
@@ -26,7 +27,6 @@ use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, ReadError, Row, RowKey, Scan, Store};
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// What came of one try.
 enum Tried {
@@ -69,20 +69,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(self.work(&outbox).await?.filter(|work| work.outbox.parked.is_some()))
     }
 
-    /// Resolves in a task of its own: a human who hangs up leaves nothing half done.
+    /// Resolves to the end: a human who hangs up leaves nothing half done.
     pub(crate) async fn resolve_letter(
         self: &Arc<Self>,
         request: Request,
         id: SubjectId,
         resolution: Resolution,
     ) -> Submitted {
-        let (sender, answer) = oneshot::channel();
         let inner = Arc::clone(self);
-        self.world.spawn(async move {
-            // A receiver that is gone belongs to somebody who hung up.
-            let _ = sender.send(inner.resolve_now(request, id, resolution).await);
-        });
-        answer.await.unwrap_or(Submitted::InUse)
+        let resolving = async move { inner.resolve_now(request, id, resolution).await };
+        Attended::new(&self.world, resolving).await.unwrap_or(Submitted::InUse)
     }
 
     async fn resolve_now(
@@ -188,7 +184,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             Ok(Concluded::Onward(next)) => {
                 // The rest of the saga goes on as always; whoever waits for it is told.
-                let _ = self.drive(next).await;
+                let _ = self.drive(next, &Meanwhile::default()).await;
                 Tried::Done(claim)
             }
             Err(NotCommitted::Refused(refusal)) => match refusal.found {

@@ -66,7 +66,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let won = |submitted| self.told(request.tenant, ClaimOutcome::Won, submitted);
             match self.open(&command, found.as_ref()).await {
                 Opened::News(News::Settled(claim)) => return won(answer(&claim, false)),
-                Opened::News(News::Pending { payment, retry_after, .. }) => {
+                Opened::News(News::Pending { payment, retry_after }) => {
                     return won(Submitted::Pending { payment, retry_after });
                 }
                 Opened::Found(claim) => found = Some(*claim),

@@ -2,7 +2,6 @@
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::limits::WAITERS_PER_KEY_MAX;
 use counterfoil_core::types::time::Span;
 use std::collections::HashMap;
@@ -17,14 +16,15 @@ pub(crate) enum News {
     Settled(Arc<Claim>),
     /// The outcome is not known yet; work goes on later.
     Pending {
-        /// What the claim makes.
-        work: SubjectId,
         /// The payment it is about.
         payment: Payment,
         /// When it is worth asking again.
         retry_after: Span,
     },
 }
+
+/// News of work that goes on, for the request that moves it.
+pub(crate) type Meanwhile = Mutex<Option<News>>;
 
 /// Those who wait for one claim, with their places: mostly the one who made it.
 type Queue = Vec<(u64, oneshot::Sender<News>)>;
@@ -114,11 +114,7 @@ mod tests {
         let mut other = waiters.queue(claim(17)).unwrap();
         waiters.tell(
             claim(1),
-            &News::Pending {
-                work: SubjectId::from_i64(1),
-                payment: Payment::Charge(ChargeId::from_i64(1)),
-                retry_after: Span::from_ms(7),
-            },
+            &News::Pending { payment: Payment::Charge(ChargeId::from_i64(1)), retry_after: Span::from_ms(7) },
         );
         for twin in &mut twins {
             assert!(

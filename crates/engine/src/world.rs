@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 /// What surrounds the engine besides store and gateway.
@@ -56,7 +57,11 @@ impl Default for TokioWorld {
 #[expect(clippy::disallowed_methods, reason = "this is the port that hands these out")]
 impl World for TokioWorld {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        tokio::spawn(task);
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(task);
+        } else {
+            tracing::error!("a task was begun where no runtime is; it is left to recovery");
+        }
     }
 
     async fn sleep(&self, wait: Duration) {

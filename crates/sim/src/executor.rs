@@ -5,7 +5,7 @@
 //! then go on as if nothing had happened).
 
 use crate::chance::{Chance, Sum, mix};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::hash::BuildHasherDefault;
 use std::pin::Pin;
@@ -42,6 +42,8 @@ struct Core {
     timers: BTreeMap<(u64, u64), Option<Waker>>,
     timer: u64,
     paused: BTreeMap<Group, u64>,
+    /// Groups that were killed: nothing runs there any more.
+    gone: BTreeSet<Group>,
     chance: Chance,
     in_order: bool,
     polls: u64,
@@ -103,6 +105,7 @@ impl Executor {
             timers: BTreeMap::new(),
             timer: 0,
             paused: BTreeMap::new(),
+            gone: BTreeSet::new(),
             chance: Chance::at(&[seed, 1]),
             in_order,
             polls: 0,
@@ -132,11 +135,15 @@ impl Executor {
         core.trace = mix(&[core.trace, core.now, mix(words)]);
     }
 
-    /// Starts a task in a group.
+    /// Starts a task in a group, unless that was killed: what is dropped with it may want to go on.
     pub fn spawn(&self, group: Group, future: impl Future<Output = ()> + Send + 'static) -> TaskId {
         let mut core = lock(&self.core);
         let id = core.next;
         core.next = id.saturating_add(1);
+        if core.gone.contains(&group) {
+            drop(core);
+            return id;
+        }
         let bell = Bell { task: id, rung: AtomicBool::new(false), woken: Arc::clone(&self.woken) };
         let bell = Arc::new(bell);
         bell.wake_by_ref();
@@ -151,10 +158,11 @@ impl Executor {
         Sleep { executor: self.clone(), until, id: None }
     }
 
-    /// Drops all tasks of a group.
+    /// Drops all tasks of a group, for good.
     pub fn kill(&self, group: Group) {
         let dropped: Vec<Task> = {
             let mut core = lock(&self.core);
+            core.gone.insert(group);
             core.paused.remove(&group);
             core.release();
             let mut ids: Vec<TaskId> =

@@ -7,6 +7,7 @@
 use super::acts::{Trouble, deltas, insert};
 use super::chunk::{Chunk, Drafted, is_one_way, whole};
 use super::spread::Blocked;
+use crate::attended::Attended;
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
 use crate::present::{ItemResult, Shown};
@@ -32,7 +33,6 @@ use counterfoil_store::{ChangeSet, ReadError, Reason, Row, RowKey, Store};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// Sets of one chunk that may be refused because balances moved before its items are tried one by one.
 const CHUNK_TRIES: u32 = 3;
@@ -78,14 +78,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if self.is_draining() {
             return self.only_replay(&request).await;
         }
-        let (sender, answer) = oneshot::channel();
         let (inner, active) = (Arc::clone(self), self.enter());
-        self.world.spawn(async move {
-            // A receiver that is gone belongs to a client that hung up; the work is done all the same.
-            let _ = sender.send(inner.run_bulk(request, &items).await);
+        let running = async move {
+            let submitted = inner.run_bulk(request, &items).await;
             drop(active);
-        });
-        answer.await.unwrap_or(Submitted::InUse)
+            submitted
+        };
+        Attended::new(&self.world, running).await.unwrap_or(Submitted::InUse)
     }
 
     async fn run_bulk(self: &Arc<Self>, request: Request, items: &[Item]) -> Submitted {

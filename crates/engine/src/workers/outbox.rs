@@ -3,6 +3,7 @@
 use crate::engine::Inner;
 use crate::fencing;
 use crate::signal::{ClaimOutcome, Signal};
+use crate::waiters::Meanwhile;
 use crate::world::World;
 use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::outbox::{Outbox, Payment, Pinned};
@@ -114,7 +115,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match self.take_over(outbox).await {
             Ok(Some(work)) => {
                 // Lost leases and stored news are both somebody else's to tell.
-                let _ = fencing::during(&self.world, pass, self.drive(Box::new(work))).await;
+                let _ = fencing::during(&self.world, pass, self.drive(Box::new(work), &Meanwhile::default()))
+                    .await;
             }
             Ok(None) => pass.leave().await,
             Err(error) => {

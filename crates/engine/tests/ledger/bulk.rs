@@ -267,6 +267,8 @@ async fn one_who_was_only_slow_has_lost_and_tells_what_was_stored() {
     let store = SharedStore::new();
     let slow = pair(&store.another()).await;
     let items = mixed();
+    // The projection has seen what was set up, and commits nothing in between.
+    seconds(1).await;
     // Its third commit is throttled for so long that another takes over: it gives up, the other goes on.
     store.0.fail_next(&[counterfoil_store::memory::Fault::Pass, counterfoil_store::memory::Fault::Pass]);
     store.0.fail_next(&[counterfoil_store::memory::Fault::Throttle; 3]);

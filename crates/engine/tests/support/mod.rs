@@ -472,8 +472,10 @@ pub async fn pending(engine: &TestEngine, key: &str) -> String {
     }
 }
 
+/// So much later, when the workers whose time came at the same moment have had their turn.
 pub async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
+    tokio::task::yield_now().await;
 }
 
 /// The claim of a key as it stands.
