@@ -54,7 +54,7 @@ fn secret(headers: &HeaderMap) -> Option<Digest> {
     let secret = secret.trim();
     let fits = secret.len() <= SECRET_BYTES_MAX && secret.bytes().all(|byte| byte.is_ascii_graphic());
     (scheme.eq_ignore_ascii_case("bearer") && secret.starts_with("sk_") && fits)
-        .then(|| ApiKey::digest_of(&Masked::new(secret.to_owned())))
+        .then(|| ApiKey::digest_of(&Masked::new(secret)))
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn one_bearer_secret() {
-        let expected = ApiKey::digest_of(&Masked::new("sk_a".to_owned()));
+        let expected = ApiKey::digest_of(&Masked::new("sk_a"));
         for good in ["Bearer sk_a", "bearer sk_a", "BEARER  sk_a "] {
             assert_eq!(of(&[good]), Some(expected), "{good}");
         }

@@ -97,8 +97,8 @@ pub struct ApiKey {
 
 impl ApiKey {
     /// The digest under which `secret` is looked up. Secrets carry 256 bits of chance, so one hash is enough.
-    pub fn digest_of(secret: &Masked<String>) -> Digest {
-        Digest::of("counterfoil/api-key/1", &[secret.reveal().as_bytes()])
+    pub fn digest_of(secret: &Masked<impl AsRef<str>>) -> Digest {
+        Digest::of("counterfoil/api-key/1", &[secret.reveal().as_ref().as_bytes()])
     }
 }
 

@@ -5,7 +5,7 @@
 //! decides.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
-use std::collections::HashMap;
+use counterfoil_store::ClaimMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Entries of one generation in one shard: 16,384 answers of about a kilobyte in all. Retries come soon or never; an
@@ -23,8 +23,8 @@ pub(crate) struct Cache {
 /// for again moves back to the young one.
 #[derive(Default)]
 struct Shard {
-    young: HashMap<ClaimId, Arc<Claim>>,
-    old: HashMap<ClaimId, Arc<Claim>>,
+    young: ClaimMap<Arc<Claim>>,
+    old: ClaimMap<Arc<Claim>>,
 }
 
 impl Cache {

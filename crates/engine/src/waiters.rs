@@ -4,7 +4,7 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::limits::WAITERS_PER_KEY_MAX;
 use counterfoil_core::types::time::Span;
-use std::collections::HashMap;
+use counterfoil_store::ClaimMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -32,7 +32,7 @@ type Queue = Vec<(u64, oneshot::Sender<News>)>;
 /// All waiting requests of this process, by claim.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    shards: [Mutex<HashMap<ClaimId, Queue>>; 16],
+    shards: [Mutex<ClaimMap<Queue>>; 16],
     places: AtomicU64,
 }
 
@@ -67,7 +67,7 @@ impl Waiters {
         }
     }
 
-    fn shard(&self, claim: ClaimId) -> MutexGuard<'_, HashMap<ClaimId, Queue>> {
+    fn shard(&self, claim: ClaimId) -> MutexGuard<'_, ClaimMap<Queue>> {
         let [first, ..] = claim.digest().as_bytes();
         let [fallback, ..] = &self.shards;
         let shard = self.shards.get(usize::from(first % 16)).unwrap_or(fallback);

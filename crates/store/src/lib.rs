@@ -19,4 +19,4 @@ pub use port::{
     CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Reason, Receipt, Refusal, Scan,
     Store, Tally, Upto,
 };
-pub use row::{KeyMap, KeySet, Row, RowKey, UNTOLD, adopted};
+pub use row::{ClaimMap, KeyMap, KeySet, Row, RowKey, UNTOLD, adopted};

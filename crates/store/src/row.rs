@@ -27,6 +27,8 @@ use std::collections::{HashMap, HashSet};
 /// in keys are minted and the digests are ours; only codes and names are words of clients, and for their sake the hash is
 /// seeded anew in every process. A map holds what one group touches, which is bounded.
 pub type KeyMap<V> = HashMap<RowKey, V, RandomState>;
+/// Something by claim, hashed as [`KeyMap`].
+pub type ClaimMap<V> = HashMap<ClaimId, V, RandomState>;
 /// A set of rows, hashed as [`KeyMap`].
 pub type KeySet = HashSet<RowKey, RandomState>;
 

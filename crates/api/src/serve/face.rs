@@ -140,9 +140,21 @@ fn has_one_target(request: &Request<Incoming>) -> bool {
         (None, _) => request.version() < Version::HTTP_11,
         (Some(host), None) => {
             let bare = |host: &[u8]| !host.contains(&b'@') && Authority::try_from(host).is_ok();
-            host.is_empty() || bare(host.as_bytes())
+            host.is_empty() || is_plain(host.as_bytes()) || bare(host.as_bytes())
         }
         (Some(_), Some(_)) => false,
+    }
+}
+
+/// A name with or without a port: what nearly every request says, known without a copy.
+fn is_plain(host: &[u8]) -> bool {
+    let is_name =
+        |name: &[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'));
+    let is_port = |port: &[u8]| matches!(port.len(), 1..=5) && port.iter().all(u8::is_ascii_digit);
+    let mut parts = host.split(|byte| *byte == b':');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), port, None) => !name.is_empty() && is_name(name) && port.is_none_or(is_port),
+        _ => false,
     }
 }
 

@@ -92,7 +92,7 @@ impl Fake {
                 scopes: Scopes::parse(scopes).unwrap(),
                 key_policy,
             };
-            principals.insert(ApiKey::digest_of(&Masked::new(secret.to_owned())), Arc::new(principal));
+            principals.insert(ApiKey::digest_of(&Masked::new(secret)), Arc::new(principal));
         }
         Arc::new(Fake {
             references: References::new(MacKey::new(&[42; 32])),

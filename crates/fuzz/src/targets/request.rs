@@ -360,7 +360,7 @@ async fn engine() -> FuzzEngine {
     let tenant = NewTenant {
         name: "fuzz".to_owned(),
         key_policy: None,
-        digest: ApiKey::digest_of(&Masked::new(SECRET.to_owned())),
+        digest: ApiKey::digest_of(&Masked::new(SECRET)),
         key_id: "key_1".to_owned(),
         scopes: Scopes::DEFAULT,
     };

@@ -187,22 +187,18 @@ fn wallet_account(wallet: &mut Fields<'_, '_>, references: &References) -> Optio
 
 /// 13 to 19 digits, however grouped by hyphens, that pass the check of card numbers (Luhn).
 pub(crate) fn is_card_number(text: &str) -> bool {
-    let mut digits = Vec::with_capacity(20);
-    for c in text.chars().filter(|c| !matches!(c, '-' | ' ')) {
-        match c.to_digit(10) {
-            Some(digit) if digits.len() < 19 => digits.push(digit),
-            Some(_) | None => return false,
-        }
-    }
-    let sum: u32 = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(place, digit)| match (place % 2, digit) {
-            (0, digit) => *digit,
+    let spaced = |c: &char| matches!(c, '-' | ' ');
+    let mut count = 0_usize;
+    let mut sum = 0;
+    // From the end, as Luhn counts.
+    for c in text.chars().rev().filter(|c| !spaced(c)) {
+        let Some(digit) = c.to_digit(10).filter(|_| count < 19) else { return false };
+        sum += match (count % 2, digit) {
+            (0, digit) => digit,
             (_, digit @ 0..=4) => digit * 2,
             (_, digit) => digit * 2 - 9,
-        })
-        .sum();
-    digits.len() >= 13 && sum.is_multiple_of(10)
+        };
+        count += 1;
+    }
+    count >= 13 && sum.is_multiple_of(10)
 }
