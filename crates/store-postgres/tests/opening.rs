@@ -63,6 +63,7 @@ async fn a_database_without_tables_is_brought_forward_once() {
             "owners",
             "by tenant",
             "tenants lead",
+            "shorter rules",
         ],
         left: Vec::new(),
     };

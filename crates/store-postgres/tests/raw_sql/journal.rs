@@ -114,6 +114,8 @@ async fn nothing_is_added_to_a_sealed_transaction() {
         refused(&db, &format!("{ENTRY} {entry}"), "no place for an entry").await;
     }
     refused(&db, &format!("{ENTRY} (1,1,1,9,9,1,'debit','posted',5,'USD')"), "duplicate key").await;
+    refused(&db, &format!("{ENTRY} (1,1,2,9,9,1,'left','posted',5,'USD')"), "side_check").await;
+    refused(&db, &format!("{ENTRY} (1,1,2,9,9,1,'debit','later',5,'USD')"), "layer_check").await;
     refused(&db, &format!("{ENTRY} (1,1,-1,9,9,1,'debit','posted',5,'USD')"), "check constraint").await;
     refused(&db, &format!("{ENTRY} (1,1,2,9,9,1,'debit','posted',-5,'USD')"), "check constraint").await;
     // An entry that comes before its header has no place yet, either.
