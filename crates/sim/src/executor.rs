@@ -389,4 +389,26 @@ mod tests {
         run(&executor, 100);
         assert_eq!((dead.load(Ordering::SeqCst), late.load(Ordering::SeqCst)), (0, 60));
     }
+
+    /// What is dropped with a process may ask for a task, as work does whose client hung up.
+    #[test]
+    fn nothing_is_begun_in_a_group_that_was_killed() {
+        struct Heir(Executor, Arc<AtomicU64>);
+        impl Drop for Heir {
+            fn drop(&mut self) {
+                let ran = Arc::clone(&self.1);
+                self.0.spawn(1, async move { ran.store(1, Ordering::SeqCst) });
+            }
+        }
+        let (executor, ran) = (Executor::new(1, false), Arc::new(AtomicU64::new(0)));
+        let heir = Heir(executor.clone(), Arc::clone(&ran));
+        executor.spawn(1, async move {
+            let _heir = heir;
+            std::future::pending::<()>().await;
+        });
+        run(&executor, 5);
+        executor.kill(1);
+        run(&executor, 100);
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+    }
 }
