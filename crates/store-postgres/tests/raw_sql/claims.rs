@@ -1,0 +1,157 @@
+//! Claims only move forward, and neither they nor the work for them can be nonsense.
+
+use crate::{filled, refused};
+
+#[tokio::test]
+async fn claims_only_move_forward() {
+    let (db, _database) = filled().await;
+    for (change, subject) in [
+        ("fence = 0, revision = revision + 1", 3),
+        ("revision = 0", 3),
+        ("attempts = 9", 3),
+        ("subject = 9, revision = revision + 1, fence = 9", 3),
+        ("id = sha256('x'), revision = revision + 1", 3),
+        ("tenant = 9, revision = revision + 1", 3),
+        ("state = 'expired', tombstone_until = 1, revision = revision + 1", 3),
+        ("state = 'in_flight', holder = 1, lease_until = 1, lease_ceiling = 1, revision = revision + 1", 1),
+        ("body = 'other', revision = revision + 1", 1),
+        ("subject = 9, revision = revision + 1", 1),
+    ] {
+        let sql = format!("UPDATE idempotency_keys SET {change} WHERE subject = {subject}");
+        refused(&db, &sql, "only moves forward").await;
+    }
+    refused(&db, "DELETE FROM idempotency_keys WHERE subject = 3", "never removed").await;
+    refused(
+        &db,
+        "UPDATE idempotency_keys SET state = 'completed', revision = revision + 1 WHERE subject = 3",
+        "state_has_its_columns",
+    )
+    .await;
+    // What the engine itself does is allowed: to expire, to be claimed anew under a higher fence, to be swept.
+    for sql in [
+        "UPDATE idempotency_keys SET state = 'expired', body = NULL, revision = revision + 1 WHERE subject = 1",
+        "UPDATE idempotency_keys SET subject = 9, fence = fence + 1, revision = revision + 1 WHERE subject = 1",
+        "DELETE FROM idempotency_keys WHERE subject = 9",
+    ] {
+        assert_eq!(db.execute(sql, &[]).await.unwrap(), 1, "{sql}");
+    }
+}
+
+/// Every state of a claim, with the columns it needs.
+const STATES: [(&str, &str); 6] = [
+    ("in_flight", "holder = 1, lease_until = 1, lease_ceiling = 1"),
+    ("failed_retry", "not_before = 1"),
+    ("uncertain", "holder = 1, lease_until = 1, lease_ceiling = 1, not_before = NULL"),
+    ("completed", "replay_until = 1, tombstone_until = 1, sweep_at = 1, status = 1, media = 'm', body = 'b'"),
+    (
+        "failed_terminal",
+        "replay_until = 1, tombstone_until = 1, sweep_at = 1, status = 1, media = 'm', body = 'b'",
+    ),
+    ("expired", "tombstone_until = 1, body = NULL"),
+];
+
+#[tokio::test]
+async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
+    let (db, _database) = filled().await;
+    let may = |from: &str, to: &str, is_another: bool, fence_grows: bool| match from {
+        "completed" | "failed_terminal" | "expired" if is_another => fence_grows,
+        "completed" | "failed_terminal" | "expired" => to == "expired" && from != "expired",
+        _ if is_another || to == "expired" => false,
+        "failed_retry" => to == "in_flight",
+        "uncertain" => !matches!(to, "in_flight" | "failed_retry"),
+        _ => true,
+    };
+    for (from, had) in STATES {
+        // Rules about moves do not stop an operator who takes them away to make the row that is moved here.
+        let made = format!(
+            "ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward; \
+             UPDATE idempotency_keys SET state = '{from}', {had}, fence = 5, revision = 5 WHERE subject = 3; \
+             ALTER TABLE idempotency_keys ENABLE ALWAYS TRIGGER only_forward"
+        );
+        db.batch_execute(&made).await.unwrap();
+        for ((to, has), subject, fence) in STATES
+            .iter()
+            .flat_map(|to| [(3, 5), (3, 6), (9, 5), (9, 6)].map(|(subject, fence)| (to, subject, fence)))
+        {
+            let sql = format!(
+                "BEGIN; UPDATE idempotency_keys SET state = '{to}', {has}, subject = {subject}, fence = {fence}, \
+                 revision = 6 WHERE subject = 3; ROLLBACK"
+            );
+            if may(from, to, subject == 9, fence == 6) {
+                db.batch_execute(&sql).await.unwrap();
+            } else {
+                refused(&db, &sql, "only moves forward").await;
+            }
+        }
+        for back in ["fence = 4, revision = 6", "revision = 5"] {
+            let sql = format!("BEGIN; UPDATE idempotency_keys SET {back} WHERE subject = 3; ROLLBACK");
+            refused(&db, &sql, "only moves forward").await;
+        }
+        // The next one is made from nothing.
+        let bare = "ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward; UPDATE idempotency_keys SET state = 'in_flight', \
+            holder = 1, lease_until = 1, lease_ceiling = 1, not_before = NULL, replay_until = NULL, tombstone_until = NULL, \
+            sweep_at = NULL, status = NULL, media = NULL, body = NULL WHERE subject = 3; \
+            ALTER TABLE idempotency_keys ENABLE ALWAYS TRIGGER only_forward";
+        db.batch_execute(bare).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn rows_that_make_no_sense_are_refused() {
+    let (db, _database) = filled().await;
+    let lease = "holder = 1, lease_until = 1, lease_ceiling = 1";
+    let answer = "replay_until = 1, tombstone_until = 1, sweep_at = 1, status = 1, media = 'm', body = 'b'";
+    let mut claims = vec![
+        "state = 'lost'".to_owned(),
+        "state = 'failed_retry', not_before = NULL".to_owned(),
+        "state = 'uncertain', not_before = 1, holder = 1, lease_until = NULL, lease_ceiling = NULL"
+            .to_owned(),
+        "state = 'expired', tombstone_until = NULL".to_owned(),
+        "state = 'expired', tombstone_until = 1, body = 'b'".to_owned(),
+    ];
+    for column in ["holder", "lease_until", "lease_ceiling"] {
+        for state in ["in_flight", "uncertain"] {
+            let lacks = lease.replace(&format!("{column} = 1"), &format!("{column} = NULL"));
+            claims.push(format!("state = '{state}', not_before = NULL, {lacks}"));
+        }
+    }
+    for column in answer.split(", ") {
+        let name = column.split(' ').next().unwrap();
+        for state in ["completed", "failed_terminal"] {
+            claims.push(format!("state = '{state}', {}", answer.replace(column, &format!("{name} = NULL"))));
+        }
+    }
+    db.batch_execute("ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward").await.unwrap();
+    for change in claims {
+        let sql = format!("UPDATE idempotency_keys SET {change} WHERE subject = 3");
+        refused(&db, &sql, "state_has_its_columns").await;
+    }
+    for column in ["fence", "revision", "attempts"] {
+        let sql = format!("UPDATE idempotency_keys SET {column} = -1 WHERE subject = 3");
+        refused(&db, &sql, "counts_begin_at_zero").await;
+    }
+    db.batch_execute("ALTER TABLE outbox DISABLE TRIGGER only_forward, DISABLE TRIGGER as_made")
+        .await
+        .unwrap();
+    for column in ["step", "generation", "idle_calls", "server_errors", "revision"] {
+        let sql = format!("UPDATE outbox SET {column} = -1 WHERE id = 7");
+        refused(&db, &sql, "counts_begin_at_zero").await;
+    }
+    for (change, words) in [
+        ("flow = 'guess'", "outbox_flow_check"),
+        ("way = 'up'", "outbox_way_check"),
+        ("version = 0", "outbox_version_check"),
+        ("claim = 'short'", "outbox_claim_check"),
+    ] {
+        refused(&db, &format!("UPDATE outbox SET {change} WHERE id = 7"), words).await;
+    }
+    for (sums, words) in [("captured = -1", "given_back"), ("refunded = -1, captured = 0", "given_back")] {
+        let columns = "id, tenant, amount_minor, asset, payment_method, capture, destination, metadata, status, provider, \
+            created_at, revision";
+        let sql = format!(
+            "ALTER TABLE charges DISABLE TRIGGER only_forward; INSERT INTO charges ({columns}) VALUES \
+             (51, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 1, 1); UPDATE charges SET {sums} WHERE id = 51"
+        );
+        refused(&db, &sql, words).await;
+    }
+}
