@@ -22,7 +22,7 @@ use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, Reason, Refusal, Row, RowKey, Store};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// While the store cannot take an outcome that is known, it is offered again and again until the lease's ceiling.
 const OFFER: Backoff = Backoff { base: Span::from_ms(100), cap: Span::from_ms(2_000) };
@@ -83,7 +83,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             let pending = pending(&work, Span::from_ms(1_000));
             self.waiters.tell(work.claim.id, &pending);
-            *meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = Some(pending);
+            meanwhile.tell(pending);
             if now >= ceiling || self.is_stopped() {
                 return None;
             }

@@ -34,7 +34,7 @@ use counterfoil_gateway::fence::Pass;
 use counterfoil_store::{Change, ChangeSet, Reason, Row, RowKey, Store};
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
 /// Something to be done with a provider.
@@ -356,7 +356,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             // What panicked left what it had committed to the recovery worker.
             Poll::Ready(begun) => Poll::Ready(begun.unwrap_or(Begun::Ended(Opened::Lost))),
             // It says at once when an outcome cannot be stored yet, and goes on.
-            Poll::Pending => match meanwhile.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Poll::Pending => match meanwhile.take() {
                 Some(news) => Poll::Ready(Begun::Ended(Opened::News(news))),
                 None => Poll::Pending,
             },

@@ -23,10 +23,22 @@ pub(crate) enum News {
     },
 }
 
-/// News of work that goes on, for the request that moves it.
-pub(crate) type Meanwhile = Mutex<Option<News>>;
+/// What work has to tell before its end, for the request that moves it.
+#[derive(Default)]
+pub(crate) struct Meanwhile(Mutex<Option<News>>);
 
-/// Those who wait for one claim, with their places: mostly the one who made it.
+impl Meanwhile {
+    pub(crate) fn tell(&self, news: News) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
+    }
+
+    /// What was told since this was asked last.
+    pub(crate) fn take(&self) -> Option<News> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Those who wait for one claim, with their places. Who made it is not among them: it moves the work itself.
 type Queue = Vec<(u64, oneshot::Sender<News>)>;
 
 /// All waiting requests of this process, by claim.

@@ -152,6 +152,10 @@ fn a_card_number_is_never_taken_and_never_repeated() {
         refused(&body, &[("/payment_method", "card number")]);
         assert!(!order(&body).unwrap_err()[0].1.contains(number));
     }
+    for (zeros, is_card) in [(12, false), (13, true), (19, true), (20, false)] {
+        let body = format!(r#"{{"amount":1,"currency":"EUR","payment_method":"{}"}}"#, "0".repeat(zeros));
+        assert_eq!(order(&body).is_err(), is_card, "{zeros} digits");
+    }
     for token in ["pm_card_visa", "4242424242424241", "123456789012", "tok_4242424242424242"] {
         assert!(
             order(&format!(r#"{{"amount":1,"currency":"EUR","payment_method":"{token}"}}"#)).is_ok(),
