@@ -4,6 +4,7 @@ mod support;
 
 use counterfoil_core::idempotency::claim::State;
 use counterfoil_core::payments::provider::{Cause, Found, Outcome};
+use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::Submitted;
 use counterfoil_store::memory::Fault;
 use counterfoil_store::{Scan, Store};
@@ -130,6 +131,18 @@ async fn an_outcome_the_store_cannot_take_yet_is_pending_and_not_lost() {
     seconds(5).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
     assert_eq!(provider.effects(), 1);
+    verified(&store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_ends_its_attempt_and_neither_the_request_nor_the_payment() {
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Panic]));
+    let engine = engine(&store, &provider).await;
+    assert_eq!(charge(&engine, "k", 1250).await, Submitted::InUse, "its lease still runs");
+    seconds(60).await;
+    let (status, _, replayed) = answer(&charge(&engine, "k", 1250).await);
+    assert_eq!((status, replayed, provider.effects(), provider.keys().len()), (201, true, 1, 2));
+    assert_eq!(engine.drain(Span::from_ms(1_000)).await, 0, "nothing counts as under way");
     verified(&store).await;
 }
 

@@ -67,6 +67,8 @@ pub enum Script {
     Slow(Duration),
     /// Never answers.
     Hang,
+    /// The connector has a defect.
+    Panic,
 }
 
 /// A provider that follows a script, then approves everything; it deduplicates by key and remembers its effects.
@@ -230,6 +232,7 @@ impl Provider {
                 approved
             }
             Script::Hang => std::future::pending().await,
+            Script::Panic => panic!("as this test wants"),
         }
     }
 }
