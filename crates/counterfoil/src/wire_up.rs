@@ -128,6 +128,7 @@ pub(crate) async fn serve(
         StoreUrl::Postgres(url) => {
             let observed = Arc::clone(&metrics);
             let options = counterfoil_store_postgres::Options {
+                replay_window: Span::from_ms(settings.idempotency.replay_window_ms),
                 observe: Some(Arc::new(move |sets, took| {
                     observed.observe_commit_batch(sets, took.as_secs_f64());
                 })),

@@ -22,11 +22,11 @@ impl PostgresStore {
     pub async fn open(url: &str, options: Options) -> Result<PostgresStore, OpenError> {
         let target = Target::parse(url)?;
         let session = Session::open(&target, Purpose::Commit).await?;
-        schema::check(&session).await?;
+        let found = schema::check(&session).await?;
         let begun = monotonic();
         let ground = Ground::look(&session).await?;
         drop(session);
-        let shared = Arc::new(Shared::new(target, options, ground));
+        let shared = Arc::new(Shared::new(target, options, found, ground));
         shared.clock.looked(ground.server_us, monotonic().saturating_sub(begun));
         let (queue, waiting) = Queue::new();
         let mut tasks = Vec::new();

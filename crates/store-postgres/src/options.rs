@@ -1,8 +1,11 @@
 //! What a caller may choose when opening a store.
 
+use counterfoil_core::types::time::Span;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+const DAY: Span = Span::from_ms(86_400_000);
 
 /// Told of every durable write: how many sets it carried and how long it took.
 pub type Observe = Arc<dyn Fn(usize, Duration) + Send + Sync>;
@@ -14,13 +17,15 @@ pub struct Options {
     pub committers: usize,
     /// Connections for reads, opened as they are needed.
     pub readers: usize,
+    /// How long most answers are replayed. Claims of other windows are kept as well, only less cheaply.
+    pub replay_window: Span,
     /// For metrics.
     pub observe: Option<Observe>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { committers: 2, readers: 8, observe: None }
+        Options { committers: 2, readers: 8, replay_window: DAY, observe: None }
     }
 }
 
@@ -29,6 +34,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("committers", &self.committers)
             .field("readers", &self.readers)
+            .field("replay_window", &self.replay_window)
             .finish_non_exhaustive()
     }
 }

@@ -4,8 +4,9 @@ use crate::clock::{Clock, monotonic};
 use crate::committer::Memory;
 use crate::error::OpenError;
 use crate::options::Options;
-use crate::schema;
+use crate::schema::{self, Found};
 use crate::session::{Ground, Purpose, Session, Target};
+use crate::tables::Looks;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::Receipt;
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) clock: Clock,
     pub(crate) secret: [u8; 32],
+    /// How the tables let claims be looked at. They were asked once: they only go forward.
+    pub(crate) looks: Looks,
     /// The last position this process knows of: the server must never have fewer.
     seen: AtomicU64,
     /// How many committers are connected.
@@ -42,13 +45,16 @@ pub(crate) struct Life {
 }
 
 impl Shared {
-    pub(crate) fn new(target: Target, options: Options, ground: Ground) -> Shared {
+    pub(crate) fn new(target: Target, options: Options, found: Found, ground: Ground) -> Shared {
+        let looks =
+            if found.looks_ahead() { Looks::ahead(options.replay_window) } else { Looks::OnceSettled };
         let lives = (0..options.committers.max(1)).map(|_| watch::Sender::new(0)).collect();
         Shared {
             target,
             options,
             clock: Clock::new(ground.server_us, ground.at),
             secret: ground.secret,
+            looks,
             seen: AtomicU64::new(ground.position),
             connected: AtomicUsize::new(0),
             lives,

@@ -64,6 +64,7 @@ async fn a_database_without_tables_is_brought_forward_once() {
             "by tenant",
             "tenants lead",
             "shorter rules",
+            "look ahead",
         ],
         left: Vec::new(),
     };

@@ -279,7 +279,8 @@ pub enum Scan {
 pub enum Due {
     /// Outbox rows, by `due_at`; parked ones are never due.
     Outbox,
-    /// Claims whose answer or tombstone has outlived its window, by `sweep_at`.
+    /// Claims whose answer or tombstone has outlived its window, by `sweep_at`. Nothing depends on when they are swept: a store may bring
+    /// one up later by a small part of its window.
     Claims,
     /// Holds whose deadline has passed, by `expires_at`.
     Holds,

@@ -111,7 +111,7 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
         }
         return (Fate::Durable(verdicts(judged, &Sealed::default())), true);
     }
-    let writes = Writes::of(&admitted, &image, &present, shared.clock.now());
+    let writes = Writes::of(&admitted, &image, &present, shared);
     if writes.are_unfit() {
         let why = "a number does not fit the database".to_owned();
         return give_up(session, Failed { blame: Blame::Set, why, again: false }).await;

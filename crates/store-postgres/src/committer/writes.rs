@@ -2,10 +2,10 @@
 
 use super::Job;
 use crate::session::{Session, Step};
+use crate::shared::Shared;
 use crate::tables::commits::Sealing;
-use crate::tables::{self, Batch, Part, Place, Verb, alone, journal, most_of, mostly_empty};
+use crate::tables::{self, Batch, Looks, Part, Place, Verb, alone, journal, most_of, mostly_empty};
 use crate::wake;
-use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, KeyMap, Row, RowKey};
 use std::sync::Arc;
@@ -55,7 +55,12 @@ struct Write<'a> {
 }
 
 impl<'a> Writes<'a> {
-    pub(super) fn of(admitted: &[&'a Job], image: &'a Image, present: &'a Present, now: Time) -> Writes<'a> {
+    pub(super) fn of(
+        admitted: &[&'a Job],
+        image: &'a Image,
+        present: &'a Present,
+        shared: &Shared,
+    ) -> Writes<'a> {
         let mut keys: Vec<RowKey> =
             admitted.iter().flat_map(|job| job.set.changes()).map(Change::key).collect();
         keys.sort_unstable();
@@ -63,7 +68,7 @@ impl<'a> Writes<'a> {
         let (mut changes, mut inserts) = (Vec::new(), Vec::new());
         for of_table in keys.chunk_by(|one, other| Place::of(one) == Place::of(other)) {
             if let Some(first) = of_table.first() {
-                table(Place::of(first), of_table, image, present, &mut changes, &mut inserts);
+                table(Place::of(first), of_table, image, present, shared.looks, &mut changes, &mut inserts);
             }
         }
         // Transactions go with their entries.
@@ -88,7 +93,7 @@ impl<'a> Writes<'a> {
             ids: admitted.iter().map(|job| job.set.id().to_i64()).collect(),
             touched: admitted.iter().map(|job| job.touched.as_str()).collect(),
             sets: i64::try_from(admitted.len()).unwrap_or(i64::MAX),
-            now: now.ms(),
+            now: shared.clock.now().ms(),
             transactions: transactions.unwrap_or_else(|| Batch::rows(&Place::Transaction.table())),
             entries,
             settled: admitted.iter().flat_map(|job| job.set.changes()).filter_map(wake::settled).collect(),
@@ -203,13 +208,14 @@ fn table<'a>(
     keys: &[RowKey],
     image: &'a Image,
     present: &'a Present,
+    looks: Looks,
     changes: &mut Vec<Write<'a>>,
     inserts: &mut Vec<Write<'a>>,
 ) {
     let table = place.table();
     let room = keys.len();
-    let (mut inserted, mut updated) =
-        (Batch::rows(&table).with_room(room), Batch::changes(&table).with_room(room));
+    let mut inserted = Batch::rows(&table).with_room(room).with_looks(looks);
+    let mut updated = Batch::changes(&table).with_room(room).with_looks(looks);
     let mut deleted = Batch::keys(&table).with_room(room);
     let (mut updated_from, mut deleted_from) = (Vec::new(), Vec::new());
     for key in keys {

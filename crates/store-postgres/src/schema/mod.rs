@@ -12,9 +12,11 @@ use counterfoil_core::types::digest::Digest;
 use std::time::Duration;
 
 /// The newest version this build knows.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 /// The version this build needs. Steps beyond it only take away what older builds needed.
 pub const NEEDED: u32 = 10;
+/// From this version on a claim may say when to look at it before it is settled.
+const LOOKS_AHEAD: u32 = 13;
 
 /// A step: its name, the oldest version a server must know to work with its result, and its SQL.
 struct Step {
@@ -40,7 +42,7 @@ pub enum Reach {
 }
 
 /// Step `n` (counted from 1) leads from version `n - 1` to version `n`.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "tables", serves: 3, sql: include_str!("1_tables.sql") },
     Step { name: "rules", serves: 3, sql: include_str!("2_rules.sql") },
     Step { name: "walls", serves: 3, sql: include_str!("3_walls.sql") },
@@ -53,6 +55,7 @@ const STEPS: [Step; 12] = [
     Step { name: "by tenant", serves: 3, sql: include_str!("10_by_tenant.sql") },
     Step { name: "tenants lead", serves: 10, sql: include_str!("11_tenants_lead.sql") },
     Step { name: "shorter rules", serves: 10, sql: include_str!("12_shorter_rules.sql") },
+    Step { name: "look ahead", serves: 10, sql: include_str!("13_look_ahead.sql") },
 ];
 const _: () = assert!(STEPS.len() == VERSION as usize, "a new step makes a new version");
 
@@ -95,6 +98,12 @@ pub(crate) struct Found {
     pub(crate) version: u32,
     /// The oldest version a server must know.
     pub(crate) serves: u32,
+}
+
+impl Found {
+    pub(crate) fn looks_ahead(self) -> bool {
+        self.version >= LOOKS_AHEAD
+    }
 }
 
 /// Brings the database at `url` forward. Servers may go on meanwhile; several may do this at once.
@@ -190,7 +199,7 @@ async fn take(session: &Session, version: u32, step: &Step, sql: &str) -> Result
 }
 
 /// Refuses a database this build cannot serve.
-pub(crate) async fn check(session: &Session) -> Result<(), OpenError> {
+pub(crate) async fn check(session: &Session) -> Result<Found, OpenError> {
     let found = verify(session).await?.ok_or(OpenError::NotMigrated)?;
     if found.version < NEEDED {
         return Err(OpenError::Behind { found: found.version, known: NEEDED });
@@ -198,7 +207,7 @@ pub(crate) async fn check(session: &Session) -> Result<(), OpenError> {
     if found.serves > VERSION {
         return Err(OpenError::Ahead { found: found.version, known: VERSION });
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Reads the marks and compares those of steps this build knows; nothing if there are none.

@@ -1,6 +1,6 @@
 //! Rows turned into columns: one array per column, as statements take them.
 
-use super::{Kind, Table};
+use super::{Kind, Looks, Table};
 use std::borrow::Cow;
 use tokio_postgres::types::ToSql;
 
@@ -23,6 +23,7 @@ pub(crate) struct Batch<'a> {
     rows: i64,
     room: usize,
     unfit: bool,
+    looks: Looks,
 }
 
 impl<'a> Batch<'a> {
@@ -34,6 +35,15 @@ impl<'a> Batch<'a> {
     /// With room for that many rows, taken with the first.
     pub(crate) fn with_room(self, room: usize) -> Batch<'a> {
         Batch { room, ..self }
+    }
+
+    /// Of tables whose claims are looked at like this.
+    pub(crate) fn with_looks(self, looks: Looks) -> Batch<'a> {
+        Batch { looks, ..self }
+    }
+
+    pub(crate) fn looks(&self) -> Looks {
+        self.looks
     }
 
     /// Over all columns of a table, of which those that never change are not sent, except the key.
@@ -59,7 +69,14 @@ impl<'a> Batch<'a> {
             Kind::Text | Kind::Json | Kind::Sum => Values::Text(Vec::new()),
             Kind::Bytes => Values::Bytes(Vec::new()),
         });
-        Batch { columns: columns.collect(), next: 0, rows: 0, room: 0, unfit: false }
+        Batch {
+            columns: columns.collect(),
+            next: 0,
+            rows: 0,
+            room: 0,
+            unfit: false,
+            looks: Looks::OnceSettled,
+        }
     }
 
     pub(crate) fn int(&mut self, value: impl Into<Option<i64>>) {

@@ -61,7 +61,7 @@ impl Stored for Claim {
         batch.int(cells.not_before.map(Time::ms));
         batch.int(cells.settled.map(|settled| settled.windows.replay_until.ms()));
         batch.int(cells.tombstone_until.map(Time::ms));
-        batch.int(self.sweep_at().map(Time::ms));
+        batch.int(batch.looks().at(self).map(Time::ms));
         batch.int(cells.settled.map(|settled| i64::from(settled.reply.status)));
         batch.text_if(cells.settled.map(|settled| settled.reply.media.name()));
         batch.text_if(cells.settled.and_then(|settled| settled.reply.location.as_deref()));

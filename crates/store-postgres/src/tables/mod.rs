@@ -12,6 +12,7 @@ pub(crate) mod commits;
 mod holds;
 pub(crate) mod journal;
 mod line;
+mod looks;
 mod metadata;
 mod operations;
 pub(crate) mod outbox;
@@ -23,6 +24,7 @@ mod sql;
 
 pub(crate) use batch::Batch;
 pub(crate) use line::{Damage, Line};
+pub(crate) use looks::Looks;
 pub(crate) use sql::{Part, Verb, alone, most_of, mostly_empty, statements};
 
 use counterfoil_core::audit::Record;

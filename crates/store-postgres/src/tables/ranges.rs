@@ -71,7 +71,9 @@ ranges! {
     API_KEYS = ApiKey "ORDER BY t.digest";
     SLOTS = Slot "ORDER BY t.number";
     DUE_OUTBOX = Outbox "WHERE t.parked IS NULL AND t.due_at <= $1 ORDER BY t.due_at, t.id LIMIT $2";
-    DUE_CLAIMS = Claim "WHERE t.sweep_at IS NOT NULL AND t.sweep_at <= $1 ORDER BY t.sweep_at LIMIT $2";
+    DUE_CLAIMS = Claim
+        "WHERE t.sweep_at IS NOT NULL AND t.sweep_at <= $1 AND COALESCE(t.replay_until, t.tombstone_until) <= $1 \
+        ORDER BY t.sweep_at LIMIT $2";
     DUE_HOLDS = Hold "WHERE t.state = 'pending' AND t.expires_at <= $1 ORDER BY t.expires_at, t.id LIMIT $2";
 }
 

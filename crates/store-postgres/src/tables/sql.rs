@@ -61,16 +61,9 @@ pub(crate) const TOGETHER: [&[Part]; 4] = [
 /// list of nothing for each.
 pub(crate) const fn mostly_empty((verb, place): Part) -> &'static [&'static str] {
     match (verb, place) {
-        (Verb::Insert, Place::Claim) => &[
-            "not_before",
-            "replay_until",
-            "tombstone_until",
-            "sweep_at",
-            "status",
-            "media",
-            "location",
-            "body",
-        ],
+        (Verb::Insert, Place::Claim) => {
+            &["not_before", "replay_until", "tombstone_until", "status", "media", "location", "body"]
+        }
         (Verb::Update, Place::Claim) => &["holder", "lease_until", "lease_ceiling", "not_before"],
         (Verb::Insert, Place::Charge) => {
             &["wallet_account", "wallet_amount", "working", "provider_reference", "failure", "decline_code"]

@@ -51,6 +51,17 @@ const STATES: [(&str, &str); 6] = [
     ("expired", "tombstone_until = 1, body = NULL"),
 ];
 
+/// Makes a claim of that state, without the rule of moves and from nothing.
+fn made(state: &str, has: &str) -> String {
+    format!(
+        "ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward; \
+         UPDATE idempotency_keys SET state = 'in_flight', {LEASE}, not_before = NULL, replay_until = NULL, \
+         tombstone_until = NULL, sweep_at = NULL, status = NULL, media = NULL, body = NULL WHERE subject = 3; \
+         UPDATE idempotency_keys SET state = '{state}', {has}, fence = 5, revision = 5 WHERE subject = 3; \
+         ALTER TABLE idempotency_keys ENABLE ALWAYS TRIGGER only_forward"
+    )
+}
+
 #[tokio::test]
 async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
     let (db, _database) = filled().await;
@@ -63,15 +74,7 @@ async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
         _ => true,
     };
     for (from, had) in STATES {
-        // The row that is moved is made without the rule, from nothing.
-        let made = format!(
-            "ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward; \
-             UPDATE idempotency_keys SET state = 'in_flight', {LEASE}, not_before = NULL, replay_until = NULL, \
-             tombstone_until = NULL, sweep_at = NULL, status = NULL, media = NULL, body = NULL WHERE subject = 3; \
-             UPDATE idempotency_keys SET state = '{from}', {had}, fence = 5, revision = 5 WHERE subject = 3; \
-             ALTER TABLE idempotency_keys ENABLE ALWAYS TRIGGER only_forward"
-        );
-        db.batch_execute(&made).await.unwrap();
+        db.batch_execute(&made(from, had)).await.unwrap();
         for ((to, has), subject, fence) in STATES
             .iter()
             .flat_map(|to| [(3, 5), (3, 6), (9, 5), (9, 6)].map(|(subject, fence)| (to, subject, fence)))
@@ -89,6 +92,27 @@ async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
         for back in ["fence = 4, revision = 6", "revision = 5"] {
             let sql = format!("BEGIN; UPDATE idempotency_keys SET {back} WHERE subject = 3; ROLLBACK");
             refused(&db, &sql, "only moves forward").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_settled_and_not_kept_for_good_is_removed() {
+    let (db, _database) = filled().await;
+    let remove = "BEGIN; DELETE FROM idempotency_keys WHERE subject = 3; ROLLBACK";
+    for (state, has) in STATES {
+        let is_settled = matches!(state, "completed" | "failed_terminal" | "expired");
+        let looked_at =
+            if has.contains("sweep_at") { has.to_owned() } else { format!("{has}, sweep_at = 1") };
+        db.batch_execute(&made(state, &looked_at)).await.unwrap();
+        if is_settled {
+            db.batch_execute(remove).await.unwrap();
+        } else {
+            refused(&db, remove, "never removed").await;
+        }
+        if !has.contains("sweep_at") {
+            db.batch_execute(&made(state, has)).await.unwrap();
+            refused(&db, remove, "never removed").await;
         }
     }
 }

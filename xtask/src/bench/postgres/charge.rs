@@ -1,15 +1,23 @@
 //! The two change sets of a charge, as the engine makes them: opened, and settled with its posting.
 
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, Settled, State};
+use counterfoil_core::idempotency::window::{Policy, Reuse};
 use counterfoil_core::payments::books::decide::captured;
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
 use counterfoil_core::types::id::AccountId;
-use counterfoil_store::conformance::fixtures::{at, audit, charge, claim, outbox, set, settled};
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_store::conformance::fixtures;
+use counterfoil_store::conformance::fixtures::{at, audit, charge, outbox, set, settled};
 use counterfoil_store::{ChangeSet, RowKey};
 
 /// As long as the answer to a charge.
 pub(super) const ANSWER: [u8; 480] = [b'x'; 480];
 const RECEIVABLE: AccountId = AccountId::from_i64(8);
+const DAY: Span = Span::from_ms(86_400_000);
+/// As the server keeps keys by default.
+const KEPT: Policy = Policy { replay: DAY, tombstone: DAY, reuse: Reuse::AfterTombstone };
+/// Charges that are opened within a millisecond.
+const AT_ONCE: i64 = 10;
 
 /// Claim, charge, work and an audit record.
 pub(super) fn opening(number: i64) -> ChangeSet {
@@ -17,11 +25,22 @@ pub(super) fn opening(number: i64) -> ChangeSet {
     set.insert(claim(number)).insert(charge(number)).insert(outbox(number)).insert(audit(number, 0))
 }
 
+fn opened_at(number: i64) -> Time {
+    at(u64::try_from(number / AT_ONCE).unwrap_or(0))
+}
+
+fn claim(number: i64) -> Claim {
+    Claim { created_at: opened_at(number), ..fixtures::claim(number) }
+}
+
 /// Claim and charge end, the work is done; two audit records, and a transaction of two legs.
 pub(super) fn settling(number: i64) -> ChangeSet {
     let opened = charge(number);
     let work = RowKey::Outbox(opened.tenant, opened.id.into());
-    let done = Claim { revision: 2, state: State::Completed(settled(&ANSWER, at(9))), ..claim(number) };
+    let claimed = claim(number);
+    let windows = KEPT.windows(claimed.id, claimed.created_at.plus(Span::from_ms(5)));
+    let answer = Settled { windows, ..settled(&ANSWER, windows.replay_until) };
+    let done = Claim { revision: 2, state: State::Completed(answer), ..claimed };
     let sums = Sums { captured: opened.order.amount.minor(), ..Sums::default() };
     let charged = Charge { status: Status::Succeeded, sums, revision: 2, ..opened };
     let posting = captured(&charged, RECEIVABLE, charged.order.destination, at(9)).ok();
