@@ -94,7 +94,8 @@ pub(crate) fn apply(pen: &mut Pen<'_>, write: &Write) -> Result<()> {
 /// Executes what many groups wrote: first what changes or removes rows, then what adds most of them, table by table, many rows
 /// with one statement. A row is added once, and as it ended, so nothing that comes first is about it. Rows come in the order of their
 /// keys, in which a tree only grows at its end; but the entries account by account: in any other order each would go to another page
-/// of the index by account.
+/// of the index by account. Claims come one by one: a statement that adds several rows to a table with numbers for keys keeps a copy of
+/// every page it touches, in case it must be undone, and each claim goes to another page of its volume's index.
 pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
     let (mut claims, mut charges) = (Vec::new(), Vec::new());
     let (mut posted, mut records, mut commits) = (Vec::new(), Vec::new(), Vec::new());
@@ -116,7 +117,8 @@ pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Wr
     charges.sort_unstable_by_key(|charge| charge.id);
     posted.sort_unstable_by_key(|(transaction, _)| transaction.id);
     records.sort_unstable_by_key(|record| (record.subject, record.id));
-    together(db, &claims, |pen, (claim, volume)| claims::insert(pen, claim, *volume))?;
+    let mut pen = Pen::Inserting(Rows::one_by_one(db));
+    claims.iter().try_for_each(|(claim, volume)| claims::insert(&mut pen, claim, *volume))?;
     together(db, &charges, |pen, charge| charges::insert(pen, charge))?;
     let legs = posted.iter().flat_map(|(transaction, receipt)| journal::entries(transaction, *receipt));
     let mut legs: Vec<journal::Entry<'_>> = legs.collect();
@@ -135,7 +137,7 @@ pub(crate) fn check_keys<'a>(db: &Connection, writes: impl Iterator<Item = &'a W
 /// Inserts rows into one table.
 fn together<T>(db: &Connection, rows: &[T], insert: impl Fn(&mut Pen<'_>, &T) -> Result<()>) -> Result<()> {
     let (whole, rest) = rows.as_chunks::<TOGETHER>();
-    let mut pen = Pen::Inserting(Rows::of(db));
+    let mut pen = Pen::Inserting(Rows::together(db));
     whole.as_flattened().iter().try_for_each(|row| insert(&mut pen, row))?;
     let mut pen = Pen::Executing(db);
     rest.iter().try_for_each(|row| insert(&mut pen, row))

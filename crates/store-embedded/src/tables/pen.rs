@@ -13,7 +13,7 @@ pub(crate) enum Pen<'a> {
     Noting(&'a mut Script),
     /// Into the database, one by one.
     Executing(&'a Connection),
-    /// Into one table of the database, so many as stand together with one statement.
+    /// Into one table of the database, with one statement for all or for so many as stand together.
     Inserting(Rows<'a>),
 }
 
@@ -32,29 +32,35 @@ impl Pen<'_> {
 pub(crate) struct Rows<'a> {
     db: &'a Connection,
     statement: Option<CachedStatement<'a>>,
+    /// How many stand together.
+    at_once: usize,
     /// Values that are bound.
     bound: usize,
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn of(db: &'a Connection) -> Rows<'a> {
-        Rows { db, statement: None, bound: 0 }
+    pub(super) fn together(db: &'a Connection) -> Rows<'a> {
+        Rows { db, statement: None, at_once: TOGETHER, bound: 0 }
+    }
+
+    pub(super) fn one_by_one(db: &'a Connection) -> Rows<'a> {
+        Rows { db, statement: None, at_once: 1, bound: 0 }
     }
 
     fn insert(&mut self, sql: &'static str, values: &[&dyn ToSql]) -> Result<()> {
         let statement = match &mut self.statement {
             Some(statement) => statement,
-            none => none.insert(self.db.prepare_cached(&together(sql, values.len()))?),
+            none => none.insert(self.db.prepare_cached(&insertion(sql, values.len(), self.at_once))?),
         };
         for value in values {
             self.bound = self.bound.saturating_add(1);
             statement.raw_bind_parameter(self.bound, value)?;
         }
-        if self.bound < values.len().saturating_mul(TOGETHER) {
+        if self.bound < values.len().saturating_mul(self.at_once) {
             return Ok(());
         }
         self.bound = 0;
-        changes(TOGETHER, statement.raw_execute()?)
+        changes(self.at_once, statement.raw_execute()?)
     }
 }
 
@@ -63,8 +69,8 @@ fn changes(expected: usize, found: usize) -> Result<()> {
 }
 
 /// The insertion of one row, for many.
-fn together(sql: &str, values: usize) -> String {
+fn insertion(sql: &str, values: usize, rows: usize) -> String {
     let head = sql.split_once(" VALUES ").map_or(sql, |(head, _)| head);
     let row = format!("({})", vec!["?"; values].join(", "));
-    format!("{head} VALUES {}", vec![row.as_str(); TOGETHER].join(", "))
+    format!("{head} VALUES {}", vec![row.as_str(); rows].join(", "))
 }
