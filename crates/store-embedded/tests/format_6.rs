@@ -7,11 +7,12 @@ mod support;
 use counterfoil_core::idempotency::claim::{Claim, Hold, State};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_store::{Change, ChangeSet, CommitError, RowKey, Scan, Store};
+use counterfoil_store::{Change, ChangeSet, CommitError, Position, RowKey, Scan, Store};
 use std::path::Path;
 use support::rows::work;
 use support::{claim_of, open, raw};
 use tempfile::TempDir;
+use xxhash_rust::xxh3::xxh3_64;
 
 const NOON: Time = Time::from_ms(1_760_000_000_000);
 
@@ -56,6 +57,74 @@ async fn a_file_of_format_5_is_read_as_it_was_written() {
     assert_eq!(old.scan(all.clone()).await, new.scan(all).await);
     let read_again = old.commit(golden()).await.expect_err("the keys are in use");
     assert!(matches!(read_again, CommitError::Refused(_)), "{read_again:?}");
+}
+
+/// A claim and its commit as format 5 noted them in its redo log: a head, then the statements with their values.
+fn record_of_format_5(claim: &Claim, lineage: i64) -> Vec<u8> {
+    let texts = [
+        "INSERT OR FAIL INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, \
+         state, not_before, makes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT OR FAIL INTO commits (position, set_id, at, touched) VALUES (?1, ?2, ?3, ?4)",
+    ];
+    let number = |number: i64| [&[1][..], &number.to_le_bytes()].concat();
+    let long = |kind: u8, bytes: &[u8]| {
+        let length = u32::try_from(bytes.len()).unwrap().to_le_bytes();
+        [&[kind][..], &length, bytes].concat()
+    };
+    let id = claim.id.digest().as_bytes().as_slice();
+    let touched = [&[19][..], &claim.tenant.to_i64().to_be_bytes(), &[1], id].concat();
+    let State::FailedRetry { not_before } = &claim.state else { panic!("another state has other columns") };
+    let values = [
+        vec![
+            number(claim.subject.to_i64()),
+            long(3, id),
+            number(claim.tenant.to_i64()),
+            long(3, claim.fingerprint.digest().as_bytes().as_slice()),
+            long(3, &claim.request.to_bytes()),
+            number(claim.created_at.ms()),
+            number(1),
+            number(1),
+            number(1),
+            long(2, b"failed_retry"),
+            number(not_before.ms()),
+            long(2, b"charge"),
+        ],
+        vec![number(2), number(2), number(NOON.ms()), long(3, &touched)],
+    ];
+    let mut script = vec![2, 0];
+    for text in texts {
+        script.extend(u16::try_from(text.len()).unwrap().to_le_bytes());
+        script.extend(text.as_bytes());
+    }
+    for (text, values) in (0..).zip(values) {
+        script.extend([text, u8::try_from(values.len()).unwrap()]);
+        script.extend(values.concat());
+    }
+    let length = u32::try_from(script.len()).unwrap().to_le_bytes();
+    let (first, sets) = (2_u64.to_le_bytes(), 1_u64.to_le_bytes());
+    let hash = xxh3_64(&script).to_le_bytes();
+    let head = [&b"Cfr1"[..], &length, &lineage.to_le_bytes(), &first, &sets, &hash].concat();
+    let seal = xxh3_64(&head).to_le_bytes();
+    [&head[..], &seal, &script].concat()
+}
+
+#[tokio::test]
+async fn what_format_5_left_in_its_redo_log_is_played_into_its_tables() {
+    let dir = format_5();
+    raw(dir.path()).execute_batch("INSERT INTO meta VALUES ('redo_lineage', 77)").unwrap();
+    let left = State::FailedRetry { not_before: NOON.plus(Span::from_ms(5_000)) };
+    let left = Claim { state: left, ..work(7, NOON).claim };
+    std::fs::write(dir.path().join("counterfoil.redo-0"), record_of_format_5(&left, 77)).unwrap();
+    let store = open(dir.path());
+    assert_eq!(
+        store.read(vec![RowKey::Claim(left.tenant, left.id)]).await.unwrap(),
+        [Some(left.clone().into())]
+    );
+    // The key is in a volume like those beside it, and is not claimed twice.
+    let again = store.commit(ChangeSet::new(SetId::from_i64(9)).insert(left)).await;
+    assert!(matches!(again, Err(CommitError::Refused(_))), "{again:?}");
+    let feed = store.feed(Position(0), 9).await.unwrap();
+    assert_eq!(feed.iter().map(|commit| commit.receipt.position.0).collect::<Vec<_>>(), [1, 2]);
 }
 
 /// The claims of [`golden`] in four volumes: subject 1 in the first, 2 and 3 in the next, then 4 and 5, then 6.
