@@ -111,6 +111,7 @@ async fn lists_come_in_order_from_the_index_made_for_them() {
         ("FROM charges AS t WHERE t.tenant =", "charges_pkey"),
         ("FROM charges AS t WHERE (t.tenant", "charges_pkey"),
         ("FROM idempotency_keys AS t WHERE (t.tenant", "idempotency_keys_pkey"),
+        ("FROM idempotency_keys AS t WHERE t.sweep_at", "idempotency_keys_by_sweep"),
         ("FROM audit_log AS t WHERE t.tenant", "audit_log_pkey"),
         (
             "FROM journal_entries AS e WHERE e.tenant = $1 AND e.account = $2 AND e.position",
