@@ -18,6 +18,35 @@ pub(crate) enum Profile {
     /// As cargo builds what nobody has tuned.
     #[value(skip)]
     Ordinary,
+    /// Counts what it executes, for release builds to be guided by.
+    #[value(skip)]
+    Recorded,
+}
+
+impl Profile {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Profile::Dev => &[],
+            Profile::Release | Profile::Recorded => &["--release"],
+            Profile::Ordinary => &["--profile", "ordinary"],
+        }
+    }
+
+    /// What cargo is told besides. With `COUNTERFOIL_RECORD`, `.cargo/rustc-guided` has release builds count.
+    pub(crate) fn environment(self) -> Vec<(&'static str, OsString)> {
+        match self {
+            Profile::Dev | Profile::Release | Profile::Ordinary => Vec::new(),
+            Profile::Recorded => vec![
+                ("COUNTERFOIL_RECORD", "1".into()),
+                ("CARGO_TARGET_DIR", Profile::recorded_directory().into()),
+            ],
+        }
+    }
+
+    /// Of its own: cargo does not know what the environment tells the compiler.
+    pub(crate) fn recorded_directory() -> PathBuf {
+        root().join("target/recorded")
+    }
 }
 
 /// Executables by name.
@@ -59,15 +88,7 @@ pub(crate) fn plain(command: &mut std::process::Command) {
 pub(crate) async fn build(profile: Profile, packages: &[&str]) -> Result<Executables> {
     let mut command = Command::new(cargo());
     command.args(["build", "--message-format=json-render-diagnostics"]).current_dir(root());
-    match profile {
-        Profile::Dev => {}
-        Profile::Release => {
-            command.arg("--release");
-        }
-        Profile::Ordinary => {
-            command.args(["--profile", "ordinary"]);
-        }
-    }
+    command.args(profile.arguments()).envs(profile.environment());
     for package in packages {
         command.args(["--package", package]);
     }

@@ -1,4 +1,5 @@
-//! Development commands: the tests, the benchmark, the crash campaign, hostile input, the long proof. Nothing of this is shipped.
+//! Development commands: the tests, the benchmark, the crash campaign, hostile input, the long proof, the recording
+//! that guides release builds. Nothing of this is shipped.
 //!
 //! Owns starting and killing real processes and judging them from outside. It shares no code with the server it judges,
 //! only the load generator with `counterfoil bench`; the exceptions measure the engine and the store on PostgreSQL from
@@ -20,6 +21,7 @@ mod mutants;
 mod process;
 mod progress;
 mod prove;
+mod record;
 mod servers;
 mod test;
 
@@ -59,6 +61,11 @@ enum Command {
     Mutants(mutants::Mutants),
     /// Every proof there is, for so many hours, and one report.
     Prove(prove::Prove),
+    /// Records a release build at work, for release builds to be guided by.
+    ///
+    /// Builds one that counts what it executes, puts the loads of `crash` and `bench` on it, and writes what was counted to
+    /// .cargo/release.profdata. Takes a quarter of an hour on two cores; worth it after a new compiler and after larger changes.
+    Record(record::Record),
     /// Load in a process of its own; `bench` starts it.
     #[command(hide = true)]
     Load(bench::child::Load),
@@ -87,6 +94,7 @@ fn main() -> ExitCode {
         Command::Hostile(hostile) => attended(hostile.run()),
         Command::Mutants(mutants) => mutants.run(),
         Command::Prove(prove) => attended(prove.run()),
+        Command::Record(record) => attended(record.run()),
         Command::Load(load) => attended(load.run()),
         Command::Engine(engine) => engine.run(),
         Command::Commits(commits) => commits.run(),
