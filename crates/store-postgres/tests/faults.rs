@@ -53,15 +53,20 @@ async fn resolved(store: &PostgresStore, id: SetId) -> Option<Receipt> {
     panic!("{id:?} stays in doubt");
 }
 
-/// The process of the store that waits for a lock or for a standby.
-async fn waiting_backend(db: &Client, event: &str) -> i32 {
+/// The process of the store that waits for a lock or for a standby, if one does now.
+async fn waits(db: &Client, event: &str) -> Option<i32> {
     let sql = format!(
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
-         AND (wait_event_type = '{event}' OR wait_event = '{event}')"
+         AND (wait_event_type = '{event}' OR wait_event = '{event}') LIMIT 1"
     );
+    db.query_opt(&sql, &[]).await.unwrap().map(|row| row.get(0))
+}
+
+/// The one that waits, sooner or later.
+async fn waiting_backend(db: &Client, event: &str) -> i32 {
     for _ in 0..500 {
-        if let Some(row) = db.query_opt(&format!("{sql} LIMIT 1"), &[]).await.unwrap() {
-            return row.get(0);
+        if let Some(pid) = waits(db, event).await {
+            return pid;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -247,20 +252,29 @@ async fn a_commit_that_only_the_primary_has_is_in_doubt_until_the_standby_has_it
     let db = raw(&database.url()).await;
     db.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'follower'").await.unwrap();
     db.batch_execute("SELECT pg_reload_conf()").await.unwrap();
-    let committing = tokio::spawn({
+    // The server waits for a standby that is not there, from when its checkpointer has read the setting: until then sets are committed.
+    let (mut number, mut pid) = (1, None);
+    let committing = loop {
+        number += 1;
         let store = Arc::clone(&store);
-        async move { store.commit(opening(2)).await }
-    });
-    // The server waits for a standby that is not there; somebody breaks the wait off, and it answers "committed".
-    let pid = waiting_backend(&db, "SyncRep").await;
+        let committing = tokio::spawn(async move { store.commit(opening(number)).await });
+        while pid.is_none() && !committing.is_finished() {
+            pid = waits(&db, "SyncRep").await;
+        }
+        if pid.is_some() {
+            break committing;
+        }
+        committing.await.unwrap().unwrap();
+    };
+    // Somebody breaks the wait off, and it answers "committed".
     db.execute("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
-    let id = opening(2).id();
+    let id = opening(number).id();
     assert_eq!(committing.await.unwrap(), Err(CommitError::InDoubt(id)));
     // It can be seen already, and still it is not said to be there.
-    let rows = db.query("SELECT 1 FROM commits WHERE set_id = 2", &[]).await.unwrap();
+    let rows = db.query("SELECT 1 FROM commits WHERE set_id = $1", &[&id.to_i64()]).await.unwrap();
     assert_eq!(rows.len(), 1);
     assert!(store.committed(id).await.is_err());
     let _standby = Server::standby_of(&primary, "follower").unwrap();
     assert!(resolved(&store, id).await.is_some());
-    eventually(&store, 3).await;
+    eventually(&store, number + 1).await;
 }
