@@ -64,7 +64,7 @@ enum Command {
     /// Records a release build at work, for release builds to be guided by.
     ///
     /// Builds one that counts what it executes, puts the loads of `crash` and `bench` on it, and writes what was counted to
-    /// .cargo/release.profdata. Takes a quarter of an hour on two cores; worth it after a new compiler and after larger changes.
+    /// .cargo/release.profdata. Takes some ten minutes on two cores; worth it after a new compiler and after larger changes.
     Record(record::Record),
     /// Load in a process of its own; `bench` starts it.
     #[command(hide = true)]

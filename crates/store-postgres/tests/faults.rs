@@ -256,6 +256,7 @@ async fn a_commit_that_only_the_primary_has_is_in_doubt_until_the_standby_has_it
     let (mut number, mut pid) = (1, None);
     let committing = loop {
         number += 1;
+        assert!(number < 10_000, "nobody waits for the standby");
         let store = Arc::clone(&store);
         let committing = tokio::spawn(async move { store.commit(opening(number)).await });
         while pid.is_none() && !committing.is_finished() {

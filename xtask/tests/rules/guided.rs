@@ -24,7 +24,7 @@ fn compiled<'a>(level: &'a str, directory: &'a str) -> [&'a str; 9] {
 fn a_release_build_is_guided_by_the_recording() {
     let given = given(&compiled("opt-level=3", "/t/release/deps"), false);
     let (_, rest) = given.split_once("-Cprofile-use=").expect("guided");
-    let recording = Path::new(rest.split(' ').next().expect("a path"));
+    let recording = Path::new(rest.split(" -C").next().expect("a path"));
     let bytes = std::fs::read(recording).expect("the recording is there");
     assert_eq!(bytes.get(..8), Some(b"\xfflprofi\x81".as_slice()), "counts as the compiler reads them");
 }
