@@ -7,7 +7,6 @@
 mod background;
 mod checkpoint;
 mod clock;
-mod codec;
 mod connect;
 mod display;
 mod error;

@@ -28,7 +28,7 @@ impl PostgresStore {
         drop(session);
         let shared = Arc::new(Shared::new(target, options, found, ground));
         shared.clock.looked(ground.server_us, monotonic().saturating_sub(begun));
-        let (queue, waiting) = Queue::new();
+        let (queue, waiting) = Queue::new(Arc::clone(&shared.ids));
         let mut tasks = Vec::new();
         for index in 0..shared.options.committers.max(1) {
             // All of them connect now: a server without room for them should say so here.

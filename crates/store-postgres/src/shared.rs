@@ -1,17 +1,18 @@
 //! What the committers, the readers and the store itself share.
 
 use crate::clock::{Clock, monotonic};
-use crate::committer::Memory;
+use crate::committer::{Ids, Memory};
 use crate::error::OpenError;
 use crate::options::Options;
 use crate::schema::{self, Found};
 use crate::session::{Ground, Purpose, Session, Target};
 use crate::tables::Looks;
+use crate::tables::commits::Log;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::Receipt;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Sets in doubt that are remembered; beyond, those whose committer is back are forgotten.
@@ -26,13 +27,17 @@ pub(crate) struct Shared {
     pub(crate) secret: [u8; 32],
     /// How the tables let claims be looked at. They were asked once: they only go forward.
     pub(crate) looks: Looks,
+    /// Whether commits are kept group by group. The tables may go forward while this process runs.
+    by_group: AtomicBool,
     /// The last position this process knows of: the server must never have fewer.
     seen: AtomicU64,
     /// How many committers are connected.
     pub(crate) connected: AtomicUsize,
     /// How often each committer has connected: each time, all that its earlier connections did is decided.
     lives: Vec<watch::Sender<u64>>,
-    doubts: Mutex<HashMap<SetId, Life>>,
+    doubts: Mutex<HashMap<SetId, Doubt>>,
+    /// Sets in hand, and those that were committed a moment ago.
+    pub(crate) ids: Arc<Ids>,
     /// Rows the committers wrote a moment ago.
     pub(crate) memory: Memory,
 }
@@ -42,6 +47,13 @@ pub(crate) struct Shared {
 pub(crate) struct Life {
     pub(crate) committer: usize,
     pub(crate) number: u64,
+}
+
+/// A set that may have been committed: in which life, and then after which position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    pub(crate) life: Life,
+    pub(crate) after: u64,
 }
 
 impl Shared {
@@ -55,10 +67,12 @@ impl Shared {
             clock: Clock::new(ground.server_us, ground.at),
             secret: ground.secret,
             looks,
+            by_group: AtomicBool::new(found.has_groups()),
             seen: AtomicU64::new(ground.position),
             connected: AtomicUsize::new(0),
             lives,
             doubts: Mutex::default(),
+            ids: Arc::default(),
             memory: Memory::new(),
         }
     }
@@ -66,7 +80,7 @@ impl Shared {
     /// Connects to the database that was opened at first, and to no other: same tables, same secret, nothing lost.
     pub(crate) async fn connect(&self, purpose: Purpose) -> Result<Session, OpenError> {
         // Read before the server is asked: commits made meanwhile must not count as lost.
-        let known = self.seen.load(Ordering::Acquire);
+        let known = self.seen();
         let session = Session::open(&self.target, purpose).await?;
         schema::check(&session).await?;
         let begun = monotonic();
@@ -87,6 +101,21 @@ impl Shared {
         self.seen.fetch_max(receipt.position.0, Ordering::AcqRel);
     }
 
+    /// The last position this process knows of: whatever is committed from now on comes after it.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Acquire)
+    }
+
+    /// How commits are kept.
+    pub(crate) fn log(&self) -> Log {
+        if self.by_group.load(Ordering::Acquire) { Log::ByGroup } else { Log::BySet }
+    }
+
+    /// The tables keep commits group by group: every server knows them like that.
+    pub(crate) fn has_groups(&self) {
+        self.by_group.store(true, Ordering::Release);
+    }
+
     /// A committer is connected, and its earlier connections have ended at the server, too.
     pub(crate) fn reborn(&self, committer: usize) -> Life {
         let Some(lives) = self.lives.get(committer) else { return Life { committer, number: 0 } };
@@ -94,17 +123,17 @@ impl Shared {
         Life { committer, number: *lives.borrow() }
     }
 
-    /// The set may have been committed in that life.
-    pub(crate) fn doubt(&self, set: SetId, life: Life) {
+    /// The set may have been committed.
+    pub(crate) fn doubt(&self, set: SetId, doubt: Doubt) {
         let mut doubts = self.doubts();
         if doubts.len() >= DOUBTS_MAX {
-            doubts.retain(|_, life| !self.is_over(*life));
+            doubts.retain(|_, doubt| !self.is_over(doubt.life));
         }
-        doubts.insert(set, life);
+        doubts.insert(set, doubt);
     }
 
-    /// In which life the set may have been committed, if it is in doubt.
-    pub(crate) fn doubted(&self, set: SetId) -> Option<Life> {
+    /// When the set may have been committed, if it is in doubt.
+    pub(crate) fn doubted(&self, set: SetId) -> Option<Doubt> {
         self.doubts().get(&set).copied()
     }
 
@@ -125,7 +154,7 @@ impl Shared {
         self.lives.get(life.committer).is_none_or(|lives| *lives.borrow() > life.number)
     }
 
-    fn doubts(&self) -> MutexGuard<'_, HashMap<SetId, Life>> {
+    fn doubts(&self) -> MutexGuard<'_, HashMap<SetId, Doubt>> {
         self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

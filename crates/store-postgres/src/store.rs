@@ -1,10 +1,11 @@
 //! The store itself: the port's questions, answered by the committers, the readers and the clock.
 
-use crate::committer::Queue;
+use crate::committer::{Queue, Standing};
 use crate::readers::{Question, Readers};
 use crate::session::Purpose;
 use crate::shared::Shared;
-use crate::tables::{self, Batch, Damage, Place, commits, journal, outbox, ranges};
+use crate::tables::commits::{self, Log};
+use crate::tables::{self, Batch, Damage, Place, journal, outbox, ranges};
 use crate::wake::Wake;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::Entry;
@@ -94,32 +95,42 @@ impl Store for PostgresStore {
     }
 
     async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+        match self.shared.ids.standing(id) {
+            Some(Standing::Committed(receipt)) => return Ok(Some(receipt)),
+            Some(Standing::InHand) => return Err(undecided()),
+            None => {}
+        }
         let doubt = self.shared.doubted(id);
-        if let Some(life) = doubt {
+        if let Some(doubt) = doubt {
             let decided = async {
-                self.shared.after(life).await;
+                self.shared.after(doubt.life).await;
                 self.confirm().await
             };
-            let late = || ReadError("the server may still be committing that set; ask again".to_owned());
-            tokio::time::timeout(DECIDED_WITHIN, decided).await.map_err(|_| late())??;
+            tokio::time::timeout(DECIDED_WITHIN, decided).await.map_err(|_| undecided())??;
         }
-        let rows = self.readers.ask_one(commits::OF_SET, vec![&id.to_i64()]).await?;
-        let receipt = rows.first().map(commits::receipt).transpose().map_err(damaged)?;
-        if doubt.is_some() {
-            self.shared.resolved(id);
-        }
+        let receipt = self.sought(id, doubt.map_or(0, |doubt| doubt.after)).await?;
         if let Some(receipt) = receipt {
             self.shared.saw(receipt);
+            self.shared.ids.committed(id, receipt);
+        }
+        if doubt.is_some() {
+            self.shared.resolved(id);
         }
         Ok(receipt)
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
-        let Ok(after) = i64::try_from(after.0) else { return Ok(Vec::new()) };
-        let rows = self.readers.ask_one(commits::AFTER, vec![&after, &ranges::bound(limit)]).await?;
-        let page: Vec<Committed> =
-            rows.iter().map(commits::committed).collect::<Result<_, _>>().map_err(damaged)?;
-        self.owned(page).await
+        let Some(page) = commits::Page::after(after, ranges::bound(limit)) else { return Ok(Vec::new()) };
+        let sets = Question { sql: commits::SETS_AFTER, parameters: vec![&page.after, &page.upto] };
+        let groups =
+            Question { sql: commits::GROUPS_AFTER, parameters: vec![&page.after, &page.groups_before] };
+        let questions = match self.log().await? {
+            Log::BySet => vec![sets],
+            Log::ByGroup => vec![sets, groups],
+        };
+        let answers = self.readers.ask(questions).await?;
+        let rows = |kind: usize| answers.get(kind).map_or(&[] as &[_], Vec::as_slice);
+        self.owned(page.take(rows(0), rows(1)).map_err(damaged)?).await
     }
 
     async fn entries(
@@ -184,6 +195,29 @@ impl PostgresStore {
         }
     }
 
+    /// How commits are kept, asked again as long as it may change: the tables may go forward while this process runs, and others then
+    /// keep theirs group by group.
+    async fn log(&self) -> Result<Log, ReadError> {
+        if self.shared.log() == Log::BySet {
+            let there = self.readers.ask_one(commits::ARE_GROUPS, Vec::new()).await?;
+            if there.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
+                self.shared.has_groups();
+            }
+        }
+        Ok(self.shared.log())
+    }
+
+    /// Where the set was committed: at any time if it has a row of its own, after that position if it is in a group.
+    async fn sought(&self, id: SetId, after: u64) -> Result<Option<Receipt>, ReadError> {
+        let (id, after) = (id.to_i64(), i64::try_from(after).unwrap_or(i64::MAX));
+        let mut questions = vec![Question { sql: commits::OF_SET, parameters: vec![&id] }];
+        if self.log().await? == Log::ByGroup {
+            questions.push(Question { sql: commits::OF_SET_AFTER, parameters: vec![&id, &after] });
+        }
+        let answers = self.readers.ask(questions).await?;
+        answers.iter().flatten().next().map(commits::receipt).transpose().map_err(damaged)
+    }
+
     /// The page with every row under its tenant, also where its commit is from before that was told.
     async fn owned(&self, mut page: Vec<Committed>) -> Result<Vec<Committed>, ReadError> {
         let untold =
@@ -231,6 +265,10 @@ impl PostgresStore {
     }
 }
 
+fn undecided() -> ReadError {
+    ReadError("the server may still be committing that set; ask again".to_owned())
+}
+
 fn damaged(damage: Damage) -> ReadError {
     ReadError(damage.0)
 }
@@ -251,7 +289,9 @@ pub(crate) fn statements() -> Vec<(String, String)> {
     }
     let others = [
         ("committed", commits::OF_SET),
-        ("feed", commits::AFTER),
+        ("committed", commits::OF_SET_AFTER),
+        ("feed", commits::SETS_AFTER),
+        ("feed", commits::GROUPS_AFTER),
         ("owners", commits::OWNERS),
         ("entries after", journal::ENTRIES_AFTER),
         ("entries newest", journal::ENTRIES_NEWEST),

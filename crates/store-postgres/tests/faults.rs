@@ -272,7 +272,7 @@ async fn a_commit_that_only_the_primary_has_is_in_doubt_until_the_standby_has_it
     let id = opening(number).id();
     assert_eq!(committing.await.unwrap(), Err(CommitError::InDoubt(id)));
     // It can be seen already, and still it is not said to be there.
-    let rows = db.query("SELECT 1 FROM commits WHERE set_id = $1", &[&id.to_i64()]).await.unwrap();
+    let rows = db.query("SELECT 1 FROM commit_groups WHERE $1 = ANY (sets)", &[&id.to_i64()]).await.unwrap();
     assert_eq!(rows.len(), 1);
     assert!(store.committed(id).await.is_err());
     let _standby = Server::standby_of(&primary, "follower").unwrap();

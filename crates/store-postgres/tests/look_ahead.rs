@@ -22,7 +22,7 @@ const LOOK: Time = NOW.plus(DAY).plus(Span::from_ms(45 * 60_000));
 const ANSWER: [u8; 480] = [b'x'; 480];
 
 /// What the tables of schema 12 had instead.
-const SCHEMA_12: &str = "DELETE FROM schema_steps WHERE version = 13; DROP TRIGGER kept_while_needed ON idempotency_keys; \
+const SCHEMA_12: &str = "DELETE FROM schema_steps WHERE version >= 13; DROP TABLE commit_groups; DROP TRIGGER kept_while_needed ON idempotency_keys; \
     CREATE TRIGGER kept_while_needed BEFORE DELETE ON idempotency_keys FOR EACH ROW WHEN (OLD.sweep_at IS NULL) \
     EXECUTE FUNCTION refuse('a claim that is not settled is never removed'); \
     ALTER TABLE idempotency_keys ENABLE ALWAYS TRIGGER kept_while_needed; \

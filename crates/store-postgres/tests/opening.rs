@@ -65,6 +65,7 @@ async fn a_database_without_tables_is_brought_forward_once() {
             "tenants lead",
             "shorter rules",
             "look ahead",
+            "groups",
         ],
         left: Vec::new(),
     };

@@ -46,6 +46,7 @@ async fn grow(db: &Client) {
         ),
         format!("INSERT INTO snapshots SELECT n % 500, n, n, 0, 0, 0, 0, 1, n % 9 FROM {series}"),
         format!("INSERT INTO commits SELECT n, n, n, '' FROM {series}"),
+        format!("INSERT INTO commit_groups SELECT n, n, ARRAY[n], ARRAY[''::bytea] FROM {series}"),
         format!(
             "INSERT INTO api_keys SELECT sha256(n::text::bytea), 'k', 't', 'read', n, NULL, 1 FROM {series}"
         ),

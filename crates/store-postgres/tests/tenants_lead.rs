@@ -18,11 +18,12 @@ use support::{database, open, raw};
 use tokio_postgres::Client;
 
 /// Tables that belong to no tenant, or are asked before one is known; everything else must begin with it.
-const NOBODYS: [(&str, &str); 9] = [
+const NOBODYS: [(&str, &str); 10] = [
     ("schema_steps", "the steps of the database itself"),
     ("meta", "the instance's secret"),
     ("head", "one row: the last position of all"),
     ("commits", "one order over all tenants; what a commit touched names theirs"),
+    ("commit_groups", "as commits"),
     ("slots", "processes, not tenants, hold them"),
     ("cursors", "readers of the whole feed"),
     ("tenants", "the tenants themselves, by name"),
@@ -179,7 +180,7 @@ async fn live_rows_get_their_owners_while_a_server_of_schema_8_goes_on() {
     assert_eq!((migrated.from, migrated.to), (8, NEEDED));
     assert_eq!(
         (migrated.steps, migrated.left),
-        (vec!["owners", "by tenant"], vec!["tenants lead", "shorter rules", "look ahead"])
+        (vec!["owners", "by tenant"], vec!["tenants lead", "shorter rules", "look ahead", "groups"])
     );
     // After it, too: both releases serve.
     older.post(121, 1).await;
@@ -195,7 +196,7 @@ async fn live_rows_get_their_owners_while_a_server_of_schema_8_goes_on() {
     let newest = migrate(&url, Reach::Newest).await.unwrap();
     assert_eq!(
         (newest.from, newest.to, newest.steps),
-        (NEEDED, VERSION, vec!["tenants lead", "shorter rules", "look ahead"])
+        (NEEDED, VERSION, vec!["tenants lead", "shorter rules", "look ahead", "groups"])
     );
     let db = raw(&url).await;
     let strays = "SELECT (SELECT count(*) FROM journal_entries AS e JOIN journal_transactions AS t ON t.id = e.transaction \
@@ -271,7 +272,7 @@ async fn an_interrupted_migration_goes_on_where_it_was() {
         )
         .await;
     let again = migrate(&database.url(), Reach::Newest).await.unwrap();
-    assert_eq!(again.steps, ["by tenant", "tenants lead", "shorter rules", "look ahead"]);
+    assert_eq!(again.steps, ["by tenant", "tenants lead", "shorter rules", "look ahead", "groups"]);
     let store = open(&database.url()).await;
     assert_eq!(legs_of(&store, 1).await, 5);
     let of = Scan::Snapshots { tenant: TENANT, account: account_id(1), upto: Upto::Now, limit: 9 };

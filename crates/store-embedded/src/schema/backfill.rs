@@ -4,13 +4,13 @@
 //! every captured charge has the transaction it would have today. The statements are written out here and not shared
 //! with [`crate::tables`]: this step stays as it is when the tables move on.
 
-use crate::codec::touched;
 use crate::error::OpenError;
 use counterfoil_core::ledger::chart::{ROLES, Role};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId, TenantId, TransactionId};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_store::RowKey;
+use counterfoil_store::codec::touched;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use std::collections::{HashMap, HashSet};
 

@@ -1,8 +1,8 @@
 //! The log of commits, by position: the feed, and how a commit in doubt is resolved.
 
 use super::{Pen, cell, owners, place};
-use crate::codec::touched;
 use counterfoil_core::types::id::SetId;
+use counterfoil_store::codec::touched;
 use counterfoil_store::{Committed, Position, Receipt, adopted};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};

@@ -1,9 +1,9 @@
 //! The bounded queue in front of the writer, and the thread behind it.
 
 use super::group::Writer;
-use crate::codec::touched;
 use crate::error::OpenError;
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
+use counterfoil_store::codec::touched;
 use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};

@@ -1,6 +1,7 @@
 //! One attempt at one group: look, judge, write, seal. Two round trips where rows must be looked at first, one where not.
 
 use super::Job;
+use super::ids::Standing;
 use super::lookups::{Care, Lookups};
 use super::memory::Memory;
 use super::writes::{Present, Writes};
@@ -111,6 +112,10 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
         }
         return (Fate::Durable(verdicts(judged, &Sealed::default())), true);
     }
+    if admitted.iter().any(|job| matches!(shared.ids.standing(job.set.id()), Some(Standing::Committed(_)))) {
+        let why = "a set of its id is committed".to_owned();
+        return give_up(session, Failed { blame: Blame::Set, why, again: true }).await;
+    }
     let writes = Writes::of(&admitted, &image, &present, shared);
     if writes.are_unfit() {
         let why = "a number does not fit the database".to_owned();
@@ -150,7 +155,7 @@ fn left_behind(change: &Change) -> Option<(RowKey, Option<Arc<Row>>)> {
 struct Failed {
     blame: Blame,
     why: String,
-    /// The unique key of commits was hit: the set was committed before.
+    /// The set was committed before.
     again: bool,
 }
 

@@ -5,7 +5,7 @@ use super::lookups::Care;
 use super::{Job, Waiting};
 use crate::error::OpenError;
 use crate::session::{Purpose, Session};
-use crate::shared::{Life, Shared};
+use crate::shared::{Doubt, Life, Shared};
 use counterfoil_store::{Change, CommitError, Receipt};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -154,13 +154,14 @@ impl Committer {
         let Some((session, life)) = &self.connection else {
             return Fate::Untouched("there is no connection".to_owned());
         };
+        let after = self.shared.seen();
         let (fate, keep) = attempt::attempt(session, &self.shared, group, care).await;
         if !matches!(fate, Fate::Durable(_)) {
             self.shared.memory.forget(group.iter().flat_map(|job| job.set.changes()).map(Change::key));
         }
         if matches!(fate, Fate::Doubtful(_)) {
             for job in group {
-                self.shared.doubt(job.set.id(), *life);
+                self.shared.doubt(job.set.id(), Doubt { life: *life, after });
             }
         }
         if !keep {

@@ -7,11 +7,13 @@
 
 mod attempt;
 mod group;
+mod ids;
 mod lookups;
 mod memory;
 mod queue;
 mod writes;
 
 pub(crate) use group::Committer;
+pub(crate) use ids::{Ids, Standing};
 pub(crate) use memory::Memory;
 pub(crate) use queue::{Job, Queue, Waiting};

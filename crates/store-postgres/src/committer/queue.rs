@@ -3,8 +3,9 @@
 //! Promises: a set is taken by one committer once, also if one stops taking half-way; nobody is left behind twice, and nobody is waited
 //! for longer than [`PATIENCE`].
 
-use crate::tables::commits;
+use super::ids::{Ids, InHand};
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
+use counterfoil_store::codec::touched;
 use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,19 +28,28 @@ const PATIENCE: Duration = Duration::from_millis(3);
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(super) set: ChangeSet,
-    pub(super) touched: String,
+    /// What it touches, to store.
+    pub(super) touched: Vec<u8>,
+    id: InHand,
     answer: oneshot::Sender<Result<Receipt, CommitError>>,
 }
 
 impl Job {
-    fn new(set: ChangeSet) -> (Job, oneshot::Receiver<Result<Receipt, CommitError>>) {
+    fn new(set: ChangeSet, id: InHand) -> (Job, oneshot::Receiver<Result<Receipt, CommitError>>) {
         let (answer, answered) = oneshot::channel();
-        (Job { touched: commits::touched(set.changes()), set, answer }, answered)
+        let touched = touched::encode(set.changes().iter().map(Change::key));
+        (Job { set, touched, id, answer }, answered)
     }
 
     pub(super) fn answer(self, result: Result<Receipt, CommitError>) {
+        let Job { id, answer, .. } = self;
+        if let Ok(receipt) = result {
+            id.committed(receipt);
+        }
+        // Who is told asks at once.
+        drop(id);
         // Nobody may wait any more: the caller went away, the commit stands.
-        let _ = self.answer.send(result);
+        let _ = answer.send(result);
     }
 
     /// Whether it is about rows that are there, and not only about new ones.
@@ -50,7 +60,10 @@ impl Job {
 
 /// The way to the committers.
 #[derive(Debug)]
-pub(crate) struct Queue(mpsc::Sender<Job>);
+pub(crate) struct Queue {
+    jobs: mpsc::Sender<Job>,
+    ids: Arc<Ids>,
+}
 
 /// Where the committers take their groups from.
 #[derive(Debug)]
@@ -87,17 +100,19 @@ impl Drop for Taken<'_> {
 }
 
 impl Queue {
-    pub(crate) fn new() -> (Queue, Arc<Waiting>) {
+    pub(crate) fn new(ids: Arc<Ids>) -> (Queue, Arc<Waiting>) {
         let (jobs, coming) = mpsc::channel(COMMIT_QUEUE_MAX);
         let line = Mutex::new(Line { coming, next: VecDeque::new(), left_behind: false });
-        (Queue(jobs), Arc::new(Waiting { line, in_hand: AtomicUsize::new(0), done: Notify::new() }))
+        (Queue { jobs, ids }, Arc::new(Waiting { line, in_hand: AtomicUsize::new(0), done: Notify::new() }))
     }
 
     /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
         let id = set.id();
-        let (job, answered) = Job::new(set);
-        match self.0.try_send(job) {
+        // Until it is known what becomes of it, somebody else is in the way.
+        let Some(in_hand) = self.ids.take(id) else { return Err(CommitError::Conflict) };
+        let (job, answered) = Job::new(set, in_hand);
+        match self.jobs.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Err(CommitError::Throttled),
             Err(TrySendError::Closed(_)) => {
@@ -184,13 +199,18 @@ mod tests {
     use std::task::Poll;
 
     fn changing(number: i64) -> ChangeSet {
-        set(number).replace(claim(number), 1)
+        set(1_000 + number).replace(claim(number), 1)
+    }
+
+    fn send(queue: &Queue, set: ChangeSet) {
+        let in_hand = queue.ids.take(set.id()).unwrap();
+        queue.jobs.try_send(Job::new(set, in_hand).0).unwrap();
     }
 
     fn queued(adding: i64, changed: i64) -> (Queue, Arc<Waiting>) {
-        let (queue, waiting) = Queue::new();
+        let (queue, waiting) = Queue::new(Arc::default());
         for set in (0..adding).map(opening).chain((0..changed).map(changing)) {
-            queue.0.try_send(Job::new(set).0).unwrap();
+            send(&queue, set);
         }
         (queue, waiting)
     }
@@ -213,7 +233,7 @@ mod tests {
         assert_eq!(kinds(&group), (0, 9));
         drop(taken);
         for number in 200..230 {
-            queue.0.try_send(Job::new(changing(number)).0).unwrap();
+            send(&queue, changing(number));
         }
         assert_eq!(kinds(&waiting.take().await.unwrap().0), (8, 30));
     }
@@ -223,14 +243,14 @@ mod tests {
         let (queue, waiting) = queued(9, 0);
         let (group, taken) = waiting.take().await.unwrap();
         assert_eq!(group.len(), 9);
-        queue.0.try_send(Job::new(changing(1)).0).unwrap();
+        send(&queue, changing(1));
         let next = async {
             let (group, _taken) = waiting.take().await.unwrap();
             kinds(&group)
         };
         let answered = async {
             for number in 2..4 {
-                queue.0.try_send(Job::new(changing(number)).0).unwrap();
+                send(&queue, changing(number));
             }
             drop(taken);
         };
@@ -242,7 +262,7 @@ mod tests {
     async fn nobody_waits_for_a_committer_that_is_held_up() {
         let (queue, waiting) = queued(9, 0);
         let _held_up = waiting.take().await.unwrap();
-        queue.0.try_send(Job::new(changing(1)).0).unwrap();
+        send(&queue, changing(1));
         assert_eq!(waiting.take().await.unwrap().0.len(), 1);
     }
 
@@ -250,10 +270,10 @@ mod tests {
     async fn who_stops_taking_half_way_loses_nothing() {
         let (queue, waiting) = queued(9, 0);
         let held_up = waiting.take().await.unwrap();
-        queue.0.try_send(Job::new(changing(1)).0).unwrap();
+        send(&queue, changing(1));
         let mut taking = Box::pin(waiting.take());
         // Until it has the set out of the queue.
-        while queue.0.capacity() < COMMIT_QUEUE_MAX {
+        while queue.jobs.capacity() < COMMIT_QUEUE_MAX {
             let once = poll_fn(|context| Poll::Ready(taking.as_mut().poll(context).is_pending()));
             assert!(once.await);
         }

@@ -3,7 +3,7 @@
 use super::Job;
 use crate::session::{Session, Step};
 use crate::shared::Shared;
-use crate::tables::commits::Sealing;
+use crate::tables::commits::{Log, Sealing, words};
 use crate::tables::{self, Batch, Looks, Part, Place, Verb, alone, journal, most_of, mostly_empty};
 use crate::wake;
 use counterfoil_store::judge::Image;
@@ -21,13 +21,44 @@ pub(super) struct Writes<'a> {
     /// What the statement that seals the group writes besides.
     sealed: Sealed<'a>,
     ids: Vec<i64>,
-    touched: Vec<&'a str>,
+    touched: Touched<'a>,
     sets: i64,
     now: i64,
     transactions: Batch<'a>,
     entries: Batch<'a>,
     /// Keys of the claims that somebody may wait for.
     settled: Vec<i64>,
+}
+
+/// What each set touches, as the log of commits keeps it.
+enum Touched<'a> {
+    Words(Vec<String>),
+    Bytes(Vec<&'a [u8]>),
+}
+
+impl<'a> Touched<'a> {
+    fn of(admitted: &[&'a Job], log: Log) -> Touched<'a> {
+        match log {
+            Log::BySet => {
+                Touched::Words(admitted.iter().map(|job| words::encode(job.set.changes())).collect())
+            }
+            Log::ByGroup => Touched::Bytes(admitted.iter().map(|job| job.touched.as_slice()).collect()),
+        }
+    }
+
+    fn log(&self) -> Log {
+        match self {
+            Touched::Words(_) => Log::BySet,
+            Touched::Bytes(_) => Log::ByGroup,
+        }
+    }
+
+    fn parameter(&self) -> &(dyn ToSql + Sync) {
+        match self {
+            Touched::Words(words) => words,
+            Touched::Bytes(bytes) => bytes,
+        }
+    }
 }
 
 /// One statement, and how many rows it is meant to write.
@@ -91,7 +122,7 @@ impl<'a> Writes<'a> {
             statements,
             sealed,
             ids: admitted.iter().map(|job| job.set.id().to_i64()).collect(),
-            touched: admitted.iter().map(|job| job.touched.as_str()).collect(),
+            touched: Touched::of(admitted, shared.log()),
             sets: i64::try_from(admitted.len()).unwrap_or(i64::MAX),
             now: shared.clock.now().ms(),
             transactions: transactions.unwrap_or_else(|| Batch::rows(&Place::Transaction.table())),
@@ -131,7 +162,7 @@ impl<'a> Writes<'a> {
             }
             parameters.push(&self.sealed.rows);
         }
-        let always: [&(dyn ToSql + Sync); 4] = [&self.ids, &self.touched, &self.sets, &self.now];
+        let always: [&(dyn ToSql + Sync); 4] = [&self.ids, self.touched.parameter(), &self.sets, &self.now];
         parameters.extend(always);
         if sealing.posts {
             parameters.extend(self.transactions.parameters());
@@ -146,7 +177,7 @@ impl<'a> Writes<'a> {
 
     fn sealing(&self) -> Sealing {
         let (posts, tells) = (self.transactions.len() > 0, !self.settled.is_empty());
-        Sealing { parts: self.sealed.parts, thin: self.sealed.thin, posts, tells }
+        Sealing { log: self.touched.log(), parts: self.sealed.parts, thin: self.sealed.thin, posts, tells }
     }
 }
 

@@ -12,11 +12,13 @@ use counterfoil_core::types::digest::Digest;
 use std::time::Duration;
 
 /// The newest version this build knows.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 /// The version this build needs. Steps beyond it only take away what older builds needed.
 pub const NEEDED: u32 = 10;
 /// From this version on a claim may say when to look at it before it is settled.
 const LOOKS_AHEAD: u32 = 13;
+/// From this version on commits are kept group by group.
+const HAS_GROUPS: u32 = 14;
 
 /// A step: its name, the oldest version a server must know to work with its result, and its SQL.
 struct Step {
@@ -42,7 +44,7 @@ pub enum Reach {
 }
 
 /// Step `n` (counted from 1) leads from version `n - 1` to version `n`.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "tables", serves: 3, sql: include_str!("1_tables.sql") },
     Step { name: "rules", serves: 3, sql: include_str!("2_rules.sql") },
     Step { name: "walls", serves: 3, sql: include_str!("3_walls.sql") },
@@ -56,6 +58,7 @@ const STEPS: [Step; 13] = [
     Step { name: "tenants lead", serves: 10, sql: include_str!("11_tenants_lead.sql") },
     Step { name: "shorter rules", serves: 10, sql: include_str!("12_shorter_rules.sql") },
     Step { name: "look ahead", serves: 10, sql: include_str!("13_look_ahead.sql") },
+    Step { name: "groups", serves: 14, sql: include_str!("14_groups.sql") },
 ];
 const _: () = assert!(STEPS.len() == VERSION as usize, "a new step makes a new version");
 
@@ -103,6 +106,10 @@ pub(crate) struct Found {
 impl Found {
     pub(crate) fn looks_ahead(self) -> bool {
         self.version >= LOOKS_AHEAD
+    }
+
+    pub(crate) fn has_groups(self) -> bool {
+        self.version >= HAS_GROUPS
     }
 }
 

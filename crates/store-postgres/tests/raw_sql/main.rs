@@ -83,6 +83,7 @@ async fn history_is_append_only_even_for_its_owner() {
             ("journal_entries", "amount"),
             ("audit_log", "at"),
             ("commits", "at"),
+            ("commit_groups", "at"),
             ("account_names", "account"),
             ("assets", "exponent"),
             ("reversals", "undone_by"),
@@ -366,6 +367,7 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
         "DELETE FROM operations",
         "DELETE FROM payouts",
         "UPDATE commits SET at = 1",
+        "UPDATE commit_groups SET at = 1",
     ] {
         refused(&db, sql, "permission denied").await;
     }

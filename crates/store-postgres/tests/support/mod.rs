@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 /// A migrated database on the server at `address`. A template is of one state of the steps: while they are being
 /// written, a server that stays up has several.
 pub async fn database_at(address: &str) -> Database {
-    let steps: [&[u8]; 13] = [
+    let steps: [&[u8]; 14] = [
         include_bytes!("../../src/schema/1_tables.sql"),
         include_bytes!("../../src/schema/2_rules.sql"),
         include_bytes!("../../src/schema/3_walls.sql"),
@@ -27,6 +27,7 @@ pub async fn database_at(address: &str) -> Database {
         include_bytes!("../../src/schema/11_tenants_lead.sql"),
         include_bytes!("../../src/schema/12_shorter_rules.sql"),
         include_bytes!("../../src/schema/13_look_ahead.sql"),
+        include_bytes!("../../src/schema/14_groups.sql"),
     ];
     let state = Digest::of("test-template", &steps).hex();
     let make =

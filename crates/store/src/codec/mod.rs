@@ -3,3 +3,4 @@
 
 pub mod metadata;
 pub mod settled;
+pub mod touched;

@@ -1,6 +1,8 @@
 //! The rows a commit touched: for each a byte for its kind, then its key; numbers big-endian, names with a length. Where
 //! the tenant changes, it comes first, under a kind of its own. Commits from before that do not tell it.
 
+use crate::port::Position;
+use crate::row::{RowKey, UNTOLD};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::Code;
 use counterfoil_core::ledger::snapshot::Reader;
@@ -11,7 +13,6 @@ use counterfoil_core::types::id::{
     AccountId, ChargeId, HoldId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_store::{Position, RowKey, UNTOLD};
 
 const CLAIM: u8 = 1;
 const CHARGE: u8 = 2;
@@ -35,7 +36,7 @@ const PAYOUT: u8 = 18;
 const OF: u8 = 19;
 
 /// To store.
-pub(crate) fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
+pub fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
     let mut out = Vec::with_capacity(keys.len().saturating_mul(24));
     let mut of = UNTOLD;
     for key in keys {
@@ -84,7 +85,7 @@ fn told(key: &RowKey) -> Option<TenantId> {
 }
 
 /// As stored; nothing if the bytes are not what [`encode`] writes or wrote.
-pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
+pub fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
     let mut keys = Vec::with_capacity(bytes.len() / 16);
     let rest = &mut bytes;
     let mut of = UNTOLD;
