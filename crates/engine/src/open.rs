@@ -254,25 +254,21 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok((now, work, launch.turn.books, launch.audit, before, set))
     }
 
-    /// The charge an operation is done to. Its key is looked for only where a fence is entered before the commit: who asks
-    /// again must not keep others from the payment. Otherwise the commit finds it.
+    /// The charge an operation is done to. Its key speaks first: who asks again does not keep others from the payment, and
+    /// is not told of a doubtful commit that would have been refused.
     async fn charge_as_it_stands(
         &self,
         command: &Operate,
         expired: Option<&Claim>,
     ) -> Result<Charge, Opened> {
         let Request { tenant, claim, .. } = command.request;
-        let mut keys = vec![RowKey::Charge(tenant, command.charge)];
-        if self.fences.are_set() {
-            keys.push(RowKey::Claim(tenant, claim));
-        }
+        let keys = vec![RowKey::Claim(tenant, claim), RowKey::Charge(tenant, command.charge)];
         let Ok(rows) = self.store.read(keys).await else { return Err(Opened::Failed) };
         let mut rows = rows.into_iter();
-        let charge = rows.next();
         if let (Some(Some(Row::Claim(claim))), None) = (rows.next(), expired) {
             return Err(Opened::Found(Box::new(claim)));
         }
-        match charge {
+        match rows.next() {
             Some(Some(Row::Charge(charge))) => Ok(charge),
             _ => Err(Opened::Not(Submitted::NotFound)),
         }

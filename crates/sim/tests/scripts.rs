@@ -60,3 +60,12 @@ fn a_crowd_that_finds_the_worker_slot_lapsed_claims_one_for_all() {
     assert_eq!(outcome.seen.charges, 40);
     assert!(slots <= 4, "{slots}: for each process the one it renews, and one for all who could not wait");
 }
+
+/// Found by seed 15005637: a refund that had its answer was opened anew in a process that did not remember it, its commit was in doubt, and
+/// nobody could be asked.
+#[test]
+fn a_refund_that_was_answered_is_not_told_as_pending_when_it_is_sent_again() {
+    let script = "set profile ideal\nset processes 2\nset latency 1\nat 1000 charge 0 2 101 0\nat 3000 operate 0 2 1623 0\n\
+                  at 5000 operate 1 2 1623 0\nat 5010 store-down 5000\nfault commit 11 doubt-late";
+    assert_eq!(told(script, None), Vec::<String>::new());
+}

@@ -77,6 +77,37 @@ async fn an_impossible_move_is_refused_for_good_and_the_refusal_is_replayed() {
     verified(&store).await;
 }
 
+/// What the charge would allow once more is kept from happening by the key alone.
+#[tokio::test(start_paused = true)]
+async fn who_asks_again_gets_the_answer_or_that_the_store_is_away_and_never_that_it_is_pending() {
+    let (store, provider) = (charted().await, Provider::default());
+    let first = engine(&store, &provider).await;
+    let hold = held(&first, &store, "hold", 1_000).await;
+    let early = done(&first, "early", hold, Kind::Refund, Some(100)).await;
+    assert_eq!(done(&first, "capture", hold, Kind::Capture, None).await.0, 200);
+    let refund = done(&first, "refund", hold, Kind::Refund, Some(100)).await;
+    assert_eq!((early.0, refund.0), (409, 201));
+    // It remembers nothing; what it commits is in doubt, and from then on nobody can be asked.
+    let second = engine(&store, &provider).await;
+    store.0.hide_sets(true);
+    store.0.fail_next(&[memory::Fault::DoubtBefore; 2]);
+    for (key, told) in [("early", early), ("refund", refund)] {
+        let (again, away) = tokio::join!(operate(&second, key, hold, Kind::Refund, Some(100)), async {
+            store.0.set_down(true);
+            operate(&second, key, hold, Kind::Refund, Some(100)).await
+        });
+        assert_eq!(answer(&again), (told.0, told.1, true), "{key}");
+        assert_eq!(away, Submitted::StoreUnavailable, "{key}");
+        store.0.set_down(false);
+    }
+    assert_eq!(
+        (provider.keys().len(), work_left(&store).await),
+        (3, 0),
+        "the hold, the capture and one refund"
+    );
+    verified(&store).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn while_one_operation_is_under_way_another_is_told_to_come_back() {
     let (store, provider) = (charted().await, Provider::default());

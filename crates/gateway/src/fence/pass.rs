@@ -64,11 +64,6 @@ impl Fences {
         Fences(Some(Arc::new(Policy { fence, ttl, bypassed: Box::new(bypassed) })))
     }
 
-    /// Whether there is one.
-    pub const fn are_set(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// Enters, unless another holder works on the payment. `token` must be fresh for each attempt. The payment's name is
     /// made only if somebody asks for it.
     pub async fn enter(&self, payment: impl fmt::Display, token: Token) -> Result<Pass, HeldByAnother> {

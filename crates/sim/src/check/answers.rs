@@ -171,7 +171,8 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
 }
 
 /// A claim whose commit is in doubt is told as pending, under the id its payment would have had. If it was not stored by
-/// then there is no such payment yet: the store could not be asked, which may happen at any time.
+/// then there is no such payment yet: the store could not be asked, which may happen at any time. Operations have
+/// no such excuse: the payment they are about is there, and their key is read before they are opened.
 fn is_doubtful(made: &BTreeMap<Payment, Time>, said: &Said<'_>) -> bool {
     let Submitted::Pending { payment, .. } = said.submitted else { return false };
     made.get(payment).is_none_or(|at| *at > said.returned)
