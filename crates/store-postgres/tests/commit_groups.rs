@@ -136,18 +136,15 @@ async fn nobody_reads_on_behind_a_gap() {
 }
 
 #[tokio::test]
-async fn a_group_says_what_each_of_its_sets_touched() {
-    let (_store, database) = fresh().await;
+async fn a_group_says_what_each_of_its_sets_touched_and_has_a_position_for_each() {
+    let (store, database) = fresh().await;
     let db = raw(&database.url()).await;
-    for row in [
-        "(1, 1, '{}', '{}')",
-        "(1, 1, '{1,2}', ARRAY[''::bytea, ''::bytea])",
-        "(9, 1, '{1,2}', ARRAY[''::bytea])",
-    ] {
-        let refused = db.batch_execute(&format!("INSERT INTO commit_groups VALUES {row}")).await;
-        let refused = refused.expect_err(row);
-        assert_eq!(refused.as_db_error().unwrap().constraint(), Some("sets_have_positions"), "{row}");
-    }
+    let insert = |row: &str| format!("INSERT INTO commit_groups VALUES {row}");
+    let refused = db.batch_execute(&insert("(9, 1, '{1,2}', ARRAY[''::bytea])")).await.unwrap_err();
+    assert_eq!(refused.as_db_error().unwrap().constraint(), Some("each_says_what_it_touched"));
+    db.batch_execute(&insert("(1, 1, '{1,2}', ARRAY[''::bytea, ''::bytea])")).await.unwrap();
+    let error = store.feed(Position(0), 10).await.unwrap_err();
+    assert!(error.to_string().contains("commit_groups.touched is damaged"), "{error}");
 }
 
 #[tokio::test]

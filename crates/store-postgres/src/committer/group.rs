@@ -1,12 +1,13 @@
 //! One committer: its connection, and what becomes of each group it takes.
 
+use super::answer::Sleepers;
 use super::attempt::{self, Fate, Verdict};
 use super::lookups::Care;
 use super::{Job, Waiting};
 use crate::error::OpenError;
 use crate::session::{Purpose, Session};
 use crate::shared::{Doubt, Life, Shared};
-use counterfoil_store::{Change, CommitError, Receipt};
+use counterfoil_store::{Change, CommitError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -172,12 +173,18 @@ impl Committer {
 
     /// A refusal may rest on a neighbour's write, so it counts only once the group is durable.
     fn answer(&self, group: Vec<Job>, fate: Fate) {
+        let mut sleepers = Sleepers::default();
         match fate {
             Fate::Durable(verdicts) => {
                 for (job, verdict) in group.into_iter().zip(verdicts) {
                     match verdict {
-                        Verdict::Committed(receipt) => self.told(job, receipt),
-                        Verdict::Refused(refusal) => job.answer(Err(CommitError::Refused(refusal))),
+                        Verdict::Committed(receipt) => {
+                            self.shared.saw(receipt);
+                            job.answer(Ok(receipt), &mut sleepers);
+                        }
+                        Verdict::Refused(refusal) => {
+                            job.answer(Err(CommitError::Refused(refusal)), &mut sleepers);
+                        }
                     }
                 }
             }
@@ -189,7 +196,7 @@ impl Committer {
             Fate::Race(why) | Fate::Held(why) => {
                 tracing::debug!(%why, "other writers are in the way");
                 for job in group {
-                    job.answer(Err(CommitError::Conflict));
+                    job.answer(Err(CommitError::Conflict), &mut sleepers);
                 }
             }
             // Its id tells that it is there, and from when.
@@ -202,11 +209,6 @@ impl Committer {
             }
         }
     }
-
-    fn told(&self, job: Job, receipt: Receipt) {
-        self.shared.saw(receipt);
-        job.answer(Ok(receipt));
-    }
 }
 
 impl Drop for Committer {
@@ -216,14 +218,16 @@ impl Drop for Committer {
 }
 
 fn in_doubt(group: Vec<Job>) {
+    let mut sleepers = Sleepers::default();
     for job in group {
         let id = job.set.id();
-        job.answer(Err(CommitError::InDoubt(id)));
+        job.answer(Err(CommitError::InDoubt(id)), &mut sleepers);
     }
 }
 
 fn unavailable(group: Vec<Job>, why: &str) {
+    let mut sleepers = Sleepers::default();
     for job in group {
-        job.answer(Err(CommitError::Unavailable(why.to_owned())));
+        job.answer(Err(CommitError::Unavailable(why.to_owned())), &mut sleepers);
     }
 }

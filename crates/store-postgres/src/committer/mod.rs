@@ -5,6 +5,7 @@
 //! neighbours alone; the queue is bounded; nobody waits for ever. Rows are locked and inserted in one order by all
 //! processes, so groups wait for each other but never in a circle.
 
+mod answer;
 mod attempt;
 mod group;
 mod ids;

@@ -3,6 +3,7 @@
 //! Promises: a set is taken by one committer once, also if one stops taking half-way; nobody is left behind twice, and nobody is waited
 //! for longer than [`PATIENCE`].
 
+use super::answer::{Answer, Answered, Sleepers, answer};
 use super::ids::{Ids, InHand};
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
 use counterfoil_store::codec::touched;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 /// From so many sets of one kind on, a group is of that kind only. What adds rows and what changes some are different
@@ -31,17 +32,18 @@ pub(crate) struct Job {
     /// What it touches, to store.
     pub(super) touched: Vec<u8>,
     id: InHand,
-    answer: oneshot::Sender<Result<Receipt, CommitError>>,
+    answer: Answer<Result<Receipt, CommitError>>,
 }
 
 impl Job {
-    fn new(set: ChangeSet, id: InHand) -> (Job, oneshot::Receiver<Result<Receipt, CommitError>>) {
-        let (answer, answered) = oneshot::channel();
+    fn new(set: ChangeSet, id: InHand) -> (Job, Answered<Result<Receipt, CommitError>>) {
+        let (answer, answered) = answer();
         let touched = touched::encode(set.changes().iter().map(Change::key));
         (Job { set, touched, id, answer }, answered)
     }
 
-    pub(super) fn answer(self, result: Result<Receipt, CommitError>) {
+    /// Answers; who waits is woken with the others.
+    pub(super) fn answer(self, result: Result<Receipt, CommitError>, sleepers: &mut Sleepers) {
         let Job { id, answer, .. } = self;
         if let Ok(receipt) = result {
             id.committed(receipt);
@@ -49,7 +51,7 @@ impl Job {
         // Who is told asks at once.
         drop(id);
         // Nobody may wait any more: the caller went away, the commit stands.
-        let _ = answer.send(result);
+        answer.give(result, sleepers);
     }
 
     /// Whether it is about rows that are there, and not only about new ones.
@@ -158,6 +160,8 @@ impl Waiting {
 
 impl Line {
     async fn fill(&mut self) {
+        // Once for those who have been answered to be woken, once for them to run.
+        tokio::task::yield_now().await;
         tokio::task::yield_now().await;
         while self.next.len() < SETS_PER_GROUP_MAX
             && let Ok(job) = self.coming.try_recv()

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS commit_groups (
     at       BIGINT   NOT NULL,
     sets     BIGINT[] NOT NULL,
     touched  BYTEA[]  NOT NULL,
-    CONSTRAINT sets_have_positions CHECK (cardinality(sets) BETWEEN 1 AND position AND cardinality(touched) = cardinality(sets))
+    CONSTRAINT each_says_what_it_touched CHECK (cardinality(sets) = cardinality(touched))
 ) WITH (toast_tuple_target = 8160, autovacuum_vacuum_insert_scale_factor = 0.1);
 -- A group mostly fits its page. What does not goes beside it as it is: digests do not become shorter.
 ALTER TABLE commit_groups ALTER COLUMN sets SET STORAGE EXTERNAL, ALTER COLUMN touched SET STORAGE EXTERNAL;
