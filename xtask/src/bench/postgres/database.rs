@@ -12,10 +12,16 @@ use std::time::Duration;
 const SETTINGS: [(&str, &str); 4] =
     [("max_wal_size", "4GB"), ("min_wal_size", "4GB"), ("shared_buffers", "1GB"), ("wal_buffers", "64MB")];
 
-/// Writes 2 GB to the log and leaves its files to be used again. A server in use has such files; a new one makes
-/// each when it is needed, 16 MB of zeros and a sync, while every commit waits: the more often, the more is committed.
-const AGE: &str = "DO $$ BEGIN FOR megabyte IN 1..2000 LOOP \
-    PERFORM pg_logical_emit_message(false, 'age', repeat('x', 1000000)); END LOOP; END $$; CHECKPOINT";
+/// Writes 2 GB to the log and leaves its files to be used again; uses all memory for pages once, and leaves it free. A server in use
+/// has such files and such memory. A new one makes each file when it is needed, 16 MB of zeros and a sync, while every commit waits, and
+/// is given its memory by the machine page by page: the more often, the more is committed.
+const AGE: [&str; 4] = [
+    "CREATE TABLE age (page TEXT); ALTER TABLE age ALTER COLUMN page SET STORAGE PLAIN",
+    "INSERT INTO age SELECT repeat('x', 8000) FROM generate_series(1, 131072)",
+    "DROP TABLE age; DO $$ BEGIN FOR megabyte IN 1..1000 LOOP \
+        PERFORM pg_logical_emit_message(false, 'age', repeat('x', 1000000)); END LOOP; END $$",
+    "CHECKPOINT",
+];
 
 /// The server.
 pub(super) struct Database {
@@ -32,7 +38,9 @@ impl Database {
             eprintln!("xtask: {} is memory: durable writes cost nothing here", server.data().display());
         }
         let database = Database { server, pid };
-        database.order("writing the log once", AGE).await?;
+        for step in AGE {
+            database.order("using log and memory once", step).await?;
+        }
         Ok(database)
     }
 
