@@ -8,8 +8,8 @@ use counterfoil_store::Receipt;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ids of one generation; there are two. Some seconds of the most that a process commits.
-const IDS_MAX: usize = 131_072;
+/// Ids of one generation; there are two. Seconds of the most that a process commits.
+const IDS_MAX: usize = 65_536;
 
 /// What is known.
 #[derive(Debug, Default)]
@@ -50,10 +50,13 @@ impl Ids {
     /// The set is known to be committed.
     pub(crate) fn committed(&self, id: SetId, receipt: Receipt) {
         let mut known = self.known();
-        if known.young.len() >= IDS_MAX {
-            known.old = std::mem::take(&mut known.young);
+        let Known { young, old, .. } = &mut *known;
+        if young.len() >= IDS_MAX {
+            // Emptied, not given back: nobody waits while it grows again.
+            std::mem::swap(young, old);
+            young.clear();
         }
-        known.young.insert(id, receipt);
+        young.insert(id, receipt);
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
