@@ -91,7 +91,9 @@ impl<T> Future for Answered<T> {
 
 impl Drop for Sleepers {
     fn drop(&mut self) {
-        if self.0.is_empty() {
+        // Nobody is called for one; and he need not wait until the thread has nothing else to do.
+        if self.0.len() <= 1 {
+            self.0.drain(..).for_each(Waker::wake);
             return;
         }
         let together = Arc::new(Together(Mutex::new(std::mem::take(&mut self.0))));
@@ -116,20 +118,56 @@ impl Wake for Together {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[tokio::test]
     async fn who_waits_and_who_comes_later_get_their_own_answers() {
-        let (first, waits) = answer();
-        let (second, comes_later) = answer();
-        let waits = tokio::spawn(waits);
-        tokio::task::yield_now().await;
-        let mut sleepers = Sleepers::default();
-        first.give(1, &mut sleepers);
-        second.give(2, &mut sleepers);
-        assert_eq!(sleepers.0.len(), 1, "one is asleep");
-        assert!(!waits.is_finished());
-        drop(sleepers);
-        assert_eq!((waits.await.unwrap(), comes_later.await), (Some(1), Some(2)));
+        for waiting in 1..=3 {
+            let (answers, waits): (Vec<_>, Vec<_>) = (0..waiting).map(|_| answer()).unzip();
+            let waits: Vec<_> = waits.into_iter().map(tokio::spawn).collect();
+            let (last, comes_later) = answer();
+            tokio::task::yield_now().await;
+            let mut sleepers = Sleepers::default();
+            for (number, answer) in answers.into_iter().enumerate() {
+                answer.give(number, &mut sleepers);
+            }
+            last.give(99, &mut sleepers);
+            assert_eq!(sleepers.0.len(), waiting);
+            drop(sleepers);
+            for (number, waits) in waits.into_iter().enumerate() {
+                assert_eq!(waits.await.unwrap(), Some(number));
+            }
+            assert_eq!(comes_later.await, Some(99));
+        }
+    }
+
+    #[tokio::test]
+    async fn several_are_woken_together_and_later_and_one_at_once() {
+        for (waiting, at_once) in [(1, 1), (3, 0)] {
+            let woken = Arc::new(Counted::default());
+            let waker = Waker::from(Arc::clone(&woken));
+            let (answers, mut waits): (Vec<_>, Vec<_>) = (0..waiting).map(|_| answer()).unzip();
+            for waits in &mut waits {
+                assert!(Pin::new(waits).poll(&mut Context::from_waker(&waker)).is_pending());
+            }
+            let mut sleepers = Sleepers::default();
+            for answer in answers {
+                answer.give(1, &mut sleepers);
+            }
+            drop(sleepers);
+            assert_eq!(woken.0.load(Ordering::SeqCst), at_once);
+            tokio::task::yield_now().await;
+            assert_eq!(woken.0.load(Ordering::SeqCst), waiting);
+        }
+    }
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Counted>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     #[tokio::test]
@@ -155,10 +193,17 @@ mod tests {
     #[test]
     fn who_is_answered_from_outside_is_woken_at_once() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (answer, answered) = answer();
-        let waits = runtime.spawn(answered);
+        let (answers, waits): (Vec<_>, Vec<_>) = (0..2).map(|_| answer()).unzip();
+        let waits: Vec<_> = waits.into_iter().map(|waits| runtime.spawn(waits)).collect();
         runtime.block_on(tokio::task::yield_now());
-        answer.give(1, &mut Sleepers::default());
-        assert_eq!(runtime.block_on(waits).unwrap(), Some(1));
+        let mut sleepers = Sleepers::default();
+        for answer in answers {
+            answer.give(1, &mut sleepers);
+        }
+        assert_eq!(sleepers.0.len(), 2);
+        drop(sleepers);
+        for waits in waits {
+            assert_eq!(runtime.block_on(waits).unwrap(), Some(1));
+        }
     }
 }
