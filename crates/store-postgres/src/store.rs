@@ -91,6 +91,11 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+        let id = set.id();
+        // What is in doubt is not tried again before it is known what became of it. Boxed: it is rare.
+        if self.shared.doubted(id).is_some() && Box::pin(self.committed(id)).await.is_err() {
+            return Err(CommitError::InDoubt(id));
+        }
         self.queue.commit(set).await
     }
 

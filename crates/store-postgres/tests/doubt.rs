@@ -10,6 +10,8 @@ use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::Doubtful;
+use counterfoil_store::conformance::fixtures::ledger::{BOTH, moving, opened, posted};
+use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{
     ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
     Scan, Store, Tally, Upto,
@@ -42,6 +44,24 @@ async fn fresh() -> (Arc<Cuttable>, Database) {
 }
 
 counterfoil_store::conformance_in_doubt!(fresh);
+
+/// Nothing in the set itself speaks against a second time: only its id does.
+#[tokio::test]
+async fn a_set_in_doubt_is_not_tried_again_before_it_is_known_what_became_of_it() {
+    let shift = set(2).shift(moving(1, BOTH, posted(5)));
+    for applied in [true, false] {
+        let (store, _database) = fresh().await;
+        store.commit(set(1).insert(opened(1, Some(0), None))).await.unwrap();
+        store.doubt_next(applied);
+        assert_eq!(store.commit(shift.clone()).await, Err(CommitError::InDoubt(shift.id())));
+        let again = store.commit(shift.clone()).await;
+        assert!(if applied { again == Err(CommitError::InDoubt(shift.id())) } else { again.is_ok() });
+        assert!(store.committed(shift.id()).await.unwrap().is_some());
+        let key = RowKey::Balance(TENANT, moving(1, BOTH, posted(5)).account, 0);
+        let Some(Row::Balance(balance)) = store.read(vec![key]).await.unwrap().remove(0) else { panic!() };
+        assert_eq!(balance.posted, 5);
+    }
+}
 
 impl Store for Cuttable {
     fn now(&self) -> Time {
