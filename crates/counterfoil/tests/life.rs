@@ -47,6 +47,19 @@ fn acknowledged_answers_survive_kill_nine() {
 }
 
 #[test]
+fn requests_have_as_many_threads_as_were_asked_for() {
+    for asked in ["1", "3"] {
+        let bench = Bench::new(&[("COUNTERFOIL_SERVER__THREADS", asked)]);
+        let server = bench.serve();
+        assert_eq!(bench.charge("k").status, 201);
+        let threads = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
+        let names =
+            threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap());
+        assert_eq!(names.filter(|name| name.trim() == "requests").count().to_string(), asked);
+    }
+}
+
+#[test]
 fn a_server_whose_clock_is_days_off_answers_as_before() {
     let mut bench = Bench::new(&[]);
     let server = bench.serve();

@@ -1,5 +1,6 @@
 //! What runs in processes of its own, so that its CPU time is its own: the load, and the servers it is compared with.
 
+use super::runtime::as_the_server_runs;
 use crate::failure::{Failure, Result};
 use crate::process::{captured, clean, cpu_of_self};
 use clap::Args;
@@ -119,7 +120,7 @@ pub(crate) struct Echo {
 
 impl Echo {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        as_the_server_runs(async move { serve_echo(TcpListener::bind(self.listen).await?).await })
+        serving(async move { serve_echo(TcpListener::bind(self.listen).await?).await })
     }
 }
 
@@ -134,16 +135,12 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        as_the_server_runs(
-            async move { serve_proxy(TcpListener::bind(self.listen).await?, self.provider).await },
-        )
+        serving(async move { serve_proxy(TcpListener::bind(self.listen).await?, self.provider).await })
     }
 }
 
-/// On the same kind of runtime as the server, or the comparison would be one of runtimes.
-pub(super) fn as_the_server_runs(serving: impl Future<Output = std::io::Result<()>>) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let served = runtime.map_err(Failure::while_("starting the runtime"))?.block_on(serving);
-    served.map_err(Failure::while_("serving"))?;
+/// Serves until it is killed.
+pub(super) fn serving(serving: impl Future<Output = std::io::Result<()>>) -> Result<ExitCode> {
+    as_the_server_runs()?.block_on(serving).map_err(Failure::while_("serving"))?;
     Ok(ExitCode::SUCCESS)
 }

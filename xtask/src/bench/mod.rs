@@ -10,6 +10,7 @@ mod figures;
 pub(crate) mod ledger;
 mod neighbours;
 pub(crate) mod postgres;
+mod runtime;
 mod sample;
 mod scrape;
 mod server;

@@ -1,6 +1,6 @@
 //! `bench`: closed-loop load against a running server.
 
-use super::one_thread;
+use super::runtime::one_thread;
 use crate::exit::Exit;
 use clap::Args;
 use counterfoil_load::{Plan, Report, Target, charge};

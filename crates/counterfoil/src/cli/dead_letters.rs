@@ -1,7 +1,8 @@
 //! `dead-letters`: work that needs a human, through the server that holds the store or on the store itself.
 
+use super::runtime::one_thread;
 use super::tenant::random_text;
-use super::{Common, flag, one_thread, peers};
+use super::{Common, flag, peers};
 use crate::admin::{self, Act, LetterTold, Told};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;

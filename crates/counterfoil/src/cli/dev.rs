@@ -1,6 +1,7 @@
 //! `dev`: everything in one process for a first look.
 
-use super::{Common, flag, listen, many_threads, peers};
+use super::runtime::many_threads;
+use super::{Common, flag, listen, peers};
 use crate::config::Override;
 use crate::exit::Exit;
 use crate::{logs, wire_up};
@@ -35,7 +36,9 @@ impl Dev {
     pub(super) fn run(self) -> Result<ExitCode, Exit> {
         loopback(&self.listen, "--listen")?;
         loopback(&self.gateway_listen, "--gateway-listen")?;
-        many_threads()?.block_on(async {
+        // What the provider's address does not decide is known before it is.
+        let threads = self.common.settings(Vec::new())?.server.threads;
+        many_threads(threads)?.block_on(async {
             let provider = listen(&self.gateway_listen, "--gateway-listen").await?;
             let provider_address = provider.local_addr().map_err(Exit::failed)?;
             let flags = [

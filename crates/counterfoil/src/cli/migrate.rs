@@ -1,6 +1,7 @@
 //! `migrate`: brings a database's tables forward. Servers of the release before may go on serving meanwhile.
 
-use super::{Common, flag, one_thread};
+use super::runtime::one_thread;
+use super::{Common, flag};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
 use clap::Args;

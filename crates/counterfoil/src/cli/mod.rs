@@ -6,6 +6,7 @@ mod dead_letters;
 mod dev;
 mod import;
 mod migrate;
+mod runtime;
 mod serve;
 mod simulator;
 mod tenant;
@@ -93,19 +94,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Exit> {
         Command::Bench(bench) => bench.run(),
         Command::Config(config) => config.run(),
     }
-}
-
-fn many_threads() -> Result<tokio::runtime::Runtime, Exit> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| no_runtime(&error))
-}
-
-/// For clients and the simulator: one thread costs less than its coordination with others.
-fn one_thread() -> Result<tokio::runtime::Runtime, Exit> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| no_runtime(&error))
-}
-
-fn no_runtime(error: &std::io::Error) -> Exit {
-    Exit::failed(format!("the operating system gives no threads or timers: {error}"))
 }
 
 /// A killed process gives its port back only when the kernel is done with it: a restart waits so many pauses.

@@ -1,6 +1,7 @@
 //! `serve`: the production server.
 
-use super::{Common, flag, listen, many_threads, peers};
+use super::runtime::many_threads;
+use super::{Common, flag, listen, peers};
 use crate::exit::Exit;
 use crate::{logs, wire_up};
 use clap::Args;
@@ -44,7 +45,7 @@ impl Serve {
             ));
         };
         logs::start(&settings)?;
-        many_threads()?.block_on(async {
+        many_threads(settings.server.threads)?.block_on(async {
             let gateway = wire_up::gateway(&settings)?;
             let listener = listen(&address.to_string(), "--listen").await?;
             wire_up::serve(&settings, listener, gateway, None).await?;

@@ -1,6 +1,7 @@
 //! `simulator`: the payment provider alone.
 
-use super::{listen, one_thread};
+use super::listen;
+use super::runtime::one_thread;
 use crate::exit::Exit;
 use clap::Args;
 use counterfoil_simulator::{Options, Simulator as Provider, serve};

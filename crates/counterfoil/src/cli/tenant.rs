@@ -1,6 +1,7 @@
 //! `tenant`: tenants and their API keys, on a stopped store directly or on a live one through its server.
 
-use super::{Common, flag, one_thread};
+use super::runtime::one_thread;
+use super::{Common, flag};
 use crate::admin::{self, Act, Told};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;

@@ -1,6 +1,7 @@
 //! `verify`: checks every invariant of a store, one row each.
 
-use super::{Common, flag, many_threads};
+use super::runtime::many_threads;
+use super::{Common, flag};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
 use clap::Args;
@@ -37,7 +38,7 @@ impl Verify {
         };
         bar.enable_steady_tick(Duration::from_millis(120));
         let progress = |rows| bar.set_message(format!("{rows} rows looked at"));
-        let checked = many_threads()?.block_on(async {
+        let checked = many_threads(settings.server.threads)?.block_on(async {
             match StoreUrl::parse(settings.store.url.reveal())? {
                 StoreUrl::Embedded(path) => {
                     let store = EmbeddedStore::open_read_only(&path).map_err(Exit::refused)?;

@@ -30,6 +30,9 @@ settings! {
         request_timeout_ms: u64 = Whole::new(MINUTE_MS, 100, 10 * MINUTE_MS);
         /// How many client connections may be open at once; more wait to be accepted.
         connections_max: usize = Whole::new(10_000, 1, 1_000_000);
+        /// How many threads work on requests; 0 means one less than the machine has cores, and at least one, so that a
+        /// core is left to the store. The embedded store's own threads come on top.
+        threads: usize = Whole::new(0, 0, 1_024);
         /// How long a stopping server lets work in flight finish, in milliseconds;
         /// it has to exit within 30 seconds.
         drain_ms: u64 = Whole::new(25_000, 0, 29_999);

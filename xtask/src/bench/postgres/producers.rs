@@ -4,6 +4,7 @@
 use super::charge::{ANSWER, opening, settling};
 use super::usual::{OPENING, Order, Pool, SETTLING, Work};
 use crate::bench::child::told;
+use crate::bench::runtime::as_the_server_runs;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
 use clap::{Args, ValueEnum};
@@ -75,9 +76,7 @@ struct Scene {
 
 impl Commits {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        // As the server runs.
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        told(&runtime.map_err(Failure::while_("starting the runtime"))?.block_on(self.measure())?)
+        told(&as_the_server_runs()?.block_on(self.measure())?)
     }
 
     async fn measure(self) -> Result<Produced> {

@@ -8,7 +8,7 @@ mod read;
 mod report;
 mod send;
 
-use super::one_thread;
+use super::runtime::one_thread;
 use crate::exit::Exit;
 use clap::Args;
 use client::Client;

@@ -11,6 +11,7 @@ fn with_nothing_given_every_setting_has_its_default() {
     assert_eq!(settings.server.header_timeout_ms, 10_000);
     assert_eq!(settings.server.request_timeout_ms, 60_000);
     assert_eq!(settings.server.connections_max, 10_000);
+    assert_eq!(settings.server.threads, 0);
     assert_eq!(settings.server.drain_ms, 25_000);
     assert_eq!(settings.server.request_log, RequestLog::Errors);
     assert_eq!(settings.store.url.reveal(), "./counterfoil-data");

@@ -7,6 +7,7 @@ mod clients;
 mod nobody;
 
 use super::cell::Accounts;
+use crate::bench::runtime::as_the_server_runs;
 use crate::failure::{Failure, Result};
 use bank::Bank;
 use clap::Args;
@@ -55,9 +56,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        // As the server runs.
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        runtime.map_err(Failure::while_("starting the runtime"))?.block_on(async {
+        as_the_server_runs()?.block_on(async {
             let bank = Arc::new(Bank::open(&self.store).await?);
             println!("ready");
             // Reading blocks this thread and no other: the engine has its own.

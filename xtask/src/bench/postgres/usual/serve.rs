@@ -2,7 +2,7 @@
 //! transaction, the provider is called, and what came of it is committed with its ledger entries in another.
 
 use super::{OPENING, Order, Pool, SETTLING, Work};
-use crate::bench::child::as_the_server_runs;
+use crate::bench::child::serving;
 use crate::failure::{Failure, Result};
 use bytes::Bytes;
 use clap::Args;
@@ -38,7 +38,7 @@ struct Shop {
 
 impl Usual {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        as_the_server_runs(async move {
+        serving(async move {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let shop = Arc::new(Shop {
                 pool: Pool::open(&self.database, usize::MAX).await.map_err(|failure| failed(&failure))?,
