@@ -24,6 +24,28 @@ pub(crate) struct Question<'a> {
     pub(crate) parameters: Vec<&'a (dyn ToSql + Sync)>,
 }
 
+/// What stands around questions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Around {
+    /// Nothing: one statement has one moment by itself.
+    Nothing,
+    /// A transaction that has one moment for several.
+    OneMoment,
+    /// A transaction that may lock rows for as long as the question takes. Nothing comes of it: rolled back, it waits for no disk.
+    Passing,
+}
+
+impl Around {
+    /// Before and after.
+    const fn commands(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Around::Nothing => None,
+            Around::OneMoment => Some(("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "COMMIT")),
+            Around::Passing => Some(("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "ROLLBACK")),
+        }
+    }
+}
+
 /// The connections.
 #[derive(Debug)]
 pub(crate) struct Readers {
@@ -40,16 +62,25 @@ impl Readers {
 
     /// The answers to all questions, from one moment.
     pub(crate) async fn ask(&self, questions: Vec<Question<'_>>) -> Result<Vec<Vec<Row>>, ReadError> {
+        let around = if questions.len() > 1 { Around::OneMoment } else { Around::Nothing };
+        self.ask_within(around, questions).await
+    }
+
+    async fn ask_within(
+        &self,
+        around: Around,
+        questions: Vec<Question<'_>>,
+    ) -> Result<Vec<Vec<Row>>, ReadError> {
         let waiting = tokio::time::timeout(FREE_WITHIN, self.free.acquire());
         let Ok(Ok(_permit)) = waiting.await else {
             return Err(ReadError("all connections for reads are busy".to_owned()));
         };
         let asking = async {
             // A connection that was kept may have ended meanwhile: the second try is on a new one.
-            match self.try_ask(self.kept(), &questions).await {
+            match self.try_ask(self.kept(), around, &questions).await {
                 Err(Trouble::Lost(_)) => {
                     self.idle().clear();
-                    self.try_ask(None, &questions).await
+                    self.try_ask(None, around, &questions).await
                 }
                 answered => answered,
             }
@@ -68,7 +99,16 @@ impl Readers {
         sql: &'static str,
         parameters: Vec<&(dyn ToSql + Sync)>,
     ) -> Result<Vec<Row>, ReadError> {
-        let answers = self.ask(vec![Question { sql, parameters }]).await?;
+        self.ask_one_within(Around::Nothing, sql, parameters).await
+    }
+
+    pub(crate) async fn ask_one_within(
+        &self,
+        around: Around,
+        sql: &'static str,
+        parameters: Vec<&(dyn ToSql + Sync)>,
+    ) -> Result<Vec<Row>, ReadError> {
+        let answers = self.ask_within(around, vec![Question { sql, parameters }]).await?;
         Ok(answers.into_iter().next().unwrap_or_default())
     }
 
@@ -85,6 +125,7 @@ impl Readers {
     async fn try_ask(
         &self,
         kept: Option<Session>,
+        around: Around,
         questions: &[Question<'_>],
     ) -> Result<Vec<Vec<Row>>, Trouble> {
         let session = match kept {
@@ -96,20 +137,15 @@ impl Readers {
         let wanted: Vec<&'static str> = questions.iter().map(|question| question.sql).collect();
         session.prepare(&wanted).await?;
         let mut steps: Vec<Step<'_>> = Vec::with_capacity(questions.len().saturating_add(2));
-        // One statement has one moment by itself.
-        let several = questions.len() > 1;
-        if several {
-            steps.push(session.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
-        }
+        let commands = around.commands();
+        steps.extend(commands.map(|(before, _)| session.command(before)));
         steps.extend(
             questions.iter().map(|question| session.query(question.sql, question.parameters.clone())),
         );
-        if several {
-            steps.push(session.command("COMMIT"));
-        }
+        steps.extend(commands.map(|(_, after)| session.command(after)));
         let answers: Result<Vec<Vec<Row>>, Error> = all(steps).await.into_iter().collect();
         let mut answers = answers?;
-        if several {
+        if commands.is_some() {
             answers.pop();
             answers.remove(0);
         }

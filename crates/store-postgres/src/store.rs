@@ -1,7 +1,7 @@
 //! The store itself: the port's questions, answered by the committers, the readers and the clock.
 
 use crate::committer::{Queue, Standing};
-use crate::readers::{Question, Readers};
+use crate::readers::{Around, Question, Readers};
 use crate::session::Purpose;
 use crate::shared::Shared;
 use crate::tables::commits::{self, Log};
@@ -81,13 +81,17 @@ impl Store for PostgresStore {
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
         match ranges::scan(&scan) {
-            Some(range) => self.range(range).await,
+            Some(range) => self.range(Around::Nothing, range).await,
             None => Ok(Vec::new()),
         }
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
-        self.range(ranges::due(due, now, limit)).await
+        let around = match due {
+            Due::Outbox => Around::Passing,
+            Due::Claims | Due::Holds => Around::Nothing,
+        };
+        self.range(around, ranges::due(due, now, limit)).await
     }
 
     async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
@@ -247,9 +251,9 @@ impl PostgresStore {
         Ok(page)
     }
 
-    async fn range(&self, range: ranges::Range) -> Result<Vec<Row>, ReadError> {
+    async fn range(&self, around: Around, range: ranges::Range) -> Result<Vec<Row>, ReadError> {
         let parameters = range.parameters.iter().map(|parameter| &**parameter as _).collect();
-        let rows = self.readers.ask_one(range.sql, parameters).await?;
+        let rows = self.readers.ask_one_within(around, range.sql, parameters).await?;
         rows.iter().map(|row| range.place.take(row)).collect::<Result<_, _>>().map_err(damaged)
     }
 

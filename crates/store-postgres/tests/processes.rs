@@ -10,7 +10,7 @@ use counterfoil_core::types::id::SetId;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, account_id, moving, opened, posted, transfer};
 use counterfoil_store::conformance::fixtures::{TENANT, at, charge, charge_id, claim, opening, outbox, set};
 use counterfoil_store::{
-    ChangeSet, CommitError, EntryPage, Position, Reason, Receipt, Row, RowKey, Store, Upto,
+    ChangeSet, CommitError, Due, EntryPage, Position, Reason, Receipt, Row, RowKey, Store, Upto,
 };
 use counterfoil_store_postgres::PostgresStore;
 use std::collections::HashMap;
@@ -223,4 +223,30 @@ async fn a_key_that_another_process_claimed_first_is_refused_and_shown() {
         );
     }
     assert_eq!(whole_feed(&one).await.len(), 1);
+}
+
+/// Work that another process is writing, or that a tool holds on to, neither comes twice nor stands before the rest.
+#[tokio::test]
+async fn due_work_that_somebody_holds_is_passed_over_and_looking_for_it_holds_nothing() {
+    let database = database().await;
+    let store = open(&database.url()).await;
+    let due = |number: i64| Outbox { due_at: at(u64::try_from(number).unwrap()), ..outbox(number) };
+    for number in 1..=3 {
+        store.commit(set(number).insert(due(number))).await.unwrap();
+    }
+    let found = async |limit: usize| {
+        let rows = store.due(Due::Outbox, at(9), limit).await.unwrap();
+        rows.into_iter().map(|row| row.key()).collect::<Vec<RowKey>>()
+    };
+    let keys = [1, 2, 3].map(|number| Row::Outbox(due(number)).key());
+    assert_eq!(found(2).await, keys[..2]);
+
+    let mut tool = raw(&database.url()).await;
+    let holding = tool.transaction().await.unwrap();
+    let held = "SELECT FROM counterfoil.outbox ORDER BY due_at LIMIT 1 FOR UPDATE NOWAIT";
+    // Nothing of what was looked for is locked any more.
+    assert_eq!(holding.execute(held, &[]).await.unwrap(), 1);
+    assert_eq!(found(2).await, keys[1..]);
+    holding.rollback().await.unwrap();
+    assert_eq!(found(9).await, keys);
 }

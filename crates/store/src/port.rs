@@ -32,7 +32,7 @@ pub trait Store: Send + Sync + 'static {
     /// A bounded, ordered range of rows.
     fn scan(&self, scan: Scan) -> impl Future<Output = Result<Vec<Row>, ReadError>> + Send;
 
-    /// Rows whose time has come, most overdue first, at most `limit`.
+    /// Rows whose time has come, most overdue first, at most `limit`. Rows that somebody writes at this moment may be left out.
     fn due(
         &self,
         due: Due,

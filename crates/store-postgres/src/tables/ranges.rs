@@ -70,7 +70,9 @@ ranges! {
     TENANTS = Tenant "ORDER BY t.name";
     API_KEYS = ApiKey "ORDER BY t.digest";
     SLOTS = Slot "ORDER BY t.number";
-    DUE_OUTBOX = Outbox "WHERE t.parked IS NULL AND t.due_at <= $1 ORDER BY t.due_at, t.id LIMIT $2";
+    // What another process writes at this moment is not for us: it is taking the work up, or done with it.
+    DUE_OUTBOX = Outbox
+        "WHERE t.parked IS NULL AND t.due_at <= $1 ORDER BY t.due_at, t.id LIMIT $2 FOR UPDATE OF t SKIP LOCKED";
     DUE_CLAIMS = Claim
         "WHERE t.sweep_at IS NOT NULL AND t.sweep_at <= $1 AND COALESCE(t.replay_until, t.tombstone_until) <= $1 \
         ORDER BY t.sweep_at LIMIT $2";
