@@ -1,7 +1,7 @@
 //! Why a store cannot be opened, in sentences that say what to do, and how the server's errors read.
 
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 /// Why a store was not opened or not brought forward.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +86,14 @@ pub enum OpenError {
         /// The last one the server has.
         found: u64,
     },
+    /// The server came back with other commits than this process was told of.
+    #[error(
+        "PostgreSQL has lost commits that it confirmed (at position {known} it has another one): a standby that lagged was promoted, or an old backup restored, and others have committed since; stop all servers, find the lost commits, and reconcile with the provider before starting again"
+    )]
+    Rewritten {
+        /// The last position this process knows of.
+        known: u64,
+    },
     /// The URL leads to another database than at the start.
     #[error(
         "this is another Counterfoil database than the one that was opened (its secret differs): check what the URL's host resolves to"
@@ -149,7 +157,14 @@ pub(crate) enum Blame {
 }
 
 pub(crate) fn blame(error: &Error) -> Blame {
-    let Some(code) = error.code() else { return Blame::Connection };
+    error.as_db_error().map_or(Blame::Connection, |said| blamed(said.code(), said.parsed_severity()))
+}
+
+fn blamed(code: &SqlState, severity: Option<Severity>) -> Blame {
+    // The server ends with its word, or this process of it does. It has rolled nothing back: what it was about may be in the log.
+    if matches!(severity, Some(Severity::Fatal | Severity::Panic)) {
+        return Blame::Connection;
+    }
     if *code == SqlState::IN_FAILED_SQL_TRANSACTION {
         return Blame::Earlier;
     }
@@ -163,5 +178,21 @@ pub(crate) fn blame(error: &Error) -> Blame {
             Some("22" | "23" | "54" | "CF" | "P0") => Blame::Set,
             _ => Blame::World,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_the_server_leaves_everything_open() {
+        for code in ["53100", "58030", "XX000", "57014", "40001", "23505"] {
+            let code = SqlState::from_code(code);
+            for severity in [Severity::Fatal, Severity::Panic] {
+                assert_eq!(blamed(&code, Some(severity)), Blame::Connection, "{code:?}");
+            }
+            assert_ne!(blamed(&code, Some(Severity::Error)), Blame::Connection, "{code:?}");
+        }
     }
 }

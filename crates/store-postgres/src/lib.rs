@@ -5,9 +5,11 @@
 //! constraints that hold against raw SQL too. It decides nothing: whether a set may commit is the judge's word, given
 //! under row locks. The tables and what each is for are drawn in `docs/storage/postgres.md`.
 
+mod barrier;
 mod clock;
 mod committer;
 mod error;
+mod history;
 mod open;
 mod options;
 mod readers;

@@ -71,6 +71,7 @@ impl Readers {
         around: Around,
         questions: Vec<Question<'_>>,
     ) -> Result<Vec<Vec<Row>>, ReadError> {
+        self.shared.history.is_whole().map_err(|lost| ReadError(lost.to_string()))?;
         let waiting = tokio::time::timeout(FREE_WITHIN, self.free.acquire());
         let Ok(Ok(_permit)) = waiting.await else {
             return Err(ReadError("all connections for reads are busy".to_owned()));

@@ -1,17 +1,19 @@
 //! What the committers, the readers and the store itself share.
 
+use crate::barrier::Barrier;
 use crate::clock::{Clock, monotonic};
 use crate::committer::{Ids, Memory};
 use crate::error::OpenError;
+use crate::history::History;
 use crate::options::Options;
 use crate::schema::{self, Found};
-use crate::session::{Ground, Purpose, Session, Target};
+use crate::session::{CONNECT_WITHIN, Ground, Purpose, Session, Target};
 use crate::tables::Looks;
 use crate::tables::commits::Log;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::Receipt;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -29,13 +31,14 @@ pub(crate) struct Shared {
     pub(crate) looks: Looks,
     /// Whether commits are kept group by group. The tables may go forward while this process runs.
     by_group: AtomicBool,
-    /// The last position this process knows of: the server must never have fewer.
-    seen: AtomicU64,
+    /// What every server must have.
+    pub(crate) history: History,
     /// How many committers are connected.
     pub(crate) connected: AtomicUsize,
     /// How often each committer has connected: each time, all that its earlier connections did is decided.
     lives: Vec<watch::Sender<u64>>,
     doubts: Mutex<HashMap<SetId, Doubt>>,
+    pub(crate) barrier: Barrier,
     /// Sets in hand, and those that were committed a moment ago.
     pub(crate) ids: Arc<Ids>,
     /// Rows the committers wrote a moment ago.
@@ -68,10 +71,11 @@ impl Shared {
             secret: ground.secret,
             looks,
             by_group: AtomicBool::new(found.has_groups()),
-            seen: AtomicU64::new(ground.position),
+            history: History::new(ground.position),
             connected: AtomicUsize::new(0),
             lives,
             doubts: Mutex::default(),
+            barrier: Barrier::default(),
             ids: Arc::default(),
             memory: Memory::new(),
         }
@@ -79,31 +83,35 @@ impl Shared {
 
     /// Connects to the database that was opened at first, and to no other: same tables, same secret, nothing lost.
     pub(crate) async fn connect(&self, purpose: Purpose) -> Result<Session, OpenError> {
+        self.history.is_whole()?;
         // Read before the server is asked: commits made meanwhile must not count as lost.
-        let known = self.seen();
+        let known = self.history.last();
         let session = Session::open(&self.target, purpose).await?;
-        schema::check(&session).await?;
-        let begun = monotonic();
-        let ground = Ground::look(&session).await?;
-        if ground.secret != self.secret {
-            return Err(OpenError::Other);
-        }
-        if ground.position < known {
-            return Err(OpenError::Lost { known, found: ground.position });
-        }
-        self.clock.looked(ground.server_us, monotonic().saturating_sub(begun));
+        let looking = async {
+            schema::check(&session).await?;
+            let begun = monotonic();
+            let ground = Ground::look(&session).await?;
+            if ground.secret != self.secret {
+                return Err(OpenError::Other);
+            }
+            self.history.compare(known, &session, ground.position, self.log()).await?;
+            self.clock.looked(ground.server_us, monotonic().saturating_sub(begun));
+            Ok(())
+        };
+        let silent = |_| OpenError::Unreachable("no answer".to_owned());
+        tokio::time::timeout(CONNECT_WITHIN, looking).await.map_err(silent)??;
         Ok(session)
     }
 
     /// A commit that this process has been told of.
-    pub(crate) fn saw(&self, receipt: Receipt) {
+    pub(crate) fn saw(&self, set: SetId, receipt: Receipt) {
         self.clock.saw(receipt.at);
-        self.seen.fetch_max(receipt.position.0, Ordering::AcqRel);
+        self.history.saw(receipt.position.0, set);
     }
 
     /// The last position this process knows of: whatever is committed from now on comes after it.
     pub(crate) fn seen(&self) -> u64 {
-        self.seen.load(Ordering::Acquire)
+        self.history.last().position
     }
 
     /// How commits are kept.

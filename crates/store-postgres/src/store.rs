@@ -113,13 +113,13 @@ impl Store for PostgresStore {
         if let Some(doubt) = doubt {
             let decided = async {
                 self.shared.after(doubt.life).await;
-                self.confirm().await
+                self.shared.barrier.pass(async || self.confirm().await).await
             };
             tokio::time::timeout(DECIDED_WITHIN, decided).await.map_err(|_| undecided())??;
         }
         let receipt = self.sought(id, doubt.map_or(0, |doubt| doubt.after)).await?;
         if let Some(receipt) = receipt {
-            self.shared.saw(receipt);
+            self.shared.saw(id, receipt);
             self.shared.ids.committed(id, receipt);
         }
         if doubt.is_some() {
@@ -257,8 +257,7 @@ impl PostgresStore {
         rows.iter().map(|row| range.place.take(row)).collect::<Result<_, _>>().map_err(damaged)
     }
 
-    /// Makes sure that what is visible now has been confirmed by every server that must: a commit whose wait for a
-    /// standby was broken off can be seen before it is safe, and a later commit is only confirmed after it.
+    /// Makes sure that what is visible now has been confirmed by every server that must.
     async fn confirm(&self) -> Result<(), ReadError> {
         let failed = |why: String| ReadError(why);
         let session =
@@ -299,6 +298,8 @@ pub(crate) fn statements() -> Vec<(String, String)> {
     let others = [
         ("committed", commits::OF_SET),
         ("committed", commits::OF_SET_AFTER),
+        ("history", commits::IS_SET),
+        ("history", commits::IS_IN_GROUP),
         ("feed", commits::SETS_AFTER),
         ("feed", commits::GROUPS_AFTER),
         ("owners", commits::OWNERS),

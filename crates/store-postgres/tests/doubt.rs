@@ -20,7 +20,7 @@ use counterfoil_store_postgres::PostgresStore;
 use counterfoil_testkit::postgres::Database;
 use std::sync::Arc;
 use support::proxy::{Cut, Proxy};
-use support::{database, open};
+use support::{database, open, proxied};
 
 /// A store behind a proxy that can cut its connections.
 struct Cuttable {
@@ -36,10 +36,8 @@ impl Doubtful for Cuttable {
 
 async fn fresh() -> (Arc<Cuttable>, Database) {
     let database = database().await;
-    let url = database.url();
-    let port = url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0.parse().unwrap();
-    let proxy = Proxy::to(port).await;
-    let store = open(&proxy.through(&url, port)).await;
+    let (proxy, url) = proxied(&database).await;
+    let store = open(&url).await;
     (Arc::new(Cuttable { store, proxy }), database)
 }
 

@@ -5,81 +5,26 @@
 
 mod support;
 
+use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::payments::charge::Charge;
-use counterfoil_core::types::id::SetId;
-use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, opening, set, slot};
-use counterfoil_store::{CommitError, Position, Receipt, RowKey, Store};
-use counterfoil_store_postgres::PostgresStore;
+use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, claim, opening, set, slot};
+use counterfoil_store::{CommitError, Position, RowKey, Store};
 use counterfoil_testkit::postgres::Server;
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use support::proxy::{Cut, Proxy};
-use support::{database, open, own_server, raw};
+use support::load::{Load, compared, no_set_is_there_twice};
+use support::proxy::Cut;
+use support::{
+    TERMINATE, database, eventually, open, own_server, proxied, raw, resolved, waiting_backend, waits,
+};
 use tokio::task::JoinSet;
-use tokio_postgres::Client;
-
-const TERMINATE: &str = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
-    WHERE datname = current_database() AND application_name = 'counterfoil'";
-
-/// Commits until the answer is neither a conflict nor a store that is away, and no doubt is left.
-async fn eventually(store: &PostgresStore, number: i64) -> Receipt {
-    for _ in 0..300 {
-        match store.commit(opening(number)).await {
-            Ok(receipt) => return receipt,
-            Err(CommitError::Unavailable(_) | CommitError::Conflict) => {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            // It may have gone into a connection whose end was not noticed yet.
-            Err(CommitError::InDoubt(id)) => {
-                if let Some(receipt) = resolved(store, id).await {
-                    return receipt;
-                }
-            }
-            Err(error) => panic!("{error:?}"),
-        }
-    }
-    panic!("the store does not come back");
-}
-
-async fn resolved(store: &PostgresStore, id: SetId) -> Option<Receipt> {
-    for _ in 0..60 {
-        if let Ok(receipt) = store.committed(id).await {
-            return receipt;
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    panic!("{id:?} stays in doubt");
-}
-
-/// The process of the store that waits for a lock or for a standby, if one does now.
-async fn waits(db: &Client, event: &str) -> Option<i32> {
-    let sql = format!(
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
-         AND (wait_event_type = '{event}' OR wait_event = '{event}') LIMIT 1"
-    );
-    db.query_opt(&sql, &[]).await.unwrap().map(|row| row.get(0))
-}
-
-/// The one that waits, sooner or later.
-async fn waiting_backend(db: &Client, event: &str) -> i32 {
-    for _ in 0..500 {
-        if let Some(pid) = waits(db, event).await {
-            return pid;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("nobody waits for {event}");
-}
 
 #[tokio::test]
 async fn a_connection_lost_before_anything_was_written_is_not_noticed() {
     let database = database().await;
-    let url = database.url();
-    let port = url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0.parse().unwrap();
-    let proxy = Proxy::to(port).await;
-    let store = open(&proxy.through(&url, port)).await;
+    let (proxy, url) = proxied(&database).await;
+    let store = open(&url).await;
     for number in 1..=5 {
         proxy.cut_next(Cut::AtBegin);
         // A slot is looked for before anything is written.
@@ -87,7 +32,7 @@ async fn a_connection_lost_before_anything_was_written_is_not_noticed() {
     }
     assert_eq!(proxy.cuts(), 5);
     // Terminated while idle: the next read and the next commit find new connections.
-    raw(&url).await.batch_execute(TERMINATE).await.unwrap();
+    raw(&database.url()).await.batch_execute(TERMINATE).await.unwrap();
     let keys = vec![RowKey::Charge(TENANT, charge_id(1)), RowKey::Outbox(TENANT, charge_id(1).into())];
     assert!(store.read(keys).await.unwrap().iter().all(Option::is_some));
     store.commit(opening(9)).await.unwrap();
@@ -96,16 +41,76 @@ async fn a_connection_lost_before_anything_was_written_is_not_noticed() {
 #[tokio::test]
 async fn a_connection_lost_with_the_commit_on_its_way_is_in_doubt_and_then_told() {
     let database = database().await;
-    let url = database.url();
-    let port = url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0.parse().unwrap();
-    let proxy = Proxy::to(port).await;
-    let store = open(&proxy.through(&url, port)).await;
+    let (proxy, url) = proxied(&database).await;
+    let store = open(&url).await;
     // Nothing has to be looked at first, so everything up to the COMMIT is sent at once.
     proxy.cut_next(Cut::AtBegin);
     let id = opening(1).id();
     assert_eq!(store.commit(opening(1)).await, Err(CommitError::InDoubt(id)));
     assert_eq!(resolved(&store, id).await, None);
     store.commit(opening(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_panics_while_it_commits_leaves_the_commit_in_doubt() {
+    let database = database().await;
+    let (proxy, url) = proxied(&database).await;
+    let store = open(&url).await;
+    store.commit(opening(1)).await.unwrap();
+    proxy.cut_next(Cut::PanicAfterCommit);
+    let id = opening(2).id();
+    assert_eq!(store.commit(opening(2)).await, Err(CommitError::InDoubt(id)));
+    assert!(resolved(&store, id).await.is_some());
+}
+
+/// What is sent behind a `BEGIN` that failed would be committed statement by statement.
+#[tokio::test]
+async fn a_transaction_that_did_not_begin_writes_nothing() {
+    let database = database().await;
+    let (proxy, url) = proxied(&database).await;
+    let store = open(&url).await;
+    store.commit(opening(1)).await.unwrap();
+    // Several statements about rows that are remembered: nothing is looked at before they are sent.
+    let renewed = set(2).replace(Claim { revision: 2, ..claim(1) }, 1);
+    proxy.cut_next(Cut::RefuseBegin);
+    let answer = store.commit(renewed.clone()).await;
+    assert!(matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("57014")), "{answer:?}");
+    assert_eq!(proxy.cuts(), 1);
+    let there = store.read(vec![RowKey::Claim(TENANT, claim(1).id)]).await.unwrap();
+    assert_eq!(there, [Some(claim(1).into())]);
+    assert_eq!(store.committed(renewed.id()).await, Ok(None));
+    store.commit(renewed).await.unwrap();
+}
+
+/// One connection asks for all of them: a server that has just come back has others to let in.
+#[tokio::test]
+async fn hundreds_of_sets_in_doubt_are_resolved_by_few_connections() {
+    let database = database().await;
+    let (proxy, url) = proxied(&database).await;
+    let store = Arc::new(open(&url).await);
+    store.commit(opening(1)).await.unwrap();
+    let (mut doubtful, mut first) = (Vec::new(), 2);
+    while doubtful.len() < 100 {
+        proxy.cut_next(Cut::AfterCommit);
+        let mut all = JoinSet::new();
+        for number in first..first + 200 {
+            let store = Arc::clone(&store);
+            all.spawn(async move { (number, store.commit(opening(number)).await) });
+        }
+        let answers = all.join_all().await.into_iter().filter(|(_, answer)| answer.is_err());
+        doubtful.extend(answers.map(|(number, _)| opening(number).id()));
+        first += 200;
+    }
+    let before = proxy.connections();
+    let mut asking = JoinSet::new();
+    for id in doubtful {
+        let store = Arc::clone(&store);
+        asking.spawn(async move { resolved(&store, id).await });
+    }
+    assert!(asking.join_all().await.iter().all(Option::is_some));
+    // Eight read, one confirms, and each committer comes back once.
+    let opened = proxy.connections() - before;
+    assert!(opened <= 12, "{opened} connections");
 }
 
 #[tokio::test]
@@ -159,17 +164,47 @@ async fn a_server_that_lost_commits_is_not_trusted_again() {
     }
     // As after the promotion of a standby that lagged.
     let db = raw(&database.url()).await;
-    db.batch_execute("ALTER TABLE head DISABLE TRIGGER only_forward; UPDATE head SET position = 2")
-        .await
-        .unwrap();
+    let lost = "ALTER TABLE head DISABLE TRIGGER only_forward; UPDATE head SET position = 2; \
+        ALTER TABLE commit_groups DISABLE TRIGGER append_only; DELETE FROM commit_groups WHERE position = 3";
+    db.batch_execute(lost).await.unwrap();
     db.batch_execute(TERMINATE).await.unwrap();
     let answer = store.commit(opening(4)).await;
     assert!(
         matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("lost commits")),
         "{answer:?}"
     );
-    let read = store.read(vec![RowKey::Charge(TENANT, charge_id(1))]).await;
-    assert!(read.is_err_and(|error| error.to_string().contains("lost commits")));
+    let unreadable = async || {
+        let read = store.read(vec![RowKey::Charge(TENANT, charge_id(1))]).await;
+        read.is_err_and(|error| error.to_string().contains("lost commits"))
+    };
+    assert!(unreadable().await);
+    // Others that know less go on with it, and it has as many again.
+    open(&database.url()).await.commit(opening(5)).await.unwrap();
+    db.batch_execute("UPDATE head SET position = 9").await.unwrap();
+    let answer = store.commit(opening(6)).await;
+    assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
+    assert!(unreadable().await);
+}
+
+#[tokio::test]
+async fn a_server_with_as_many_but_other_commits_is_not_trusted_either() {
+    let database = database().await;
+    let store = open(&database.url()).await;
+    store.commit(opening(1)).await.unwrap();
+    let db = raw(&database.url()).await;
+    // The same history is trusted.
+    db.batch_execute(TERMINATE).await.unwrap();
+    eventually(&store, 2).await;
+    // Somebody who did not know of the last commit made another one in its place.
+    let rewritten = "ALTER TABLE commit_groups DISABLE TRIGGER append_only; \
+        UPDATE commit_groups SET sets = ARRAY[77] WHERE position = 2; UPDATE head SET position = 9";
+    db.batch_execute(rewritten).await.unwrap();
+    db.batch_execute(TERMINATE).await.unwrap();
+    let answer = store.commit(opening(3)).await;
+    assert!(
+        matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("another one")),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -178,70 +213,17 @@ async fn a_killed_server_loses_nothing_it_confirmed() {
     let store = Arc::new(open(&database.url()).await);
     let next = Arc::new(AtomicI64::new(1));
     for round in 0..3 {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut producers = JoinSet::new();
-        for _ in 0..16 {
-            let (store, next, stop) = (Arc::clone(&store), Arc::clone(&next), Arc::clone(&stop));
-            producers.spawn(async move {
-                let mut answers = Vec::new();
-                while !stop.load(Ordering::SeqCst) {
-                    let number = next.fetch_add(1, Ordering::SeqCst);
-                    answers.push((number, store.commit(opening(number)).await));
-                    if matches!(answers.last(), Some((_, Err(_)))) {
-                        tokio::time::sleep(Duration::from_millis(5)).await;
-                    }
-                }
-                answers
-            });
-        }
-        let before = next.load(Ordering::SeqCst);
-        while next.load(Ordering::SeqCst) < before + 200 + round * 37 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let load = Load::start(&store, &next);
+        load.until(200 + round * 37).await;
         server.kill().unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
-        stop.store(true, Ordering::SeqCst);
-        let answers: Vec<_> = producers.join_all().await.into_iter().flatten().collect();
+        let answers = load.stop().await;
         server.restart().unwrap();
         eventually(&store, next.fetch_add(1, Ordering::SeqCst)).await;
-
-        let (mut confirmed, mut doubtful) = (0, 0);
-        for (number, answer) in answers {
-            let id = opening(number).id();
-            let there =
-                store.read(vec![RowKey::Charge(TENANT, charge_id(number))]).await.unwrap()[0].is_some();
-            match answer {
-                Ok(receipt) => {
-                    confirmed += 1;
-                    assert_eq!(store.committed(id).await, Ok(Some(receipt)), "{number} was confirmed");
-                    assert!(there, "{number} was confirmed");
-                }
-                Err(CommitError::InDoubt(_)) => {
-                    doubtful += 1;
-                    assert_eq!(resolved(&store, id).await.is_some(), there, "{number} is whole or not there");
-                }
-                Err(CommitError::Unavailable(_) | CommitError::Conflict) => {
-                    assert!(!there, "{number} was said not to be written");
-                    assert_eq!(store.committed(id).await, Ok(None));
-                }
-                Err(error) => panic!("{number}: {error:?}"),
-            }
-        }
+        let (confirmed, doubtful) = compared(&store, answers).await;
         assert!(confirmed >= 100, "{confirmed} confirmed, {doubtful} in doubt");
     }
-    let mut places: HashMap<SetId, Position> = HashMap::new();
-    let mut last = 0;
-    loop {
-        let page = store.feed(Position(last), 1_000).await.unwrap();
-        if page.is_empty() {
-            break;
-        }
-        for entry in page {
-            last += 1;
-            assert_eq!(entry.receipt.position, Position(last));
-            assert_eq!(places.insert(entry.set, entry.receipt.position), None, "a set was committed twice");
-        }
-    }
+    no_set_is_there_twice(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

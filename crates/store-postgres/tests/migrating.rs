@@ -153,7 +153,7 @@ async fn live_rows_read_as_what_they_are() {
             from: 3,
             to: NEEDED,
             steps: vec!["operations", "captured", "payouts", "balanced", "lighter", "owners", "by tenant"],
-            left: vec!["tenants lead", "shorter rules", "look ahead", "groups"],
+            left: vec!["tenants lead", "shorter rules", "look ahead", "groups", "kept"],
         }
     );
 

@@ -97,7 +97,7 @@ async fn live_rows_read_as_what_they_are_and_an_older_server_goes_on() {
             from: 5,
             to: NEEDED,
             steps: vec!["payouts", "balanced", "lighter", "owners", "by tenant"],
-            left: vec!["tenants lead", "shorter rules", "look ahead", "groups"]
+            left: vec!["tenants lead", "shorter rules", "look ahead", "groups", "kept"]
         }
     );
 

@@ -66,6 +66,7 @@ async fn a_database_without_tables_is_brought_forward_once() {
             "shorter rules",
             "look ahead",
             "groups",
+            "kept",
         ],
         left: Vec::new(),
     };
@@ -104,10 +105,9 @@ async fn an_older_newer_or_foreign_schema_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_server_at_work_is_not_disturbed_by_a_migration() {
+async fn a_migration_that_finds_nothing_to_do_disturbs_nobody() {
     let database = database().await;
     let (store, url) = (open(&database.url()).await, database.url());
-    // Whoever holds a table makes the migration wait and try again, and nobody behind it.
     for number in 1..=20 {
         let (committed, migrated) = tokio::join!(store.commit(opening(number)), migrate(&url, Reach::Needed));
         committed.unwrap();

@@ -42,7 +42,10 @@ async fn rules_are_replaced_while_a_server_commits_and_again_after_a_crash() {
         };
         let (migrated, ()) = tokio::join!(migrate(&url, Reach::Newest), busy);
         let migrated = migrated.unwrap();
-        assert_eq!((migrated.to, migrated.steps), (VERSION, vec!["shorter rules", "look ahead", "groups"]));
+        assert_eq!(
+            (migrated.to, migrated.steps),
+            (VERSION, vec!["shorter rules", "look ahead", "groups", "kept"])
+        );
         assert_eq!(db.query_one(UNPROVEN, &[]).await.unwrap().get::<_, i64>(0), 0);
         let settled = "UPDATE charges SET status = 'failed', revision = 9 WHERE id = 1; \
             UPDATE charges SET status = 'succeeded', revision = 10 WHERE id = 1";

@@ -180,7 +180,7 @@ async fn live_rows_get_their_owners_while_a_server_of_schema_8_goes_on() {
     assert_eq!((migrated.from, migrated.to), (8, NEEDED));
     assert_eq!(
         (migrated.steps, migrated.left),
-        (vec!["owners", "by tenant"], vec!["tenants lead", "shorter rules", "look ahead", "groups"])
+        (vec!["owners", "by tenant"], vec!["tenants lead", "shorter rules", "look ahead", "groups", "kept"])
     );
     // After it, too: both releases serve.
     older.post(121, 1).await;
@@ -196,7 +196,7 @@ async fn live_rows_get_their_owners_while_a_server_of_schema_8_goes_on() {
     let newest = migrate(&url, Reach::Newest).await.unwrap();
     assert_eq!(
         (newest.from, newest.to, newest.steps),
-        (NEEDED, VERSION, vec!["tenants lead", "shorter rules", "look ahead", "groups"])
+        (NEEDED, VERSION, vec!["tenants lead", "shorter rules", "look ahead", "groups", "kept"])
     );
     let db = raw(&url).await;
     let strays = "SELECT (SELECT count(*) FROM journal_entries AS e JOIN journal_transactions AS t ON t.id = e.transaction \
@@ -272,7 +272,7 @@ async fn an_interrupted_migration_goes_on_where_it_was() {
         )
         .await;
     let again = migrate(&database.url(), Reach::Newest).await.unwrap();
-    assert_eq!(again.steps, ["by tenant", "tenants lead", "shorter rules", "look ahead", "groups"]);
+    assert_eq!(again.steps, ["by tenant", "tenants lead", "shorter rules", "look ahead", "groups", "kept"]);
     let store = open(&database.url()).await;
     assert_eq!(legs_of(&store, 1).await, 5);
     let of = Scan::Snapshots { tenant: TENANT, account: account_id(1), upto: Upto::Now, limit: 9 };

@@ -291,7 +291,7 @@ impl Row {
     pub fn may_be_removed(&self) -> bool {
         match self {
             Row::Outbox(_) | Row::Snapshot(_) => true,
-            Row::Claim(claim) => claim.sweep_at().is_some(),
+            Row::Claim(claim) => claim.ends(),
             Row::Charge(_)
             | Row::Operation(_)
             | Row::Payout(_)

@@ -398,6 +398,11 @@ impl Claim {
         }
     }
 
+    /// Whether there is a time from which on nobody needs it. A key that never means another request is kept for good.
+    pub fn ends(&self) -> bool {
+        self.free_at().is_some_and(|free_at| free_at < Time::MAX)
+    }
+
     /// When the sweeper should look at this claim: to drop its answer, or to drop it whole.
     pub fn sweep_at(&self) -> Option<Time> {
         match &self.state {

@@ -23,6 +23,7 @@ use tokio_postgres::Row as Line;
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 const BEGIN: &str = "BEGIN";
+const SILENT: &str = "the server does not answer";
 
 /// What became of a group.
 pub(super) enum Fate {
@@ -133,7 +134,7 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
             (Fate::Durable(verdicts(judged, &sealed)), true)
         }
         Err(Unsealed::Failed(failed)) => give_up(session, failed).await,
-        Err(Unsealed::Doubtful(why, keep)) => (Fate::Doubtful(why), keep),
+        Err(Unsealed::Doubtful(why)) => (Fate::Doubtful(why), false),
     }
 }
 
@@ -159,6 +160,12 @@ struct Failed {
     again: bool,
 }
 
+impl Failed {
+    fn silent() -> Failed {
+        Failed { blame: Blame::Connection, why: SILENT.to_owned(), again: false }
+    }
+}
+
 impl From<Error> for Failed {
     fn from(error: Error) -> Failed {
         let again = error.as_db_error().and_then(|said| said.constraint()) == Some(commits::BY_SET);
@@ -168,10 +175,13 @@ impl From<Error> for Failed {
 
 /// Runs steps in one round trip; the first error that says something counts.
 async fn round_trip(steps: Vec<Step<'_>>) -> Result<Vec<Vec<Line>>, Failed> {
-    let silent =
-        || Failed { blame: Blame::Connection, why: "the server does not answer".to_owned(), again: false };
-    let answers = tokio::time::timeout(ANSWER_WITHIN, all(steps)).await.map_err(|_| silent())?;
+    let answers = tokio::time::timeout(ANSWER_WITHIN, all(steps)).await.map_err(|_| Failed::silent())?;
     answers.into_iter().collect::<Result<_, _>>().map_err(Failed::from)
+}
+
+async fn prepare(session: &Session, wanted: &[&'static str]) -> Result<(), Failed> {
+    let prepared = tokio::time::timeout(ANSWER_WITHIN, session.prepare(wanted)).await;
+    prepared.map_err(|_| Failed::silent())?.map_err(Failed::from)
 }
 
 async fn finish(session: &Session, command: &str) -> Result<(), Failed> {
@@ -200,7 +210,7 @@ async fn look(
         batches.push((*place, sql, batch));
     }
     let wanted: Vec<&'static str> = batches.iter().map(|(_, sql, _)| *sql).collect();
-    session.prepare(&wanted).await?;
+    prepare(session, &wanted).await?;
     let mut steps: Vec<Step<'_>> = begin.map(|begin| session.command(begin)).into_iter().collect();
     steps.extend(batches.iter().map(|(_, sql, batch)| session.query(sql, batch.parameters())));
     let answers = round_trip(steps).await?;
@@ -265,8 +275,8 @@ struct Sealed {
 
 enum Unsealed {
     Failed(Failed),
-    /// Why, and whether the connection can be used again.
-    Doubtful(String, bool),
+    /// The connection is not used again.
+    Doubtful(String),
 }
 
 impl From<Failed> for Unsealed {
@@ -275,20 +285,21 @@ impl From<Failed> for Unsealed {
     }
 }
 
-/// Writes everything and commits, in one round trip: if a statement fails, the commit behind it rolls back. One statement
-/// that needs nothing before it is its own transaction: its answer is that of its commit.
+/// Writes everything and commits. One statement that needs nothing before it is its own transaction: its answer is that of its commit.
+/// Several are sent at once, once the transaction they are to be in has begun: if one of them fails, the commit behind it rolls back, but
+/// if the beginning failed, each would commit by itself.
 async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Result<Sealed, Unsealed> {
-    session.prepare(&writes.statements()).await.map_err(Failed::from)?;
-    session.take_warning();
+    prepare(session, &writes.statements()).await?;
     let mut steps = writes.steps(session);
     let alone = begin == Some(BEGIN) && steps.len() == 1;
     if !alone {
         if let Some(begin) = begin {
-            steps.insert(0, session.command(begin));
+            finish(session, begin).await?;
         }
         steps.push(session.command("COMMIT"));
     }
-    let silent = || Unsealed::Doubtful("the server does not answer".to_owned(), false);
+    session.take_warning();
+    let silent = || Unsealed::Doubtful(SILENT.to_owned());
     let mut answers = tokio::time::timeout(ANSWER_WITHIN, all(steps)).await.map_err(|_| silent())?;
     let commit = if alone { Some(Ok(Vec::new())) } else { answers.pop() };
     let mut lost = None;
@@ -302,7 +313,7 @@ async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Re
         }
     }
     if let Some(why) = lost {
-        return Err(Unsealed::Doubtful(why, false));
+        return Err(Unsealed::Doubtful(why));
     }
     match commit {
         Some(Ok(_)) => {}
@@ -311,22 +322,35 @@ async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Re
             return Err(Failed::from(error).into());
         }
         // What else an answer to COMMIT may mean is not worth a guess.
-        Some(Err(error)) => return Err(Unsealed::Doubtful(reason(&error), false)),
+        Some(Err(error)) => return Err(Unsealed::Doubtful(reason(&error))),
         None => return Err(silent()),
     }
     if session.take_warning() {
         let why = "the server warned while it committed: perhaps it did not wait for its standby".to_owned();
-        return Err(Unsealed::Doubtful(why, false));
+        return Err(Unsealed::Doubtful(why));
     }
-    let sealed = last.first().and_then(|row| {
-        Some(Sealed {
+    let sealed = last.first().and_then(Sealed::told);
+    let (sealed, safe) =
+        sealed.ok_or_else(|| Unsealed::Doubtful("the server did not say under which position".to_owned()))?;
+    if !safe {
+        let why =
+            "the server runs with fsync or full_page_writes = off by now, so it may lose what it confirms";
+        return Err(Unsealed::Doubtful(why.to_owned()));
+    }
+    Ok(sealed)
+}
+
+impl Sealed {
+    /// What the server says, and whether it kept what it confirmed as it should.
+    fn told(row: &Line) -> Option<(Sealed, bool)> {
+        let sealed = Sealed {
             base: u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()?,
             at: row.try_get(1).ok()?,
             server_us: row.try_get(2).ok()?,
             by: row.try_get::<_, &str>(3).ok()?.into(),
-        })
-    });
-    sealed.ok_or_else(|| Unsealed::Doubtful("the server did not say under which position".to_owned(), false))
+        };
+        Some((sealed, row.try_get(4).ok()?))
+    }
 }
 
 fn verdicts(judged: Vec<Result<(), Box<Refusal>>>, sealed: &Sealed) -> Vec<Verdict> {

@@ -7,15 +7,18 @@ use super::{Job, Waiting};
 use crate::error::OpenError;
 use crate::session::{Purpose, Session};
 use crate::shared::{Doubt, Life, Shared};
-use counterfoil_store::{Change, CommitError};
+use counterfoil_store::{Change, CommitError, KeySet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often a group is tried whole before its sets are tried one by one, and how often each of those is.
 const TRIES_MAX: u32 = 3;
 /// How many groups look before they write after one that hoped in vain.
 const WARY_FOR: u32 = 32;
+/// How long sets are tried one by one; those that are left are told to ask again.
+const ALONE_WITHIN: Duration = Duration::from_secs(3);
 /// How long an earlier connection's end is waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -52,7 +55,7 @@ impl Committer {
             if self.connection.is_none()
                 && let Err(error) = self.connect().await
             {
-                if waiting.is_over().await {
+                if waiting.is_over() {
                     return;
                 }
                 // While another committer is connected, the sets are better off with that one.
@@ -124,28 +127,46 @@ impl Committer {
                 }
             }
         }
-        // One set hit a rule of the tables, or waits for a lock, or others were always faster. Alone, each gets the
-        // answer that is its own.
+        self.commit_one_by_one(group).await;
+    }
+
+    /// One set hit a rule of the tables, or waits for a lock, or others were always faster. Alone, each gets the answer that is its own;
+    /// but who wants a row of somebody that was held up is held up, too, and nobody waits for long behind them all.
+    async fn commit_one_by_one(&mut self, group: Vec<Job>) {
+        let latest = Instant::now() + ALONE_WITHIN;
+        let mut held = KeySet::default();
         for job in group {
-            self.commit_alone(job).await;
+            let wants = || job.set.changes().iter().filter(|change| !matches!(change, Change::Insert(_)));
+            let fate = if Instant::now() >= latest || wants().any(|change| held.contains(&change.key())) {
+                Fate::Held("somebody else holds a row that others want, too".to_owned())
+            } else {
+                self.attempt_alone(&job).await
+            };
+            if matches!(fate, Fate::Held(_)) {
+                held.extend(wants().map(Change::key));
+            }
+            self.answer(vec![job], fate);
         }
     }
 
-    async fn commit_alone(&mut self, job: Job) {
+    async fn attempt_alone(&mut self, job: &Job) -> Fate {
         let mut fate = Fate::Untouched(String::new());
         for _ in 0..TRIES_MAX {
-            fate = self.attempt(std::slice::from_ref(&job), Care::Alone).await;
+            fate = self.attempt(std::slice::from_ref(job), Care::Alone).await;
             if !matches!(fate, Fate::Race(_) | Fate::Held(_) | Fate::Broken(_)) {
                 break;
             }
         }
-        self.answer(vec![job], fate);
+        fate
     }
 
     /// Tries a group on the connection at hand, or on a new one if that is gone.
     async fn attempt(&mut self, group: &[Job], care: Care) -> Fate {
         if self.connection.as_ref().is_some_and(|(session, _)| session.is_closed()) {
             self.disconnect();
+        }
+        if let Err(lost) = self.shared.history.is_whole() {
+            return Fate::Untouched(lost.to_string());
         }
         if self.connection.is_none()
             && let Err(error) = self.connect().await
@@ -179,7 +200,7 @@ impl Committer {
                 for (job, verdict) in group.into_iter().zip(verdicts) {
                     match verdict {
                         Verdict::Committed(receipt) => {
-                            self.shared.saw(receipt);
+                            self.shared.saw(job.set.id(), receipt);
                             job.answer(Ok(receipt), &mut sleepers);
                         }
                         Verdict::Refused(refusal) => {

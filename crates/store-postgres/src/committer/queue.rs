@@ -151,10 +151,10 @@ impl Waiting {
         line.next.len().saturating_mul(WORTH) >= self.in_hand.load(Ordering::Acquire)
     }
 
-    /// Whether the store is closed and nothing waits.
-    pub(super) async fn is_over(&self) -> bool {
-        let line = self.line.lock().await;
-        line.next.is_empty() && line.coming.is_closed() && line.coming.is_empty()
+    /// Whether the store is closed and nothing waits. While another committer waits at the line it is not: that one would have ended.
+    pub(super) fn is_over(&self) -> bool {
+        let line = self.line.try_lock();
+        line.is_ok_and(|line| line.next.is_empty() && line.coming.is_closed() && line.coming.is_empty())
     }
 }
 
@@ -268,6 +268,20 @@ mod tests {
         let _held_up = waiting.take().await.unwrap();
         send(&queue, changing(1));
         assert_eq!(waiting.take().await.unwrap().0.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_asks_whether_it_is_over_does_not_wait_for_who_waits_for_sets() {
+        let (queue, waiting) = queued(0, 0);
+        let mut taking = Box::pin(waiting.take());
+        let asked = poll_fn(|context| {
+            assert!(taking.as_mut().poll(context).is_pending());
+            Poll::Ready(waiting.is_over())
+        });
+        assert!(!asked.await);
+        drop(queue);
+        assert!(taking.await.is_none());
+        assert!(waiting.is_over());
     }
 
     #[tokio::test]

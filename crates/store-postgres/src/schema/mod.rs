@@ -12,7 +12,7 @@ use counterfoil_core::types::digest::Digest;
 use std::time::Duration;
 
 /// The newest version this build knows.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 /// The version this build needs. Steps beyond it only take away what older builds needed.
 pub const NEEDED: u32 = 10;
 /// From this version on a claim may say when to look at it before it is settled.
@@ -44,7 +44,7 @@ pub enum Reach {
 }
 
 /// Step `n` (counted from 1) leads from version `n - 1` to version `n`.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step { name: "tables", serves: 3, sql: include_str!("1_tables.sql") },
     Step { name: "rules", serves: 3, sql: include_str!("2_rules.sql") },
     Step { name: "walls", serves: 3, sql: include_str!("3_walls.sql") },
@@ -59,6 +59,7 @@ const STEPS: [Step; 14] = [
     Step { name: "shorter rules", serves: 10, sql: include_str!("12_shorter_rules.sql") },
     Step { name: "look ahead", serves: 10, sql: include_str!("13_look_ahead.sql") },
     Step { name: "groups", serves: 14, sql: include_str!("14_groups.sql") },
+    Step { name: "kept", serves: 14, sql: include_str!("15_kept.sql") },
 ];
 const _: () = assert!(STEPS.len() == VERSION as usize, "a new step makes a new version");
 

@@ -5,7 +5,7 @@ mod target;
 mod tls;
 
 pub(crate) use pipeline::{Step, all};
-pub(crate) use target::Target;
+pub(crate) use target::{CONNECT_WITHIN, Target};
 
 use crate::error::OpenError;
 use counterfoil_core::types::time::Time;
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, Row, Socket, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Row, Socket, Statement};
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +37,12 @@ const PLANS: &str = "SET search_path = counterfoil, pg_temp; SET TimeZone = 'UTC
     SET enable_mergejoin = off; SET enable_bitmapscan = off; SET client_min_messages = warning; ";
 
 /// No server waits for ever for us, nor we for a lock. A transaction of ours that hears nothing is of a process that
-/// is gone.
+/// is gone. What a commit waits for is said by this session, also where it is as it should be: else it would follow the server's
+/// configuration, whoever changes that.
 const COMMIT: &str = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '2s'; \
     SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; \
-    SELECT set_config('synchronous_commit', 'on', false) \
-        WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')";
+    SELECT set_config('synchronous_commit', \
+        CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
 
 const READ: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; \
     SET default_transaction_read_only = on";
@@ -64,21 +65,30 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Connects, and refuses a server that cannot keep what it is told.
+    /// Connects to the first host that serves, and says of the first that does not why if none does.
     pub(crate) async fn open(target: &Target, purpose: Purpose) -> Result<Session, OpenError> {
-        let connecting = target.config.connect(target.tls.clone());
-        let (client, connection) = match tokio::time::timeout(target::CONNECT_WITHIN, connecting).await {
-            Ok(connected) => connected?,
-            Err(_) => return Err(OpenError::Unreachable("no answer".to_owned())),
-        };
+        let mut refused = None;
+        for (place, host) in target.hosts() {
+            match Session::at(host, target, purpose).await {
+                Ok(session) => {
+                    target.taken_by(place);
+                    return Ok(session);
+                }
+                Err(error) => drop(refused.get_or_insert(error)),
+            }
+        }
+        Err(refused.unwrap_or_else(no_answer))
+    }
+
+    /// Connects, and refuses a server that cannot keep what it is told.
+    async fn at(host: &Config, target: &Target, purpose: Purpose) -> Result<Session, OpenError> {
+        let connecting = tokio::time::timeout(target.within, host.connect(target.tls.clone()));
+        let (client, connection) = connecting.await.map_err(|_| no_answer())??;
         let warned = Arc::new(AtomicBool::new(false));
         let (heard, words) = mpsc::channel(WORDS_MAX);
         let driver = tokio::spawn(drive(connection, Arc::clone(&warned), heard));
         let session = Session { client, statements: Mutex::default(), warned, words, driver };
-        match tokio::time::timeout(target::CONNECT_WITHIN, session.vet(purpose)).await {
-            Ok(vetted) => vetted?,
-            Err(_) => return Err(OpenError::Unreachable("no answer".to_owned())),
-        }
+        tokio::time::timeout(CONNECT_WITHIN, session.vet(purpose)).await.map_err(|_| no_answer())??;
         Ok(session)
     }
 
@@ -177,6 +187,10 @@ impl Drop for Session {
         // The socket closes with its driver, whatever the server is still about to say.
         self.driver.abort();
     }
+}
+
+fn no_answer() -> OpenError {
+    OpenError::Unreachable("no answer".to_owned())
 }
 
 /// Moves messages until the connection ends. A warning is noted before the answer that follows it is passed on.

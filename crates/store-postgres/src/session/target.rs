@@ -3,21 +3,31 @@
 use super::tls::{Check, Connector};
 use crate::error::{OpenError, reason};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode};
 
 /// How long a server may take to answer a new connection.
-pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// How long one address of a host is tried, if the URL does not say; a host may have several.
+const ADDRESS_WITHIN: Duration = Duration::from_secs(2);
 /// How long the network may swallow what we send before the connection counts as lost.
 const UNHEARD_WITHIN: Duration = Duration::from_secs(15);
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
 
-/// A server.
+/// A server, on one of several hosts: standbys become primaries.
 #[derive(Clone)]
 pub(crate) struct Target {
-    pub(super) config: Config,
+    /// Each host by itself, as the URL names them. Together they would share one time to answer, and one that keeps silent would
+    /// take all of it.
+    hosts: Vec<Config>,
+    /// The host that took us last.
+    last: Arc<AtomicUsize>,
     pub(super) tls: Connector,
+    /// How long one host may take.
+    pub(super) within: Duration,
 }
 
 impl Target {
@@ -57,13 +67,104 @@ impl Target {
         if config.get_dbname().is_none_or(str::is_empty) {
             return Err(OpenError::BadUrl("it names no database".to_owned()));
         }
-        config.ssl_mode(ssl).connect_timeout(CONNECT_WITHIN).tcp_user_timeout(UNHEARD_WITHIN);
+        let each = config.get_connect_timeout().copied().unwrap_or(ADDRESS_WITHIN);
+        config.ssl_mode(ssl).connect_timeout(each).tcp_user_timeout(UNHEARD_WITHIN);
         config.keepalives(true).keepalives_idle(KEEPALIVE_AFTER);
         if config.get_application_name().is_none() {
             config.application_name("counterfoil");
         }
-        Ok(Target { config, tls: Connector::new(check)? })
+        let hosts = apart(&config)?;
+        let last = Arc::new(AtomicUsize::new(match config.get_load_balance_hosts() {
+            LoadBalanceHosts::Random => by_chance()?,
+            _ => 0,
+        }));
+        let within = CONNECT_WITHIN.max(each.saturating_add(ADDRESS_WITHIN));
+        Ok(Target { hosts, last, tls: Connector::new(check)?, within })
     }
+
+    /// The hosts with their places, the one that took us last before the others.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = (usize, &Config)> {
+        let first = self.last.load(Ordering::Relaxed).checked_rem(self.hosts.len()).unwrap_or(0);
+        let all = self.hosts.iter().enumerate();
+        all.clone().skip(first).chain(all.take(first))
+    }
+
+    /// The host at this place took us.
+    pub(super) fn taken_by(&self, place: usize) {
+        self.last.store(place, Ordering::Relaxed);
+    }
+}
+
+/// The configuration of each host by itself.
+fn apart(config: &Config) -> Result<Vec<Config>, OpenError> {
+    let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let count = hosts.len().max(addresses.len());
+    let fits = |length: usize| length <= 1 || length == count;
+    if count == 0 {
+        return Err(OpenError::BadUrl("it names no host".to_owned()));
+    }
+    if !(fits(ports.len()) && (hosts.is_empty() || addresses.is_empty() || hosts.len() == addresses.len())) {
+        return Err(OpenError::BadUrl("it does not name as many ports or addresses as hosts".to_owned()));
+    }
+    let one = |place: usize| {
+        let mut one = rest_of(config);
+        match hosts.get(place) {
+            Some(Host::Tcp(name)) => drop(one.host(name)),
+            Some(Host::Unix(path)) => drop(one.host_path(path)),
+            None => {}
+        }
+        if let Some(address) = addresses.get(place) {
+            one.hostaddr(*address);
+        }
+        if let Some(port) = ports.get(place).or(ports.first()) {
+            one.port(*port);
+        }
+        one
+    };
+    Ok((0..count).map(one).collect())
+}
+
+/// Everything but hosts, their addresses and ports.
+fn rest_of(config: &Config) -> Config {
+    let mut rest = Config::new();
+    if let Some(user) = config.get_user() {
+        rest.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        rest.password(password);
+    }
+    if let Some(database) = config.get_dbname() {
+        rest.dbname(database);
+    }
+    if let Some(options) = config.get_options() {
+        rest.options(options);
+    }
+    if let Some(name) = config.get_application_name() {
+        rest.application_name(name);
+    }
+    if let Some(within) = config.get_connect_timeout() {
+        rest.connect_timeout(*within);
+    }
+    if let Some(within) = config.get_tcp_user_timeout() {
+        rest.tcp_user_timeout(*within);
+    }
+    if let Some(interval) = config.get_keepalives_interval() {
+        rest.keepalives_interval(interval);
+    }
+    if let Some(retries) = config.get_keepalives_retries() {
+        rest.keepalives_retries(retries);
+    }
+    rest.keepalives(config.get_keepalives()).keepalives_idle(config.get_keepalives_idle());
+    rest.ssl_mode(config.get_ssl_mode()).ssl_negotiation(config.get_ssl_negotiation());
+    rest.target_session_attrs(config.get_target_session_attrs());
+    rest.channel_binding(config.get_channel_binding());
+    rest
+}
+
+fn by_chance() -> Result<usize, OpenError> {
+    let mut byte = [0];
+    getrandom::fill(&mut byte).map_err(|error| OpenError::Failed(format!("no random bytes: {error}")))?;
+    Ok(usize::from(byte[0]))
 }
 
 /// Undoes percent-encoding; what does not read stays as it is.
@@ -108,6 +209,8 @@ mod tests {
             ("postgres://h", "names no database"),
             ("postgres://h/d?sslmode=verify-ca", "verify-full"),
             ("postgres://h/d?nonsense=1", "nonsense"),
+            ("postgres:///d", "names no host"),
+            ("postgres://one:1,two:2/d?hostaddr=127.0.0.1", "as many"),
             ("postgres://h/d?sslmode=verify-full&sslrootcert=/nowhere", "cannot be secured"),
         ] {
             let message = refused(url);
@@ -127,8 +230,43 @@ mod tests {
             ("?sslmode=verify-full", SslMode::Require),
         ] {
             let target = Target::parse(&format!("postgres://u@h/d{query}")).unwrap();
-            assert_eq!(target.config.get_ssl_mode(), mode, "{query}");
+            assert_eq!(target.hosts[0].get_ssl_mode(), mode, "{query}");
         }
         assert_eq!(decoded("%2Fetc%2fssl/a b%"), "/etc/ssl/a b%");
+    }
+
+    /// Hosts and ports, in the order in which they are tried.
+    fn tried(target: &Target) -> Vec<(usize, String)> {
+        let shown = |config: &Config| format!("{:?} {:?}", config.get_hosts(), config.get_ports());
+        target.hosts().map(|(place, config)| (place, shown(config))).collect()
+    }
+
+    #[test]
+    fn every_host_is_tried_by_itself_and_the_one_that_took_us_first() {
+        let url =
+            "postgres://u:p@one:1,two:2,%2Frun%2Fpg:3/d?application_name=x&target_session_attrs=read-write";
+        let target = Target::parse(url).unwrap();
+        let all = [
+            (0, r#"[Tcp("one")] [1]"#.to_owned()),
+            (1, r#"[Tcp("two")] [2]"#.to_owned()),
+            (2, r#"[Unix("/run/pg")] [3]"#.to_owned()),
+        ];
+        assert_eq!(tried(&target), all);
+        target.taken_by(1);
+        assert_eq!(tried(&target), [all[1].clone(), all[2].clone(), all[0].clone()]);
+        for (_, config) in target.hosts() {
+            assert_eq!((config.get_user(), config.get_dbname()), (Some("u"), Some("d")));
+            assert_eq!((config.get_password(), config.get_application_name()), (Some(&b"p"[..]), Some("x")));
+            assert!(config.get_connect_timeout().is_some_and(|each| *each < target.within));
+        }
+        let one_port = Target::parse("postgres:///d?host=one&port=7").unwrap();
+        assert_eq!(tried(&one_port), [(0, r#"[Tcp("one")] [7]"#.to_owned())]);
+    }
+
+    #[test]
+    fn how_long_an_address_is_tried_is_the_urls_to_say() {
+        let slow = Target::parse("postgres://h/d?connect_timeout=20").unwrap();
+        assert_eq!(slow.hosts[0].get_connect_timeout(), Some(&Duration::from_secs(20)));
+        assert!(slow.within > Duration::from_secs(20));
     }
 }

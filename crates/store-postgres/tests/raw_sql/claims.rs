@@ -117,6 +117,40 @@ async fn only_what_is_settled_and_not_kept_for_good_is_removed() {
     }
 }
 
+/// Whatever the answer was: within its windows the key neither goes nor is claimed anew, so nothing is charged a second time under it.
+#[tokio::test]
+async fn a_settled_claim_is_kept_until_its_tombstone_ends() {
+    let (db, _database) = filled().await;
+    let remove = "BEGIN; DELETE FROM idempotency_keys WHERE subject = 3; ROLLBACK";
+    let reuse = format!(
+        "BEGIN; UPDATE idempotency_keys SET state = 'in_flight', {LEASE}, subject = 9, fence = 6, revision = 6 \
+         WHERE subject = 3; ROLLBACK"
+    );
+    let settled = STATES.iter().filter(|(_, has)| has.contains("tombstone_until"));
+    for (state, has) in settled {
+        let has = if has.contains("sweep_at") { (*has).to_owned() } else { format!("{has}, sweep_at = 1") };
+        let until = |moment: &str| has.replace("tombstone_until = 1", &format!("tombstone_until = {moment}"));
+        for kept in ["now_ms() + 86400000", "now_ms() + 70000", "9223372036854775807"] {
+            db.batch_execute(&made(state, &until(kept))).await.unwrap();
+            refused(&db, remove, "kept until its tombstone ends").await;
+            refused(&db, &reuse, "only moves forward").await;
+        }
+        // Processes may be a little ahead of the server's clock.
+        for over in ["now_ms() - 1", "now_ms() + 30000"] {
+            db.batch_execute(&made(state, &until(over))).await.unwrap();
+            db.batch_execute(remove).await.unwrap();
+            db.batch_execute(&reuse).await.unwrap();
+        }
+    }
+    // A server whose clock was set back does not keep what is over by the last commit's time.
+    let ahead = "UPDATE head SET at = now_ms() + 86400000";
+    db.batch_execute(ahead).await.unwrap();
+    db.batch_execute(&made("expired", "tombstone_until = now_ms() + 80000000, sweep_at = 1, body = NULL"))
+        .await
+        .unwrap();
+    db.batch_execute(remove).await.unwrap();
+}
+
 #[tokio::test]
 async fn rows_that_make_no_sense_are_refused() {
     let (db, _database) = filled().await;

@@ -2,18 +2,24 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+pub mod load;
 pub mod proxy;
 
 use counterfoil_core::types::digest::Digest;
+use counterfoil_core::types::id::SetId;
+use counterfoil_store::conformance::fixtures::opening;
+use counterfoil_store::{CommitError, Receipt, Store};
 use counterfoil_store_postgres::{Options, PostgresStore, Reach, migrate};
 use counterfoil_testkit::postgres::{Database, Server, connect, shared};
+use proxy::Proxy;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_postgres::Client;
 
 /// A migrated database on the server at `address`. A template is of one state of the steps: while they are being
 /// written, a server that stays up has several.
 pub async fn database_at(address: &str) -> Database {
-    let steps: [&[u8]; 14] = [
+    let steps: [&[u8]; 15] = [
         include_bytes!("../../src/schema/1_tables.sql"),
         include_bytes!("../../src/schema/2_rules.sql"),
         include_bytes!("../../src/schema/3_walls.sql"),
@@ -28,6 +34,7 @@ pub async fn database_at(address: &str) -> Database {
         include_bytes!("../../src/schema/12_shorter_rules.sql"),
         include_bytes!("../../src/schema/13_look_ahead.sql"),
         include_bytes!("../../src/schema/14_groups.sql"),
+        include_bytes!("../../src/schema/15_kept.sql"),
     ];
     let state = Digest::of("test-template", &steps).hex();
     let make =
@@ -62,4 +69,67 @@ pub async fn own_server(settings: &[(&str, &str)]) -> (Server, Database) {
     let server = Server::start(settings).unwrap();
     let database = database_at(&server.address()).await;
     (server, database)
+}
+
+/// A proxy before the server of a database, and the database's URL through it.
+pub async fn proxied(database: &Database) -> (Proxy, String) {
+    let url = database.url();
+    let port = url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0.parse().unwrap();
+    let proxy = Proxy::to(port).await;
+    let through = proxy.through(&url, port);
+    (proxy, through)
+}
+
+/// Ends every connection of a store to its database.
+pub const TERMINATE: &str = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
+    WHERE datname = current_database() AND application_name = 'counterfoil'";
+
+/// Commits until the answer is neither a conflict nor a store that is away, and no doubt is left.
+pub async fn eventually(store: &PostgresStore, number: i64) -> Receipt {
+    for _ in 0..300 {
+        match store.commit(opening(number)).await {
+            Ok(receipt) => return receipt,
+            Err(CommitError::Unavailable(_) | CommitError::Conflict) => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            // It may have gone into a connection whose end was not noticed yet.
+            Err(CommitError::InDoubt(id)) => {
+                if let Some(receipt) = resolved(store, id).await {
+                    return receipt;
+                }
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    panic!("the store does not come back");
+}
+
+pub async fn resolved(store: &PostgresStore, id: SetId) -> Option<Receipt> {
+    for _ in 0..60 {
+        if let Ok(receipt) = store.committed(id).await {
+            return receipt;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("{id:?} stays in doubt");
+}
+
+/// The process of the store that waits for a lock or for a standby, if one does now.
+pub async fn waits(db: &Client, event: &str) -> Option<i32> {
+    let sql = format!(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
+         AND (wait_event_type = '{event}' OR wait_event = '{event}') LIMIT 1"
+    );
+    db.query_opt(&sql, &[]).await.unwrap().map(|row| row.get(0))
+}
+
+/// The one that waits, sooner or later.
+pub async fn waiting_backend(db: &Client, event: &str) -> i32 {
+    for _ in 0..500 {
+        if let Some(pid) = waits(db, event).await {
+            return pid;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("nobody waits for {event}");
 }

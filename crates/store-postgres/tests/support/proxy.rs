@@ -1,17 +1,22 @@
 //! A proxy between the store and its server that understands just enough of the protocol to cut a connection where it
 //! commits, before or after the server has heard it: at COMMIT, or at the end of a statement that is a transaction by
-//! itself.
+//! itself; and to answer in the server's place.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
 
 const PASS: u8 = 0;
 const CUT_BEFORE: u8 = 1;
 const CUT_AFTER: u8 = 2;
 const CUT_LOOK: u8 = 3;
+const REFUSE_BEGIN: u8 = 4;
+const PANIC: u8 = 5;
+
+type ToClient = Arc<Mutex<WriteHalf<TcpStream>>>;
 
 /// A running proxy; it ends with the test's runtime.
 pub struct Proxy {
@@ -23,6 +28,7 @@ pub struct Proxy {
 struct Orders {
     next: AtomicU8,
     cuts: AtomicUsize,
+    connections: AtomicUsize,
 }
 
 /// What happens to the next connection that does something.
@@ -34,6 +40,10 @@ pub enum Cut {
     AfterCommit,
     /// It begins a transaction: the server never hears it.
     AtBegin,
+    /// It begins a transaction by `BEGIN`: it is told that this was cancelled, the server never hears it, and everything goes on.
+    RefuseBegin,
+    /// It commits: the server hears it, and what arrives is its last word that it panics.
+    PanicAfterCommit,
 }
 
 impl Proxy {
@@ -43,6 +53,7 @@ impl Proxy {
         let orders = Arc::clone(&proxy.orders);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                orders.connections.fetch_add(1, Ordering::SeqCst);
                 if let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await {
                     client.set_nodelay(true).unwrap();
                     server.set_nodelay(true).unwrap();
@@ -63,11 +74,18 @@ impl Proxy {
             Cut::BeforeCommit => CUT_BEFORE,
             Cut::AfterCommit => CUT_AFTER,
             Cut::AtBegin => CUT_LOOK,
+            Cut::RefuseBegin => REFUSE_BEGIN,
+            Cut::PanicAfterCommit => PANIC,
         };
         self.orders.next.store(order, Ordering::SeqCst);
     }
 
-    /// How many connections were cut.
+    /// How many connections there were.
+    pub fn connections(&self) -> usize {
+        self.orders.connections.load(Ordering::SeqCst)
+    }
+
+    /// How many orders were carried out.
     pub fn cuts(&self) -> usize {
         self.orders.cuts.load(Ordering::SeqCst)
     }
@@ -86,25 +104,39 @@ impl Orders {
 async fn relay(client: TcpStream, server: TcpStream, orders: Arc<Orders>) {
     let (client_reads, client_writes) = tokio::io::split(client);
     let (server_reads, server_writes) = tokio::io::split(server);
-    let back = tokio::spawn(copy(server_reads, client_writes));
-    forward(client_reads, server_writes, &orders, &back).await;
+    let client_writes: ToClient = Arc::new(Mutex::new(client_writes));
+    let back = tokio::spawn(copy(server_reads, Arc::clone(&client_writes)));
+    forward(client_reads, server_writes, &client_writes, &orders, &back).await;
     back.abort();
 }
 
-async fn copy(mut from: ReadHalf<TcpStream>, mut to: WriteHalf<TcpStream>) {
+async fn copy(mut from: ReadHalf<TcpStream>, to: ToClient) {
     let mut buffer = vec![0; 65_536];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        if to.write_all(&buffer[..read]).await.is_err() {
+        if to.lock().await.write_all(&buffer[..read]).await.is_err() {
             return;
         }
     }
-    let _ = to.shutdown().await;
+    let _ = to.lock().await.shutdown().await;
 }
+
+/// What a server says of an error.
+fn error(severity: &str, code: &str) -> Vec<u8> {
+    let fields = [('S', severity), ('V', severity), ('C', code), ('M', "told by the proxy")];
+    let fields: Vec<u8> =
+        fields.iter().flat_map(|(kind, text)| format!("{kind}{text}\0").into_bytes()).collect();
+    let length = u32::try_from(fields.len()).unwrap() + 5;
+    [&b"E"[..], &length.to_be_bytes(), &fields, b"\0"].concat()
+}
+
+/// It is ready for the next, outside of any transaction.
+const READY: &[u8] = b"Z\0\0\0\x05I";
 
 /// Passes the client's messages on, one by one: a kind, a length, a body. The first has no kind.
 async fn forward(
     mut from: ReadHalf<TcpStream>,
     mut to: WriteHalf<TcpStream>,
+    to_client: &ToClient,
     orders: &Orders,
     back: &tokio::task::JoinHandle<()>,
 ) {
@@ -126,7 +158,14 @@ async fn forward(
         if (is_commit && orders.take(CUT_BEFORE)) || (is_begin && orders.take(CUT_LOOK)) {
             return;
         }
-        let cut = is_commit && orders.take(CUT_AFTER);
+        if is_begin && kind == Some(b'Q') && orders.take(REFUSE_BEGIN) {
+            talk.is_begun = false;
+            let said = [&error("ERROR", "57014")[..], READY].concat();
+            to_client.lock().await.write_all(&said).await.unwrap();
+            continue;
+        }
+        let panics = is_commit && orders.take(PANIC);
+        let cut = panics || (is_commit && orders.take(CUT_AFTER));
         if cut {
             back.abort();
         }
@@ -136,6 +175,9 @@ async fn forward(
         if cut {
             // Whatever the server answers is lost; closing at once could reach it before the message does.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            if panics {
+                to_client.lock().await.write_all(&error("PANIC", "53100")).await.unwrap();
+            }
             return;
         }
     }

@@ -132,11 +132,13 @@ pub async fn a_key_at_work_is_not_claimed_anew<S: Store>(store: &Arc<S>) {
     }
 }
 
-pub async fn only_a_settled_claim_is_removed<S: Store>(store: &Arc<S>) {
+pub async fn only_a_settled_claim_whose_time_ends_is_removed<S: Store>(store: &Arc<S>) {
     for (number, state) in (1..).zip(states()) {
         let kept = match &state {
             State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => true,
-            State::Completed(_) | State::FailedTerminal(_) => false,
+            State::Completed(settled) | State::FailedTerminal(settled) => {
+                settled.windows.tombstone_until == Time::MAX
+            }
             State::Expired { tombstone_until } => *tombstone_until == Time::MAX,
         };
         let there = claim_in(number, state);

@@ -81,7 +81,7 @@ macro_rules! conformance_suite {
                 a_free_key_is_claimed_anew,
                 an_answer_that_is_still_good_is_not_claimed_over,
                 a_key_at_work_is_not_claimed_anew,
-                only_a_settled_claim_is_removed,
+                only_a_settled_claim_whose_time_ends_is_removed,
                 a_hundred_claims_on_one_key_have_one_winner,
                 a_hundred_takeovers_have_one_winner,
             }

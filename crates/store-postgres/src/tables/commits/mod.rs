@@ -29,6 +29,11 @@ pub(crate) const OF_SET: &str = "SELECT position, at FROM commits WHERE set_id =
 /// Where a set was committed, of those after a position that are in groups.
 pub(crate) const OF_SET_AFTER: &str = "SELECT position - cardinality(sets) + array_position(sets, $1), at \
     FROM commit_groups WHERE position > $2 AND $1 = ANY (sets) ORDER BY position LIMIT 1";
+/// Whether a set is at a position, of those that have a row of their own.
+pub(crate) const IS_SET: &str = "SELECT 1 FROM commits WHERE position = $1 AND set_id = $2";
+/// Whether a set is at a position, of those that are in groups.
+pub(crate) const IS_IN_GROUP: &str = "SELECT 1 FROM (SELECT position, sets FROM commit_groups WHERE position >= $1 \
+    ORDER BY position LIMIT 1) AS g WHERE sets[(cardinality(sets) - (position - $1))::int] = $2";
 /// Sets after one position and up to another.
 pub(crate) const SETS_AFTER: &str = "SELECT position, at, set_id, touched FROM commits WHERE position > $1 AND position <= $2 ORDER BY position";
 /// Groups that end after one position and before another.

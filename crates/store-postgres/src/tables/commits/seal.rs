@@ -88,6 +88,7 @@ fn seal(sealing: Sealing) -> String {
             RETURNING position - ${sets}::bigint AS base, at \
         ), written AS ({written} \
         ){posting} SELECT base, at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
-        pg_current_xact_id()::xid::text{telling} FROM moved"
+        pg_current_xact_id()::xid::text, \
+        current_setting('fsync') = 'on' AND current_setting('full_page_writes') = 'on'{telling} FROM moved"
     )
 }

@@ -1,0 +1,81 @@
+//! Commits that confirm what is visible: a commit whose wait for a standby was broken off can be seen before it is safe, and a later
+//! one is only confirmed after it.
+//!
+//! Promises: one such commit serves everybody who asked before it began, so that a server that comes back to hundreds of sets in doubt is
+//! asked by one connection and not by hundreds.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Mutex;
+
+/// Those commits, numbered from 1.
+#[derive(Debug, Default)]
+pub(crate) struct Barrier {
+    turn: Mutex<()>,
+    begun: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Barrier {
+    /// Waits for one that began after this was called; makes it, if nobody else does.
+    pub(crate) async fn pass<E>(&self, make: impl AsyncFnOnce() -> Result<(), E>) -> Result<(), E> {
+        let before = self.begun.load(Ordering::Acquire);
+        let _turn = self.turn.lock().await;
+        if self.done.load(Ordering::Acquire) > before {
+            return Ok(());
+        }
+        let number = self.begun.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+        make().await?;
+        self.done.store(number, Ordering::Release);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn one_serves_all_who_asked_before_it_began_and_nobody_who_asked_later() {
+        let (barrier, made, go) = (Barrier::default(), AtomicU64::new(0), Notify::new());
+        let make = async || {
+            made.fetch_add(1, Ordering::SeqCst);
+            go.notified().await;
+            Ok::<(), ()>(())
+        };
+        let late = async {
+            // It comes while the first is under way, with another behind it.
+            while made.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+            let (one, other, ()) = tokio::join!(barrier.pass(&make), barrier.pass(&make), async {
+                go.notify_one();
+                while made.load(Ordering::SeqCst) < 2 {
+                    tokio::task::yield_now().await;
+                }
+                go.notify_one();
+            });
+            assert_eq!((one, other), (Ok(()), Ok(())));
+        };
+        let (first, ()) = tokio::join!(barrier.pass(&make), late);
+        assert_eq!(first, Ok(()));
+        assert_eq!(made.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn one_that_failed_or_was_given_up_serves_nobody() {
+        let barrier = Barrier::default();
+        assert_eq!(barrier.pass(async || Err("away")).await, Err("away"));
+        let given_up = barrier.pass(async || std::future::pending::<Result<(), ()>>().await);
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(5), given_up).await.is_err());
+        let made = AtomicU64::new(0);
+        barrier
+            .pass(async || {
+                made.fetch_add(1, Ordering::SeqCst);
+                Ok::<(), ()>(())
+            })
+            .await
+            .unwrap();
+        assert_eq!(made.load(Ordering::SeqCst), 1);
+    }
+}

@@ -1,0 +1,78 @@
+//! Another server in the place of the one that died: the URL names both, and nothing that was confirmed is lost on the way.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_store::Store;
+use counterfoil_store::conformance::fixtures::opening;
+use counterfoil_store_postgres::{OpenError, Options, PostgresStore};
+use counterfoil_testkit::postgres::{Database, Server, connect};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use support::load::{Load, compared, no_set_is_there_twice};
+use support::{eventually, open, own_server, raw};
+use tokio::net::TcpListener;
+
+/// A URL with one more host behind the one it names.
+fn and(url: &str, port: u16) -> String {
+    let (hosts, database) = url.rsplit_once('/').unwrap();
+    format!("{hosts},127.0.0.1:{port}/{database}")
+}
+
+/// A primary that confirms nothing its standby does not have, and the standby.
+async fn pair() -> (Server, Server, Database) {
+    let (primary, database) = own_server(&[]).await;
+    let standby = Server::standby_of(&primary, "follower").unwrap();
+    let db = raw(&database.url()).await;
+    db.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'follower'").await.unwrap();
+    db.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let is_waited_for = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+    while db.query_one(is_waited_for, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    (primary, standby, database)
+}
+
+async fn promote(standby: &Server, database: &Database) {
+    let url = format!("{}/{}", standby.address(), database.name());
+    let promoted = connect(&url).await.unwrap().query_one("SELECT pg_promote(true, 60)", &[]).await;
+    assert!(promoted.unwrap().get::<_, bool>(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_promoted_standby_takes_over_and_has_all_that_was_confirmed() {
+    let (mut primary, standby, database) = pair().await;
+    let store = Arc::new(open(&and(&database.url(), standby.port())).await);
+    let next = Arc::new(AtomicI64::new(1));
+    let load = Load::start(&store, &next);
+    load.until(300).await;
+    primary.kill().unwrap();
+    promote(&standby, &database).await;
+    // The same store goes on, on the other server, under the same load.
+    eventually(&store, 1_000_000).await;
+    let before = next.load(Ordering::SeqCst);
+    load.until(before + 200).await;
+    let (confirmed, doubtful) = compared(&store, load.stop().await).await;
+    assert!(confirmed >= 300, "{confirmed} confirmed, {doubtful} in doubt");
+    no_set_is_there_twice(&store).await;
+}
+
+#[tokio::test]
+async fn a_host_that_keeps_silent_or_takes_no_writes_is_passed() {
+    let (primary, standby, database) = pair().await;
+    // It takes connections and never says a word, as a machine does that stands still.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = silent.local_addr().map(|address| (address.port(), silent)).unwrap();
+    for first in [silent.0, standby.port()] {
+        let url =
+            and(&format!("postgres://counterfoil@127.0.0.1:{first}/{}", database.name()), primary.port());
+        let store = open(&url).await;
+        store.commit(opening(i64::from(first))).await.unwrap();
+    }
+    // None that serves: it is said of the first why.
+    let url = and(&format!("{}/{}", standby.address(), database.name()), standby.port());
+    let refused = PostgresStore::open(&url, Options::default()).await.map(|_| ()).unwrap_err();
+    assert_eq!(refused, OpenError::Standby);
+}

@@ -1,0 +1,107 @@
+//! Settings of the server that change while the store is open: what was confirmed stays safe, or is not called confirmed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+
+mod support;
+
+use counterfoil_store::conformance::fixtures::opening;
+use counterfoil_store::{CommitError, Store};
+use counterfoil_store_postgres::PostgresStore;
+use std::sync::Arc;
+use support::{eventually, open, own_server, raw, resolved, waits};
+use tokio_postgres::Client;
+
+/// Sets a server is told to keep, as an administrator does it.
+async fn reloaded(db: &Client, settings: &[&str]) {
+    for setting in settings {
+        db.batch_execute(&format!("ALTER SYSTEM {setting}")).await.unwrap();
+    }
+    db.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+}
+
+/// Commits until one is not answered as committed: the server's processes read what was changed one by one.
+async fn refused(store: &PostgresStore, first: i64) -> (i64, CommitError) {
+    for number in first..first + 10_000 {
+        if let Err(error) = store.commit(opening(number)).await {
+            return (number, error);
+        }
+    }
+    panic!("everything is committed as before");
+}
+
+#[tokio::test]
+async fn who_commits_waits_for_the_standby_whatever_the_server_is_told_meanwhile() {
+    for (told, at_connect) in
+        [("SET synchronous_commit = 'off'", false), ("SET synchronous_commit = 'local'", true)]
+    {
+        let (_server, database) = own_server(&[]).await;
+        let db = raw(&database.url()).await;
+        if at_connect {
+            reloaded(&db, &[told]).await;
+        }
+        let store = Arc::new(open(&database.url()).await);
+        store.commit(opening(1)).await.unwrap();
+        reloaded(&db, &[told, "SET synchronous_standby_names = 'nobody'"]).await;
+        let (mut number, mut pid) = (1, None);
+        let committing = loop {
+            number += 1;
+            assert!(number < 3_000, "nobody waits for the standby");
+            let store = Arc::clone(&store);
+            let committing = tokio::spawn(async move { store.commit(opening(number)).await });
+            while pid.is_none() && !committing.is_finished() {
+                pid = waits(&db, "SyncRep").await;
+            }
+            if pid.is_some() {
+                break committing;
+            }
+            committing.await.unwrap().unwrap();
+        };
+        reloaded(&db, &["RESET synchronous_standby_names"]).await;
+        committing.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_told_not_to_sync_confirms_nothing_any_more() {
+    for name in ["fsync", "full_page_writes"] {
+        let (_server, database) = own_server(&[]).await;
+        let store = open(&database.url()).await;
+        let db = raw(&database.url()).await;
+        reloaded(&db, &[&format!("SET {name} = off")]).await;
+        let (doubtful, error) = refused(&store, 1).await;
+        let id = opening(doubtful).id();
+        assert_eq!(error, CommitError::InDoubt(id), "{name}");
+        // Whether it is there cannot be said while it may go.
+        assert!(store.committed(id).await.is_err());
+        // The other connection comes to it, too; then none is to be had.
+        let (mut number, mut why) = (doubtful, None);
+        while why.is_none() {
+            number += 1;
+            assert!(number < doubtful + 100, "{name}: it is connected to again and again");
+            match store.commit(opening(number)).await {
+                Err(CommitError::Unavailable(said)) => why = Some(said),
+                Ok(_) | Err(CommitError::InDoubt(_)) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        assert!(why.is_some_and(|why| why.contains(name)));
+        reloaded(&db, &[&format!("RESET {name}")]).await;
+        eventually(&store, number + 1).await;
+        assert!(resolved(&store, id).await.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_writes_any_more_is_unavailable_until_it_does() {
+    let (_server, database) = own_server(&[]).await;
+    let store = open(&database.url()).await;
+    let db = raw(&database.url()).await;
+    // Connections that are there are held to it, too.
+    reloaded(&db, &["SET default_transaction_read_only = on"]).await;
+    let (number, error) = refused(&store, 1).await;
+    assert!(matches!(error, CommitError::Unavailable(_)), "{error:?}");
+    db.batch_execute("SET default_transaction_read_only = off").await.unwrap();
+    reloaded(&db, &["RESET default_transaction_read_only"]).await;
+    eventually(&store, number + 1).await;
+    assert_eq!(store.committed(opening(number).id()).await, Ok(None));
+}
