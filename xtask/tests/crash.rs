@@ -64,6 +64,15 @@ fn five_kills_of_a_server_whose_clock_is_moved_by_hours() {
 }
 
 #[test]
+fn five_kills_of_servers_on_one_database_whose_clock_is_moved_by_hours() {
+    let arguments = "--store postgres --clock --kills 5 --within-ms 400 --clients 16 --errors 2";
+    let report = campaign(&arguments.split(' ').collect::<Vec<_>>(), true);
+    assert_eq!(report["kills"], 5);
+    assert!(report["clock_moves"].as_u64() >= Some(20), "{report:#}");
+    lively(&report);
+}
+
+#[test]
 fn a_provider_that_charges_twice_is_found() {
     let report = campaign(&["--kills", "2", "--clients", "4", "--errors", "0", "--duplicates", "300"], false);
     assert!(report["wrong"]["double effects"].as_u64() > Some(0), "{report:#}");

@@ -47,10 +47,10 @@ const TARGETS: u64 = 12;
 const SIMULATOR: Program = Program::Package("counterfoil-sim");
 
 /// All of them, in their order. Shares add up to a thousand.
-pub(super) const PARTS: [Part; 16] = [
+pub(super) const PARTS: [Part; 17] = [
     Part {
         name: "simulator",
-        share: 330,
+        share: 315,
         program: SIMULATOR,
         words: |seconds, seed| format!("--minutes {} --seed {seed}", minutes(seconds)),
         ends: Ends::ByItself,
@@ -167,6 +167,14 @@ pub(super) const PARTS: [Part; 16] = [
         share: 15,
         program: Program::Crash,
         words: |_, seed| format!("--clock --kills 30 --seed {seed} --json"),
+        ends: Ends::ByItself,
+        read: |text| pick(text, &[("clock moves", "clock moves")]),
+    },
+    Part {
+        name: "clock moved, PostgreSQL",
+        share: 15,
+        program: Program::Crash,
+        words: |_, seed| format!("--store postgres --clock --kills 30 --seed {seed} --json"),
         ends: Ends::ByItself,
         read: |text| pick(text, &[("clock moves", "clock moves")]),
     },
