@@ -122,3 +122,39 @@ async fn nothing_is_added_to_a_sealed_transaction() {
     let early = format!("BEGIN; {ENTRY} (1,9,0,9,9,1,'debit','posted',5,'USD')");
     refused(&db, &early, "no place for an entry").await;
 }
+
+#[tokio::test]
+async fn every_other_way_to_write_to_history_is_refused_too() {
+    let (db, _database) = filled().await;
+    for (table, key, column) in [
+        ("journal_entries", "tenant, transaction, leg", "amount"),
+        ("journal_transactions", "tenant, id", "at"),
+        ("audit_log", "tenant, subject, id", "at"),
+        ("commit_groups", "position", "at"),
+    ] {
+        let upsert = format!(
+            "INSERT INTO {table} SELECT * FROM {table} ON CONFLICT ({key}) DO UPDATE SET {column} = 9"
+        );
+        refused(&db, &upsert, "append-only").await;
+        for then in [format!("UPDATE SET {column} = 9"), "DELETE".to_owned()] {
+            let on = key.split(", ").map(|name| format!("t.{name} = s.{name}")).collect::<Vec<_>>();
+            let merge = format!(
+                "MERGE INTO {table} AS t USING (SELECT * FROM {table}) AS s ON {} WHEN MATCHED THEN {then}",
+                on.join(" AND ")
+            );
+            refused(&db, &merge, "append-only").await;
+        }
+        let through = format!("CREATE VIEW seen AS SELECT * FROM {table}; UPDATE seen SET {column} = 9");
+        refused(&db, &through, "append-only").await;
+    }
+    // Entries that come as a copy are held to their places like any others.
+    let (tenant, id) = {
+        let row = db.query_one("SELECT tenant, id FROM journal_transactions LIMIT 1", &[]).await.unwrap();
+        (row.get::<_, i64>(0), row.get::<_, i64>(1))
+    };
+    let copy = format!(
+        "COPY journal_entries (tenant, transaction, leg, position, at, account, side, layer, amount, asset) \
+         FROM PROGRAM 'echo {tenant},{id},7,4,1,1,debit,posted,5,USD' (FORMAT csv)"
+    );
+    refused(&db, &copy, "no place for an entry").await;
+}
