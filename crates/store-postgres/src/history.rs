@@ -1,5 +1,5 @@
-//! What this process knows of the history of commits. A server that comes back without it, or with another one, is not trusted again:
-//! what was confirmed is gone there, whatever is added to it.
+//! What this process knows of the history of commits. A server that comes back without it, or with another one, is not served; and once no
+//! host is left that might have it, none is trusted again: what was confirmed is gone, whatever is added there.
 
 use crate::error::OpenError;
 use crate::session::Session;
@@ -45,19 +45,35 @@ impl History {
         self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
     }
 
-    /// Compares what was known before the server was asked with what it has, up to `found`.
-    pub(crate) async fn compare(
-        &self,
-        last: Last,
-        session: &Session,
-        found: u64,
-        log: Log,
-    ) -> Result<(), OpenError> {
-        let known = last.position;
-        if found < known {
-            return Err(self.is_lost(OpenError::Lost { known, found }));
+    /// Why no host serves. If all of them lack what was confirmed, none is trusted any more; one that could not be asked may have it.
+    pub(crate) fn why(&self, refused: Vec<OpenError>) -> OpenError {
+        let is_lost =
+            |error: &OpenError| matches!(error, OpenError::Lost { .. } | OpenError::Rewritten { .. });
+        let everywhere = refused.iter().all(is_lost);
+        let (lost, other): (Vec<_>, Vec<_>) = refused.into_iter().partition(is_lost);
+        match (lost.into_iter().next(), other.into_iter().next()) {
+            (Some(lost), _) => {
+                tracing::error!(reason = %lost, everywhere, "the database is not trusted");
+                if everywhere { self.lost.get_or_init(|| lost).clone() } else { lost }
+            }
+            (None, Some(other)) => other,
+            (None, None) => OpenError::Unreachable("there is no host".to_owned()),
         }
-        let (Some(set), Ok(at)) = (last.set, i64::try_from(known)) else { return Ok(()) };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Last {
+    /// Whether a server has it; it has commits up to `found`.
+    pub(crate) async fn is_in(self, session: &Session, found: u64, log: Log) -> Result<(), OpenError> {
+        let known = self.position;
+        if found < known {
+            return Err(OpenError::Lost { known, found });
+        }
+        let (Some(set), Ok(at)) = (self.set, i64::try_from(known)) else { return Ok(()) };
         let questions: &[&str] = match log {
             Log::BySet => &[IS_SET],
             Log::ByGroup => &[IS_IN_GROUP, IS_SET],
@@ -67,15 +83,29 @@ impl History {
                 return Ok(());
             }
         }
-        Err(self.is_lost(OpenError::Rewritten { known }))
+        Err(OpenError::Rewritten { known })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost() -> OpenError {
+        OpenError::Lost { known: 9, found: 8 }
     }
 
-    fn is_lost(&self, how: OpenError) -> OpenError {
-        tracing::error!(reason = %how, "the database is not trusted any more");
-        self.lost.get_or_init(|| how).clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Last> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    #[test]
+    fn nobody_is_trusted_again_once_no_host_has_what_was_confirmed() {
+        let history = History::new(9);
+        // One that is away may have it: the next look may find it.
+        let away = OpenError::Unreachable("no answer".to_owned());
+        assert_eq!(history.why(vec![away.clone(), lost()]), lost());
+        assert_eq!(history.is_whole(), Ok(()));
+        assert_eq!(history.why(vec![away.clone(), OpenError::Standby]), away);
+        assert_eq!(history.is_whole(), Ok(()));
+        let rewritten = OpenError::Rewritten { known: 9 };
+        assert_eq!(history.why(vec![rewritten.clone(), lost()]), rewritten);
+        assert_eq!(history.is_whole(), Err(rewritten));
     }
 }

@@ -4,10 +4,10 @@ use crate::barrier::Barrier;
 use crate::clock::{Clock, monotonic};
 use crate::committer::{Ids, Memory};
 use crate::error::OpenError;
-use crate::history::History;
+use crate::history::{History, Last};
 use crate::options::Options;
 use crate::schema::{self, Found};
-use crate::session::{CONNECT_WITHIN, Ground, Purpose, Session, Target};
+use crate::session::{CONNECT_WITHIN, Ground, Purpose, Session, Target, no_answer};
 use crate::tables::Looks;
 use crate::tables::commits::Log;
 use counterfoil_core::types::id::SetId;
@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
+use tokio_postgres::Config;
 
 /// Sets in doubt that are remembered; beyond, those whose committer is back are forgotten.
 const DOUBTS_MAX: usize = 16_384;
@@ -86,7 +87,21 @@ impl Shared {
         self.history.is_whole()?;
         // Read before the server is asked: commits made meanwhile must not count as lost.
         let known = self.history.last();
-        let session = Session::open(&self.target, purpose).await?;
+        let mut refused = Vec::new();
+        for (place, host) in self.target.hosts() {
+            match self.connect_to(host, purpose, known).await {
+                Ok(session) => {
+                    self.target.taken_by(place);
+                    return Ok(session);
+                }
+                Err(error) => refused.push(error),
+            }
+        }
+        Err(self.history.why(refused))
+    }
+
+    async fn connect_to(&self, host: &Config, purpose: Purpose, known: Last) -> Result<Session, OpenError> {
+        let session = Session::at(host, &self.target, purpose).await?;
         let looking = async {
             schema::check(&session).await?;
             let begun = monotonic();
@@ -94,12 +109,11 @@ impl Shared {
             if ground.secret != self.secret {
                 return Err(OpenError::Other);
             }
-            self.history.compare(known, &session, ground.position, self.log()).await?;
+            known.is_in(&session, ground.position, self.log()).await?;
             self.clock.looked(ground.server_us, monotonic().saturating_sub(begun));
             Ok(())
         };
-        let silent = |_| OpenError::Unreachable("no answer".to_owned());
-        tokio::time::timeout(CONNECT_WITHIN, looking).await.map_err(silent)??;
+        tokio::time::timeout(CONNECT_WITHIN, looking).await.map_err(|_| no_answer())??;
         Ok(session)
     }
 

@@ -4,15 +4,15 @@
 
 mod support;
 
-use counterfoil_store::Store;
-use counterfoil_store::conformance::fixtures::opening;
+use counterfoil_store::conformance::fixtures::{TENANT, charge_id, opening};
+use counterfoil_store::{CommitError, RowKey, Store};
 use counterfoil_store_postgres::{OpenError, Options, PostgresStore};
 use counterfoil_testkit::postgres::{Database, Server, connect};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use support::load::{Load, compared, no_set_is_there_twice};
-use support::{eventually, open, own_server, raw};
+use support::{TERMINATE, eventually, open, own_server, raw};
 use tokio::net::TcpListener;
 
 /// A URL with one more host behind the one it names.
@@ -29,10 +29,13 @@ async fn pair() -> (Server, Server, Database) {
     db.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'follower'").await.unwrap();
     db.batch_execute("SELECT pg_reload_conf()").await.unwrap();
     let is_waited_for = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
-    while db.query_one(is_waited_for, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+    for _ in 0..1_000 {
+        if db.query_one(is_waited_for, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            return (primary, standby, database);
+        }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    (primary, standby, database)
+    panic!("the standby does not follow");
 }
 
 async fn promote(standby: &Server, database: &Database) {
@@ -57,6 +60,46 @@ async fn a_promoted_standby_takes_over_and_has_all_that_was_confirmed() {
     let (confirmed, doubtful) = compared(&store, load.stop().await).await;
     assert!(confirmed >= 300, "{confirmed} confirmed, {doubtful} in doubt");
     no_set_is_there_twice(&store).await;
+}
+
+/// Somebody started the old primary again, and it takes writes, without what was committed since.
+#[tokio::test]
+async fn a_host_without_what_was_confirmed_is_passed_while_another_has_it() {
+    let (mut primary, standby, database) = pair().await;
+    let store = open(&and(&database.url(), standby.port())).await;
+    store.commit(opening(1)).await.unwrap();
+    primary.kill().unwrap();
+    promote(&standby, &database).await;
+    eventually(&store, 2).await;
+    primary.restart().unwrap();
+    let (old, new) = (database.url(), format!("{}/{}", standby.address(), database.name()));
+    let alone = "ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf()";
+    for sql in alone.split("; ") {
+        raw(&old).await.batch_execute(sql).await.unwrap();
+    }
+    // Whichever is asked first.
+    for number in 3..=4 {
+        raw(&new).await.batch_execute(TERMINATE).await.unwrap();
+        eventually(&store, number).await;
+    }
+    // Only the old one is left: not that one, and not for good.
+    let mut standby = standby;
+    standby.kill().unwrap();
+    let (mut number, mut why) = (100, None);
+    while why.is_none() {
+        number += 1;
+        assert!(number < 200, "the old one is served by");
+        match store.commit(opening(number)).await {
+            Err(CommitError::Unavailable(said)) => why = Some(said),
+            // Its connection's end was not noticed yet.
+            Err(CommitError::InDoubt(_)) => {}
+            answer => panic!("{answer:?}"),
+        }
+    }
+    assert!(why.as_ref().is_some_and(|why| why.contains("lost commits")), "{why:?}");
+    standby.restart().unwrap();
+    eventually(&store, 10).await;
+    assert!(store.read(vec![RowKey::Charge(TENANT, charge_id(4))]).await.unwrap()[0].is_some());
 }
 
 #[tokio::test]

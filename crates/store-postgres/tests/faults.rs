@@ -108,9 +108,9 @@ async fn hundreds_of_sets_in_doubt_are_resolved_by_few_connections() {
         asking.spawn(async move { resolved(&store, id).await });
     }
     assert!(asking.join_all().await.iter().all(Option::is_some));
-    // Eight read, one confirms, and each committer comes back once.
+    // Eight read, each committer comes back, and few confirm for all.
     let opened = proxy.connections() - before;
-    assert!(opened <= 12, "{opened} connections");
+    assert!(opened <= 20, "{opened} connections");
 }
 
 #[tokio::test]

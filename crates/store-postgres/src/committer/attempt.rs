@@ -1,4 +1,5 @@
-//! One attempt at one group: look, judge, write, seal. Two round trips where rows must be looked at first, one where not.
+//! One attempt at one group: look, judge, write, seal. Two round trips where rows must be looked at first or one statement does not write
+//! everything, one where neither.
 
 use super::Job;
 use super::ids::Standing;

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 const TRIES_MAX: u32 = 3;
 /// How many groups look before they write after one that hoped in vain.
 const WARY_FOR: u32 = 32;
-/// How long sets are tried one by one; those that are left are told to ask again.
-const ALONE_WITHIN: Duration = Duration::from_secs(3);
+/// How long a group waits for rows that others hold, one set after the other; those that are left are told to ask again.
+const HELD_WITHIN: Duration = Duration::from_secs(3);
 /// How long an earlier connection's end is waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -133,18 +133,20 @@ impl Committer {
     /// One set hit a rule of the tables, or waits for a lock, or others were always faster. Alone, each gets the answer that is its own;
     /// but who wants a row of somebody that was held up is held up, too, and nobody waits for long behind them all.
     async fn commit_one_by_one(&mut self, group: Vec<Job>) {
-        let latest = Instant::now() + ALONE_WITHIN;
-        let mut held = KeySet::default();
+        let (mut held, mut waited) = (KeySet::default(), Duration::ZERO);
         for job in group {
             let wants = || job.set.changes().iter().filter(|change| !matches!(change, Change::Insert(_)));
-            let fate = if Instant::now() >= latest || wants().any(|change| held.contains(&change.key())) {
+            let fate = if waited >= HELD_WITHIN || wants().any(|change| held.contains(&change.key())) {
                 Fate::Held("somebody else holds a row that others want, too".to_owned())
             } else {
-                self.attempt_alone(&job).await
+                let begun = Instant::now();
+                let fate = self.attempt_alone(&job).await;
+                if matches!(fate, Fate::Held(_)) {
+                    waited = waited.saturating_add(begun.elapsed());
+                    held.extend(wants().map(Change::key));
+                }
+                fate
             };
-            if matches!(fate, Fate::Held(_)) {
-                held.extend(wants().map(Change::key));
-            }
             self.answer(vec![job], fate);
         }
     }

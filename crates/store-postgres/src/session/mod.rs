@@ -80,8 +80,8 @@ impl Session {
         Err(refused.unwrap_or_else(no_answer))
     }
 
-    /// Connects, and refuses a server that cannot keep what it is told.
-    async fn at(host: &Config, target: &Target, purpose: Purpose) -> Result<Session, OpenError> {
+    /// Connects to one host of a target, and refuses a server that cannot keep what it is told.
+    pub(crate) async fn at(host: &Config, target: &Target, purpose: Purpose) -> Result<Session, OpenError> {
         let connecting = tokio::time::timeout(target.within, host.connect(target.tls.clone()));
         let (client, connection) = connecting.await.map_err(|_| no_answer())??;
         let warned = Arc::new(AtomicBool::new(false));
@@ -189,7 +189,8 @@ impl Drop for Session {
     }
 }
 
-fn no_answer() -> OpenError {
+/// A server that keeps silent.
+pub(crate) fn no_answer() -> OpenError {
     OpenError::Unreachable("no answer".to_owned())
 }
 

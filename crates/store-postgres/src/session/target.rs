@@ -11,8 +11,10 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode};
 
 /// How long a server may take to answer a new connection.
 pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// How long one address of a host is tried, if the URL does not say; a host may have several.
-const ADDRESS_WITHIN: Duration = Duration::from_secs(2);
+/// How long an address is tried, if the URL does not say: long enough for a packet that is lost twice.
+const ADDRESS_WITHIN: Duration = Duration::from_secs(4);
+/// … where others can be tried as well.
+const ONE_OF_SEVERAL_WITHIN: Duration = Duration::from_secs(2);
 /// How long the network may swallow what we send before the connection counts as lost.
 const UNHEARD_WITHIN: Duration = Duration::from_secs(15);
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
@@ -67,7 +69,9 @@ impl Target {
         if config.get_dbname().is_none_or(str::is_empty) {
             return Err(OpenError::BadUrl("it names no database".to_owned()));
         }
-        let each = config.get_connect_timeout().copied().unwrap_or(ADDRESS_WITHIN);
+        let several = config.get_hosts().len().max(config.get_hostaddrs().len()) > 1;
+        let usual = if several { ONE_OF_SEVERAL_WITHIN } else { ADDRESS_WITHIN };
+        let each = config.get_connect_timeout().copied().unwrap_or(usual);
         config.ssl_mode(ssl).connect_timeout(each).tcp_user_timeout(UNHEARD_WITHIN);
         config.keepalives(true).keepalives_idle(KEEPALIVE_AFTER);
         if config.get_application_name().is_none() {
@@ -78,19 +82,19 @@ impl Target {
             LoadBalanceHosts::Random => by_chance()?,
             _ => 0,
         }));
-        let within = CONNECT_WITHIN.max(each.saturating_add(ADDRESS_WITHIN));
+        let within = CONNECT_WITHIN.max(each.saturating_add(ONE_OF_SEVERAL_WITHIN));
         Ok(Target { hosts, last, tls: Connector::new(check)?, within })
     }
 
     /// The hosts with their places, the one that took us last before the others.
-    pub(super) fn hosts(&self) -> impl Iterator<Item = (usize, &Config)> {
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = (usize, &Config)> {
         let first = self.last.load(Ordering::Relaxed).checked_rem(self.hosts.len()).unwrap_or(0);
         let all = self.hosts.iter().enumerate();
         all.clone().skip(first).chain(all.take(first))
     }
 
     /// The host at this place took us.
-    pub(super) fn taken_by(&self, place: usize) {
+    pub(crate) fn taken_by(&self, place: usize) {
         self.last.store(place, Ordering::Relaxed);
     }
 }

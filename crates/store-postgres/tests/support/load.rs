@@ -35,7 +35,7 @@ impl Load {
                     let number = next.fetch_add(1, Ordering::SeqCst);
                     answers.push((number, store.commit(opening(number)).await));
                     if matches!(answers.last(), Some((_, Err(_)))) {
-                        tokio::time::sleep(Duration::from_millis(5)).await;
+                        tokio::time::sleep(Duration::from_millis(25)).await;
                     }
                 }
                 answers
