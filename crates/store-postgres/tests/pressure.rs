@@ -5,9 +5,11 @@
 
 mod support;
 
+use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::payments::charge::Charge;
-use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, opening, set};
-use counterfoil_store::{ChangeSet, CommitError, RowKey, Store};
+use counterfoil_store::conformance::fixtures::ledger::{BOTH, moving, opened, posted};
+use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, claim, opening, set};
+use counterfoil_store::{ChangeSet, CommitError, Reason, RowKey, Store};
 use counterfoil_store_postgres::{Options, PostgresStore};
 use counterfoil_testkit::postgres::connect;
 use rustix::process::{Pid, Signal, kill_process};
@@ -76,6 +78,50 @@ async fn who_locks_in_another_order_meets_a_deadlock_and_both_get_on() {
         store.read(vec![RowKey::Charge(TENANT, charge_id(1)), RowKey::Charge(TENANT, charge_id(2))]).await;
     let revisions: Vec<u64> = there.unwrap().into_iter().flatten().map(|row| row.revision()).collect();
     assert_eq!(revisions, [2, 2]);
+}
+
+/// A key that another process works on is asked for here, together with rows that it wants next: whoever inserts a claim has nothing in
+/// hand yet that the other could wait for.
+#[tokio::test]
+async fn who_waits_for_a_claim_holds_nothing_that_its_holder_wants() {
+    let (store, database) = fresh().await;
+    let elsewhere = open(&database.url()).await;
+    elsewhere.commit(set(1).insert(claim(2))).await.unwrap();
+    let opened = set(2).insert(claim(1)).insert(opened(1, Some(0), None)).insert(charge(7));
+    store.commit(opened).await.unwrap();
+    let renewed = Claim { revision: 2, ..claim(1) };
+    let (other, looking) = (raw(&database.url()).await, raw(&database.url()).await);
+    for (number, asked, wanted) in [
+        // Rows this process remembers: nothing is looked at first.
+        (
+            3,
+            set(3).insert(claim(2)).replace(renewed, 1),
+            "SELECT 1 FROM idempotency_keys WHERE subject = 1 FOR UPDATE NOWAIT",
+        ),
+        // A balance, which always is.
+        (
+            4,
+            set(4).insert(claim(2)).shift(moving(1, BOTH, posted(5))),
+            "SELECT 1 FROM balances FOR UPDATE NOWAIT",
+        ),
+    ] {
+        other
+            .batch_execute("BEGIN; UPDATE idempotency_keys SET revision = 9 WHERE subject = 2")
+            .await
+            .unwrap();
+        let committing = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { store.commit(asked).await }
+        });
+        waiting_backend(&looking, "Lock").await;
+        other.batch_execute(wanted).await.expect("nobody holds it");
+        other.batch_execute("ROLLBACK").await.unwrap();
+        let answer = committing.await.unwrap();
+        assert!(
+            matches!(&answer, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Present),
+            "{number}: {answer:?}"
+        );
+    }
 }
 
 /// However many want it: who does not is not kept waiting by all of them in turn.

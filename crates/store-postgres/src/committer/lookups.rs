@@ -48,8 +48,9 @@ pub(super) struct Lookups(pub(super) BTreeMap<(bool, Place), Vec<RowKey>>);
 impl Lookups {
     /// What the group needs, and the rows that are remembered instead.
     ///
-    /// Only rows that may change are locked. A row that is to be inserted and found there makes its set refused,
-    /// and one that is not found is guarded by its unique key.
+    /// Only rows that may change are locked, and with them claims that are to be inserted: who finds one there that somebody changes must
+    /// not wait for it with other rows in hand. A row that is to be inserted and found there makes its set refused, and one that is not
+    /// found is guarded by its unique key.
     pub(super) fn of(group: &[Job], care: Care, memory: &Memory) -> (Lookups, KeyMap<Remembered>) {
         let (mut locked, mut read) = (KeySet::default(), KeySet::default());
         for change in group.iter().flat_map(|job| job.set.changes()) {
@@ -66,6 +67,10 @@ impl Lookups {
             }
         }
         let remembered = (care == Care::Hopeful).then(|| remembered(group, &locked, memory)).flatten();
+        if remembered.is_none() && !locked.is_empty() {
+            let changes = group.iter().flat_map(|job| job.set.changes());
+            locked.extend(changes.filter(|change| is_claim(change)).map(Change::key));
+        }
         let mut all = Lookups::default();
         for key in read.into_iter().filter(|key| !locked.contains(key)) {
             all.add(false, key);

@@ -4,7 +4,7 @@ use super::Job;
 use crate::session::{Session, Step};
 use crate::shared::Shared;
 use crate::tables::commits::{Log, Sealing, words};
-use crate::tables::{self, Batch, Looks, Part, Place, Verb, alone, journal, most_of, mostly_empty};
+use crate::tables::{self, Batch, Looks, Part, Place, Verb, alone, journal, most_of, mostly_empty, turn};
 use crate::wake;
 use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, KeyMap, Row, RowKey};
@@ -143,9 +143,8 @@ impl<'a> Writes<'a> {
         all
     }
 
-    /// Rows that were there first, table after table: this may be what locks them, and locks come before insertions in
-    /// every process. Then new rows, table after table; then the head, which everybody waits for, and what needs its
-    /// positions.
+    /// New claims, then rows that were there, table after table: this may be what locks them. Then other new rows; then the
+    /// head, which everybody waits for, and what needs its positions.
     pub(super) fn steps<'b>(&'b self, session: &'b Session) -> Vec<Step<'b>> {
         let mut steps: Vec<Step<'b>> = Vec::with_capacity(self.statements.len().saturating_add(3));
         for statement in &self.statements {
@@ -222,10 +221,13 @@ impl Statement<'_> {
 /// Few statements, in an order in which nobody waits in a circle: what does not go with the seal is of rows that are locked
 /// already, or that nobody else can know of.
 fn arranged<'a>(changes: Vec<Write<'a>>, inserts: Vec<Write<'a>>) -> (Vec<Statement<'a>>, Sealed<'a>) {
-    let parts: Vec<Part> = changes.iter().chain(&inserts).map(|write| write.part).collect();
+    let mut all = changes;
+    all.extend(inserts);
+    all.sort_by_key(|write| turn(write.part));
+    let parts: Vec<Part> = all.iter().map(|write| write.part).collect();
     let together = most_of(&parts).unwrap_or_default();
     let (mut writes, others): (Vec<Write<'a>>, Vec<Write<'a>>) =
-        changes.into_iter().chain(inserts).partition(|write| together.contains(&write.part));
+        all.into_iter().partition(|write| together.contains(&write.part));
     let rows = writes.iter().map(|write| write.batch.len()).fold(0, i64::saturating_add);
     let thin = !writes.is_empty() && writes.iter().all(Write::is_thin);
     if thin {

@@ -25,7 +25,7 @@ mod sql;
 pub(crate) use batch::Batch;
 pub(crate) use line::{Damage, Line};
 pub(crate) use looks::Looks;
-pub(crate) use sql::{Part, Verb, alone, most_of, mostly_empty, statements};
+pub(crate) use sql::{Part, Verb, alone, most_of, mostly_empty, statements, turn};
 
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::Claim;
