@@ -16,7 +16,8 @@ use std::time::Duration;
 use support::load::{Load, compared, no_set_is_there_twice};
 use support::proxy::Cut;
 use support::{
-    TERMINATE, database, eventually, open, own_server, proxied, raw, resolved, waiting_backend, waits,
+    Held, TERMINATE, database, eventually, held_for_a_standby, open, own_server, proxied, raw, resolved,
+    waiting_backend,
 };
 use tokio::task::JoinSet;
 
@@ -233,21 +234,7 @@ async fn a_commit_that_only_the_primary_has_is_in_doubt_until_the_standby_has_it
     let db = raw(&database.url()).await;
     db.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'follower'").await.unwrap();
     db.batch_execute("SELECT pg_reload_conf()").await.unwrap();
-    // The server waits for a standby that is not there, from when its checkpointer has read the setting: until then sets are committed.
-    let (mut number, mut pid) = (1, None);
-    let committing = loop {
-        number += 1;
-        assert!(number < 10_000, "nobody waits for the standby");
-        let store = Arc::clone(&store);
-        let committing = tokio::spawn(async move { store.commit(opening(number)).await });
-        while pid.is_none() && !committing.is_finished() {
-            pid = waits(&db, "SyncRep").await;
-        }
-        if pid.is_some() {
-            break committing;
-        }
-        committing.await.unwrap().unwrap();
-    };
+    let Held { number, pid, committing } = held_for_a_standby(&store, &db).await;
     // Somebody breaks the wait off, and it answers "committed".
     db.execute("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
     let id = opening(number).id();

@@ -8,7 +8,7 @@ use counterfoil_store::conformance::fixtures::opening;
 use counterfoil_store::{CommitError, Store};
 use counterfoil_store_postgres::PostgresStore;
 use std::sync::Arc;
-use support::{eventually, open, own_server, raw, resolved, waits};
+use support::{eventually, held_for_a_standby, open, own_server, raw, resolved};
 use tokio_postgres::Client;
 
 /// Sets a server is told to keep, as an administrator does it.
@@ -42,22 +42,9 @@ async fn who_commits_waits_for_the_standby_whatever_the_server_is_told_meanwhile
         let store = Arc::new(open(&database.url()).await);
         store.commit(opening(1)).await.unwrap();
         reloaded(&db, &[told, "SET synchronous_standby_names = 'nobody'"]).await;
-        let (mut number, mut pid) = (1, None);
-        let committing = loop {
-            number += 1;
-            assert!(number < 3_000, "nobody waits for the standby");
-            let store = Arc::clone(&store);
-            let committing = tokio::spawn(async move { store.commit(opening(number)).await });
-            while pid.is_none() && !committing.is_finished() {
-                pid = waits(&db, "SyncRep").await;
-            }
-            if pid.is_some() {
-                break committing;
-            }
-            committing.await.unwrap().unwrap();
-        };
+        let held = held_for_a_standby(&store, &db).await;
         reloaded(&db, &["RESET synchronous_standby_names"]).await;
-        committing.await.unwrap().unwrap();
+        held.committing.await.unwrap().unwrap();
     }
 }
 

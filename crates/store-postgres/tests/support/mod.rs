@@ -14,6 +14,7 @@ use counterfoil_testkit::postgres::{Database, Server, connect, shared};
 use proxy::Proxy;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 /// A migrated database on the server at `address`. A template is of one state of the steps: while they are being
@@ -132,4 +133,27 @@ pub async fn waiting_backend(db: &Client, event: &str) -> i32 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("nobody waits for {event}");
+}
+
+/// A commit that waits for a standby, in this process of the server.
+pub struct Held {
+    pub number: i64,
+    pub pid: i32,
+    pub committing: JoinHandle<Result<Receipt, CommitError>>,
+}
+
+/// Commits from the second set on until one waits: a server waits for a standby that is not there from when its checkpointer has read that it
+/// should.
+pub async fn held_for_a_standby(store: &Arc<PostgresStore>, db: &Client) -> Held {
+    for number in 2..3_000 {
+        let store = Arc::clone(store);
+        let committing = tokio::spawn(async move { store.commit(opening(number)).await });
+        while !committing.is_finished() {
+            if let Some(pid) = waits(db, "SyncRep").await {
+                return Held { number, pid, committing };
+            }
+        }
+        committing.await.unwrap().unwrap();
+    }
+    panic!("nobody waits for the standby");
 }
