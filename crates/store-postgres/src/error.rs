@@ -35,7 +35,7 @@ pub enum OpenError {
     TooOld(String),
     /// The server follows another one.
     #[error(
-        "this PostgreSQL server is a standby and takes no writes: give the URL of the primary, or several hosts with target_session_attrs=read-write"
+        "this PostgreSQL server is a standby and takes no writes: give the URL of the primary, or name all hosts in it: HOST,HOST"
     )]
     Standby,
     /// The server refuses to write.
