@@ -89,13 +89,13 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Test(test) => Ok(test.run()),
-        Command::Bench(bench) => attended(bench.run()),
-        Command::Crash(crash) => attended(crash.run()),
-        Command::Hostile(hostile) => attended(hostile.run()),
+        Command::Bench(bench) => until_interrupted(bench.run()),
+        Command::Crash(crash) => until_interrupted(crash.run()),
+        Command::Hostile(hostile) => until_interrupted(hostile.run()),
         Command::Mutants(mutants) => mutants.run(),
-        Command::Prove(prove) => attended(prove.run()),
-        Command::Record(record) => attended(record.run()),
-        Command::Load(load) => attended(load.run()),
+        Command::Prove(prove) => until_interrupted(prove.run()),
+        Command::Record(record) => until_interrupted(record.run()),
+        Command::Load(load) => until_interrupted(load.run()),
         Command::Engine(engine) => engine.run(),
         Command::Commits(commits) => commits.run(),
         Command::Usual(usual) => usual.run(),
@@ -109,7 +109,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command until it ends or somebody asks it to: dropping it kills every process it started.
-fn attended(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+fn until_interrupted(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -3,7 +3,7 @@
 use crate::answer::{self, Answer, store_unavailable};
 use crate::app::App;
 use crate::auth;
-use crate::describe::{BooksProblems, KeyHeader, PageQuery, QueryProblems};
+use crate::describe::{KeyHeader, LedgerProblems, PageQuery, QueryProblems};
 use crate::exchange::{self, Exchange};
 use crate::intake::{Intake, conclude};
 use crate::query::Page;
@@ -32,7 +32,7 @@ const INTAKE: Intake = Intake::new(Route::Assets, asset::LAYOUT);
             (asset::CreateAsset = "application/x-www-form-urlencoded"),
         )
     ),
-    responses((status = 201, description = "The asset is defined.", body = asset::Asset), BooksProblems)
+    responses((status = 201, description = "The asset is defined.", body = asset::Asset), LedgerProblems)
 )]
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
     exchange::write(&app, request, define).await

@@ -2,13 +2,13 @@
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::describe::{BooksProblems, KeyHeader};
+use crate::describe::{KeyHeader, LedgerProblems};
 use crate::exchange::{self, Exchange};
 use crate::intake::{Intake, conclude};
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::books::Act;
+use counterfoil_core::payments::ledger::Act;
 use counterfoil_wire::problem::Problem;
 use counterfoil_wire::{conversion, transaction};
 use http::Response;
@@ -32,7 +32,7 @@ const INTAKE: Intake = Intake::new(Route::Conversions, conversion::LAYOUT);
     ),
     responses(
         (status = 201, description = "A transaction of the kind `conversion`.", body = transaction::schema::Transaction),
-        BooksProblems,
+        LedgerProblems,
     )
 )]
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Response<Body> {

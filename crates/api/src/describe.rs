@@ -30,8 +30,8 @@ pub(crate) struct ResolutionProblems;
 /// Those of what providers send.
 pub(crate) struct WebhookProblems;
 
-/// Those of writes about the books, which the books may refuse.
-pub(crate) struct BooksProblems;
+/// Those of writes about the ledger, which the ledger may refuse.
+pub(crate) struct LedgerProblems;
 
 const DEFAULT: (&str, &str) =
     ("default", "Any other error: `unauthorized`, `forbidden`, `rate_limited`, … as `error` says");
@@ -144,7 +144,7 @@ impl IntoResponses for WebhookProblems {
     }
 }
 
-impl IntoResponses for BooksProblems {
+impl IntoResponses for LedgerProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
             (

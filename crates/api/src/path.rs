@@ -4,7 +4,7 @@ use crate::answer::store_unavailable;
 use crate::app::App;
 use crate::route::Route;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::payments::books::Named;
+use counterfoil_core::payments::ledger::Named;
 use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::reference::Kind;
 use counterfoil_wire::fields::Accounts;

@@ -18,14 +18,14 @@ pub struct Outbox {
     pub payment: Payment,
     /// Which saga it is, and how far it has come.
     pub saga: Saga,
-    /// The money that is reserved for it in the books.
+    /// The money that is reserved for it in the ledger.
     pub hold: Option<HoldId>,
     /// The claim whose fence guards it.
     pub claim: ClaimId,
     /// Whose it is.
     pub tenant: TenantId,
     /// The provider and endpoint this payment is bound to for life.
-    pub provider: Pinned,
+    pub provider: ProviderBinding,
     /// When somebody should look at it: the end of the lease, or the next attempt.
     pub due_at: Time,
     /// When the work was first enqueued.
@@ -129,7 +129,7 @@ impl Flow {
 
 /// The provider a payment is bound to: some do not deduplicate across their endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pinned {
+pub struct ProviderBinding {
     /// The profile's name.
     pub profile: Arc<str>,
     /// Scheme, host and port, or a peer's name and place; never the credential.
@@ -139,11 +139,14 @@ pub struct Pinned {
 /// The profile of payments that are bound to a peer.
 pub const PEER_PROFILE: &str = "counterfoil";
 
-impl Pinned {
+impl ProviderBinding {
     /// Bound to a peer: under its name, at its endpoint, by the account there that the money comes from. The account's id
     /// names the peer's store and tenant as well, so that nothing can be done twice in two of them.
-    pub fn to_peer(name: &PeerName, endpoint: &str, account: &str) -> Pinned {
-        Pinned { profile: PEER_PROFILE.into(), endpoint: format!("{name}={endpoint}/{account}").into() }
+    pub fn to_peer(name: &PeerName, endpoint: &str, account: &str) -> ProviderBinding {
+        ProviderBinding {
+            profile: PEER_PROFILE.into(),
+            endpoint: format!("{name}={endpoint}/{account}").into(),
+        }
     }
 
     /// The name of the peer a payment is bound to; nothing if it is bound to a provider.

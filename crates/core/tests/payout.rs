@@ -10,12 +10,12 @@ use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::outbox::{Flow, Park, Payment};
 use counterfoil_core::payments::attempt::judge::Verdict;
 use counterfoil_core::payments::charge::{Failure, FailureCode};
-use counterfoil_core::payments::flow::Deed;
-use counterfoil_core::payments::follow::{Fate, Follow, follow};
+use counterfoil_core::payments::flow::SagaAction;
+use counterfoil_core::payments::follow::{Follow, NextStep, follow};
 use counterfoil_core::payments::payout::create::{CreatePayout, Minted, Wanted, decide};
 use counterfoil_core::payments::payout::{Payout, Status};
 use counterfoil_core::payments::provider::{Approval, Rules, Stands, Step, downstream_key};
-use counterfoil_core::payments::{Matter, Opening};
+use counterfoil_core::payments::{Opening, PaymentSubject};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::id::{AccountId, HoldId, Holder, PayoutId, SubjectId, TenantId};
@@ -58,10 +58,10 @@ fn opening() -> Opening {
     decide(command, provider(), lease, minted, None).unwrap()
 }
 
-fn payout(matter: &Matter) -> &Payout {
-    match matter {
-        Matter::Payout(payout) => payout,
-        Matter::Charge(charge, _) => panic!("{charge:?}"),
+fn payout(subject: &PaymentSubject) -> &Payout {
+    match subject {
+        PaymentSubject::Payout(payout) => payout,
+        PaymentSubject::Charge(charge, _) => panic!("{charge:?}"),
     }
 }
 
@@ -71,9 +71,9 @@ fn after(verdict: &Verdict) -> Follow {
 
 #[test]
 fn what_is_reserved_has_the_payouts_own_number_and_everything_is_bound_to_one_provider() {
-    let Opening { work, books, audit } = opening();
-    assert_eq!(books, [Deed::Reserve]);
-    let (outbox, made) = (&work.outbox, payout(&work.matter));
+    let Opening { work, ledger, audit } = opening();
+    assert_eq!(ledger, [SagaAction::Reserve]);
+    let (outbox, made) = (&work.outbox, payout(&work.subject));
     assert_eq!((outbox.id, outbox.payment), (made.id.into(), Payment::Payout(made.id)));
     assert_eq!((outbox.hold, outbox.saga.flow), (Some(HoldId::from_i64(7)), Flow::Payout));
     assert_eq!((&outbox.provider, &made.provider), (&provider(), &provider()));
@@ -81,7 +81,7 @@ fn what_is_reserved_has_the_payouts_own_number_and_everything_is_bound_to_one_pr
     assert_eq!((work.claim.subject, work.claim.makes), (made.id.into(), Resource::Payout));
     assert!(matches!(work.claim.state, State::InFlight(lease) if lease.until == outbox.due_at));
     assert_eq!((audit.subject, audit.kind), (SubjectId::from_i64(7), Kind::Claimed));
-    assert_eq!(work.matter.amount().minor(), 800);
+    assert_eq!(work.subject.amount().minor(), 800);
 }
 
 #[test]
@@ -93,12 +93,12 @@ fn a_payout_that_the_provider_takes_on_is_posted() {
         asset: Some(usd()),
         payment: None,
     };
-    let Follow { matter, books, fate } = after(&Verdict::Done(approval));
-    assert_eq!((books, fate), (vec![Deed::Post], Fate::Completed));
-    let paid = payout(&matter);
+    let Follow { subject, ledger, next_step } = after(&Verdict::Done(approval));
+    assert_eq!((ledger, next_step), (vec![SagaAction::Post], NextStep::Completed));
+    let paid = payout(&subject);
     assert_eq!((paid.status, paid.revision), (Status::Paid, 2));
     assert_eq!(paid.provider_reference.as_deref(), Some("po_1"));
-    assert!(payout(&opening().work.matter).may_become(paid));
+    assert!(payout(&opening().work.subject).may_become(paid));
     assert!(!paid.may_become(&Payout { status: Status::Failed, revision: 3, ..paid.clone() }));
 }
 
@@ -106,9 +106,9 @@ fn a_payout_that_the_provider_takes_on_is_posted() {
 fn a_payout_that_is_refused_frees_its_money_and_says_why() {
     let failure = Failure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".into()) };
     let refused = Verdict::Failed { failure: failure.clone(), reference: Some("po_1".into()) };
-    let Follow { matter, books, fate } = after(&refused);
-    assert_eq!((books, fate), (vec![Deed::Release], Fate::Failed(failure.clone())));
-    let failed = payout(&matter);
+    let Follow { subject, ledger, next_step } = after(&refused);
+    assert_eq!((ledger, next_step), (vec![SagaAction::Release], NextStep::Failed(failure.clone())));
+    let failed = payout(&subject);
     assert_eq!((failed.status, &failed.failure), (Status::Failed, &Some(failure)));
     assert_eq!(failed.provider_reference.as_deref(), Some("po_1"));
 }
@@ -116,10 +116,10 @@ fn a_payout_that_is_refused_frees_its_money_and_says_why() {
 #[test]
 fn a_payout_that_is_parked_keeps_its_money_reserved() {
     let parked = Verdict::Park { reason: Park::AnswerDiffers, reference: Some("po_1".into()) };
-    let Follow { matter, books, fate } = after(&parked);
-    assert_eq!(books, []);
-    assert!(matches!(fate, Fate::Parked(outbox) if outbox.parked == Some(Park::AnswerDiffers)));
-    let kept = payout(&matter);
+    let Follow { subject, ledger, next_step } = after(&parked);
+    assert_eq!(ledger, []);
+    assert!(matches!(next_step, NextStep::Parked(outbox) if outbox.parked == Some(Park::AnswerDiffers)));
+    let kept = payout(&subject);
     assert_eq!((kept.status, kept.provider_reference.as_deref()), (Status::Parked, Some("po_1")));
 }
 

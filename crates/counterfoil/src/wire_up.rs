@@ -18,7 +18,7 @@ use counterfoil_engine::answers::Shelf;
 use counterfoil_engine::policy::Policy;
 use counterfoil_engine::service::{AdminError, NewTenant, Service};
 use counterfoil_engine::world::TokioWorld;
-use counterfoil_engine::{Beside, Engine, Parts};
+use counterfoil_engine::{Engine, Parts, SharedServices};
 use counterfoil_gateway::fence::Fence;
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_gateway::{Inbox, Profile, Routes, breaker};
@@ -164,16 +164,16 @@ pub(crate) async fn start<S: Store>(
         store,
         gateway,
     };
-    Engine::start_beside(parts, beside(settings)?).await.map_err(Exit::refused)
+    Engine::start_with(parts, beside(settings)?).await.map_err(Exit::refused)
 }
 
 /// What this server shares with others beside the store. Nothing is connected yet: a server that is away stops nobody.
-fn beside(settings: &Settings) -> Result<Beside, Exit> {
-    let Some(url) = &settings.redis.url else { return Ok(Beside::default()) };
+fn beside(settings: &Settings) -> Result<SharedServices, Exit> {
+    let Some(url) = &settings.redis.url else { return Ok(SharedServices::default()) };
     let timeout = Duration::from_millis(settings.redis.timeout_ms);
     let redis = Arc::new(Redis::new(url.reveal(), timeout).map_err(Exit::refused)?);
     let ttl = settings.redis.fence_ttl_ms.min(settings.idempotency.lease_ms);
-    Ok(Beside {
+    Ok(SharedServices {
         fence: Some((Arc::clone(&redis) as Arc<dyn Fence>, Span::from_ms(ttl))),
         shelf: Some(redis as Arc<dyn Shelf>),
     })

@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_simulator::Faults;
+use counterfoil_provider_simulator::Faults;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};

@@ -10,11 +10,11 @@ fn a_race_for_a_balance_survives_kill_nine() {
     let bench = Bench::new(&[]);
     let first = bench.serve();
     let client = bench.client(&first);
-    books::open(&client);
+    ledger::open(&client);
     let answered = AtomicUsize::new(0);
     let debits = std::thread::scope(|scope| {
         let race = scope.spawn(|| {
-            books::race(std::slice::from_ref(&client), || {
+            ledger::race(std::slice::from_ref(&client), || {
                 answered.fetch_add(1, Ordering::Relaxed);
             })
         });
@@ -22,17 +22,17 @@ fn a_race_for_a_balance_survives_kill_nine() {
         until("some debits are answered", || answered.load(Ordering::Relaxed) >= 30);
         first.kill();
         let before = answered.load(Ordering::Relaxed);
-        assert!(before < books::RACERS * books::DEBITS_EACH, "the race was over before the crash");
+        assert!(before < ledger::RACERS * ledger::DEBITS_EACH, "the race was over before the crash");
         let second = bench.serve();
         let debits = race.join().unwrap();
-        books::check(&client, &debits);
-        books::replay(&client, &debits);
+        ledger::check(&client, &debits);
+        ledger::replay(&client, &debits);
         second.kill();
         debits
     });
     let _third = bench.serve();
-    books::check(&client, &debits);
-    books::replay(&client, &debits);
+    ledger::check(&client, &debits);
+    ledger::replay(&client, &debits);
     bench.verified();
 }
 
@@ -42,11 +42,11 @@ fn a_race_through_two_servers_on_one_database_ends_at_the_floor() {
     let bench = Bench::at(database.url(), &[]);
     let servers = [bench.serve(), bench.serve_on(free_port())];
     let [one, other] = [bench.client(&servers[0]), bench.client(&servers[1])];
-    books::open(&one);
-    let debits = books::race(&[one.clone(), other.clone()], || {});
+    ledger::open(&one);
+    let debits = ledger::race(&[one.clone(), other.clone()], || {});
     for client in [&one, &other] {
-        books::check(client, &debits);
-        books::replay(client, &debits);
+        ledger::check(client, &debits);
+        ledger::replay(client, &debits);
     }
     bench.verified();
 }

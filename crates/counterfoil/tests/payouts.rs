@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_simulator::{EffectKind, Faults};
+use counterfoil_provider_simulator::{EffectKind, Faults};
 use serde_json::{Value, json};
 use support::*;
 

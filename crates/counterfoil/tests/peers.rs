@@ -96,7 +96,7 @@ impl Pair {
         self.there.verified();
         let effects = self.here.provider.effects();
         let payouts =
-            effects.iter().filter(|effect| effect.kind == counterfoil_simulator::EffectKind::Payout);
+            effects.iter().filter(|effect| effect.kind == counterfoil_provider_simulator::EffectKind::Payout);
         assert_eq!(payouts.count(), 0, "the provider saw nothing of it");
         for secret in [&self.here.api_key, &self.there.api_key] {
             assert!(!self.here.log_text().contains(secret.as_str()), "a key is in the log");
@@ -108,7 +108,7 @@ fn url(api_key: &str, port: u16, account: &str) -> String {
     format!("counterfoil+http://{api_key}@127.0.0.1:{port}/{account}")
 }
 
-/// What was sent is in both books, once each and to the minor unit.
+/// What was sent is in both ledger, once each and to the minor unit.
 fn mirrors((here, there): &(Client, Client), mut sent: Vec<i64>) {
     sent.sort_unstable();
     assert_eq!(moved(here, OWED, "credit"), sent, "here");
@@ -192,7 +192,7 @@ fn what_the_peer_refuses_is_free_again_and_nothing_is_there() {
 }
 
 #[test]
-fn what_is_sent_is_in_both_books_and_replayed() {
+fn what_is_sent_is_in_both_ledger_and_replayed() {
     let pair = Pair::new();
     let servers = pair.serve(1);
     let (here, there) = pair.clients(&servers);
@@ -246,7 +246,7 @@ fn whatever_is_lost_on_the_way_is_asked_for_again_and_done_once() {
 }
 
 #[test]
-fn an_answer_that_names_something_else_is_parked_and_adopted_from_the_peers_own_books() {
+fn an_answer_that_names_something_else_is_parked_and_adopted_from_the_peers_own_ledger() {
     let pair = Pair::new();
     let servers = pair.serve(1);
     let clients = pair.clients(&servers);

@@ -2,7 +2,7 @@
 
 mod support;
 
-use counterfoil_simulator::Faults;
+use counterfoil_provider_simulator::Faults;
 use counterfoil_testkit::postgres;
 use std::collections::HashSet;
 use std::sync::Mutex;

@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_simulator::Faults;
+use counterfoil_provider_simulator::Faults;
 use counterfoil_testkit::redis;
 use std::time::Duration;
 use support::*;

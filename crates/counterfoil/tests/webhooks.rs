@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_simulator::Faults;
+use counterfoil_provider_simulator::Faults;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt::Write;

@@ -1,22 +1,22 @@
 //! Concluding an attempt: what the core decided becomes one change set, and the set is offered to the store until it
 //! is taken, refused, or somebody else's to write.
 
-use crate::books::payments::{Booking, Credit};
-use crate::books::spread::{Blocked, scatter};
 use crate::commit::NotCommitted;
-use crate::drive::Lesson;
+use crate::drive::AttemptResult;
 use crate::engine::Inner;
+use crate::ledger::payments::{Booking, Credit};
+use crate::ledger::spread::{Blocked, scatter};
 use crate::present::Made;
-use crate::waiters::{Meanwhile, News};
+use crate::waiters::{InterimNews, News};
 use crate::world::World;
 use counterfoil_core::audit::{Kind, Record, record_id};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Event, IllegalMove, Settled, State};
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::outbox::{Outbox, Park};
-use counterfoil_core::payments::flow::Deed;
-use counterfoil_core::payments::follow::{Fate, Follow, follow};
+use counterfoil_core::payments::flow::SagaAction;
+use counterfoil_core::payments::follow::{Follow, NextStep, follow};
 use counterfoil_core::payments::operation;
-use counterfoil_core::payments::{Matter, Work};
+use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::{Span, Time};
@@ -40,7 +40,7 @@ pub(crate) enum Concluded {
 /// What is to be committed, and where it leads.
 pub(crate) struct Conclusion {
     pub(crate) set: ChangeSet,
-    pub(crate) books: Vec<Deed>,
+    pub(crate) ledger: Vec<SagaAction>,
     /// The work as it stands after the commit.
     pub(crate) work: Box<Work>,
     pub(crate) concluded: Concluded,
@@ -52,14 +52,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn conclude(
         &self,
         mut work: Box<Work>,
-        lesson: &Lesson,
-        meanwhile: &Meanwhile,
+        result: &AttemptResult,
+        meanwhile: &InterimNews,
     ) -> Option<Concluded> {
         let ceiling = work.claim.state.lease().map_or(Time::EPOCH, |lease| lease.ceiling);
         let mut offer: u32 = 0;
         loop {
             let now = self.store.now();
-            match self.offer(&work, lesson, now).await {
+            match self.offer(&work, result, now).await {
                 Ok(concluded) => {
                     if let Concluded::Told(_, News::Settled(claim)) = &concluded {
                         self.remember(Arc::clone(claim));
@@ -67,8 +67,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     return Some(concluded);
                 }
                 Err(NotCommitted::Refused(refusal)) => match moved_by_a_sibling(&work, refusal) {
-                    Ok(matter) => {
-                        work.matter = matter;
+                    Ok(subject) => {
+                        work.subject = subject;
                         continue;
                     }
                     Err(refusal) => {
@@ -92,31 +92,31 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    async fn offer(&self, work: &Work, lesson: &Lesson, now: Time) -> Result<Concluded, NotCommitted> {
+    async fn offer(&self, work: &Work, result: &AttemptResult, now: Time) -> Result<Concluded, NotCommitted> {
         let defect = |what: &str| NotCommitted::Unavailable(format!("{what} is a defect to report"));
-        let follow = follow(work, &lesson.verdict, now).ok_or_else(|| defect("a saga without definition"))?;
+        let follow = follow(work, &result.verdict, now).ok_or_else(|| defect("a saga without definition"))?;
         let conclusion = self
-            .conclusion(work, (lesson.kind, &lesson.detail), follow, now)
+            .conclusion(work, (result.kind, &result.detail), follow, now)
             .await?
             .map_err(|illegal| defect(&format!("{illegal:?}")))?;
-        self.settle_books(conclusion, now).await
+        self.settle_ledger(conclusion, now).await
     }
 
-    /// Commits a conclusion with what happens in the books. Money the provider has taken is posted whatever comes; if
+    /// Commits a conclusion with what happens in the ledger. Money the provider has taken is posted whatever comes; if
     /// the account it is meant for cannot take it, to suspense.
-    pub(crate) async fn settle_books(
+    pub(crate) async fn settle_ledger(
         &self,
         conclusion: Conclusion,
         now: Time,
     ) -> Result<Concluded, NotCommitted> {
-        let Conclusion { set, books, work, concluded } = conclusion;
-        if books.is_empty() {
+        let Conclusion { set, ledger, work, concluded } = conclusion;
+        if ledger.is_empty() {
             return self.commit(set).await.map(|_| concluded);
         }
         // The end of what was reserved goes to the shards its beginning went to.
         let seed = work.outbox.hold.map_or_else(|| self.world.chance(), |hold| scatter(hold.to_i64()));
         for credit in [Credit::Destination, Credit::Suspense] {
-            let booking = self.book(&books, &work, credit, now).await;
+            let booking = self.book(&ledger, &work, credit, now).await;
             let Booking { changes, deltas } = booking.map_err(NotCommitted::Unavailable)?;
             if deltas.is_empty() {
                 // Nothing it could fail to fit.
@@ -159,30 +159,30 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             kind,
             detail: detail.to_owned(),
         };
-        let Follow { matter, books, fate } = follow;
-        let after = Box::new(Work { matter, claim: claim.clone(), outbox: work.outbox.clone() });
-        let draft = Draft { id: SetId::from_i64(id), before: work, after, books, learnt };
-        Ok(self.draft(draft, fate, now))
+        let Follow { subject, ledger, next_step } = follow;
+        let after = Box::new(Work { subject, claim: claim.clone(), outbox: work.outbox.clone() });
+        let draft = Draft { id: SetId::from_i64(id), before: work, after, ledger, learnt };
+        Ok(self.draft(draft, next_step, now))
     }
 
-    fn draft(&self, draft: Draft<'_>, fate: Fate, now: Time) -> Result<Conclusion, IllegalMove> {
+    fn draft(&self, draft: Draft<'_>, next_step: NextStep, now: Time) -> Result<Conclusion, IllegalMove> {
         let claim = &draft.before.claim;
         let windows = || self.policy.windows.windows(claim.id, now);
-        match fate {
-            Fate::Completed => {
-                let settled = Settled { reply: self.done(&draft.after.matter), windows: windows() };
+        match next_step {
+            NextStep::Completed => {
+                let settled = Settled { reply: self.done(&draft.after.subject), windows: windows() };
                 draft.settle(Event::Completed(settled))
             }
-            Fate::Failed(failure) => {
-                let reply = self.present.failure(&draft.after.matter, &failure, claim.request);
+            NextStep::Failed(failure) => {
+                let reply = self.present.failure(&draft.after.subject, &failure, claim.request);
                 let settled = Settled { reply, windows: windows() };
                 draft.settle(Event::Failed(settled))
             }
-            Fate::Onward(outbox) => {
+            NextStep::Onward(outbox) => {
                 let until = now.plus(self.policy.lease.lease);
                 draft.go_on(outbox, until)
             }
-            Fate::Retry { at_least, outbox } => {
+            NextStep::Retry { at_least, outbox } => {
                 let wait = self.policy.backoff.wait_at_least(at_least, claim.attempts, self.dice());
                 let not_before = now.plus(wait);
                 // What was doubted once stays so until there is evidence.
@@ -191,12 +191,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     if doubted { Event::Doubted { not_before } } else { Event::PutOff { not_before } };
                 draft.put_off(outbox, event, not_before)
             }
-            Fate::Doubt { not_before, outbox } => {
+            NextStep::Doubt { not_before, outbox } => {
                 let wait = self.policy.backoff.wait(claim.attempts, self.dice());
                 let not_before = not_before.max(now.plus(wait));
                 draft.put_off(outbox, Event::Doubted { not_before }, not_before)
             }
-            Fate::Parked(outbox) => {
+            NextStep::Parked(outbox) => {
                 let payment = outbox.payment.reference(&self.references);
                 let reason = outbox.parked.map_or("unknown", Park::name);
                 let flow = outbox.saga.flow.name();
@@ -207,16 +207,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// The answer to work that was done.
-    fn done(&self, matter: &Matter) -> Reply {
-        match matter {
-            Matter::Charge(charge, None) => self.present.charge(charge, Made::Created),
-            Matter::Charge(charge, Some(operation)) => match operation.kind {
+    fn done(&self, subject: &PaymentSubject) -> Reply {
+        match subject {
+            PaymentSubject::Charge(charge, None) => self.present.charge(charge, Made::Created),
+            PaymentSubject::Charge(charge, Some(operation)) => match operation.kind {
                 operation::Kind::Capture | operation::Kind::Void => {
                     self.present.charge(charge, Made::Changed)
                 }
                 operation::Kind::Refund => self.present.refund(operation, charge),
             },
-            Matter::Payout(payout) => self.present.payout(payout),
+            PaymentSubject::Payout(payout) => self.present.payout(payout),
         }
     }
 }
@@ -228,21 +228,21 @@ pub(crate) fn pending(work: &Work, retry_after: Span) -> News {
 
 /// Refunds of one charge go on side by side: when another one moved the charge, this one is decided anew on what it
 /// left. Everything else has the charge to itself, and finds it changed only when it has lost its lease.
-fn moved_by_a_sibling(work: &Work, refusal: Box<Refusal>) -> Result<Matter, Box<Refusal>> {
-    match (work.matter.operation(), *refusal) {
+fn moved_by_a_sibling(work: &Work, refusal: Box<Refusal>) -> Result<PaymentSubject, Box<Refusal>> {
+    match (work.subject.operation(), *refusal) {
         (Some(refund), Refusal { reason: Reason::Stale, found: Some(Row::Charge(charge)), .. })
             if refund.kind == operation::Kind::Refund =>
         {
-            Ok(Matter::Charge(charge, Some(refund.clone())))
+            Ok(PaymentSubject::Charge(charge, Some(refund.clone())))
         }
         (_, other) => Err(Box::new(other)),
     }
 }
 
 /// The set with those rows that changed.
-fn with_moved(set: ChangeSet, before: &Matter, after: &Matter) -> ChangeSet {
+fn with_moved(set: ChangeSet, before: &PaymentSubject, after: &PaymentSubject) -> ChangeSet {
     match (before, after) {
-        (Matter::Charge(was, had), Matter::Charge(charge, operation)) => {
+        (PaymentSubject::Charge(was, had), PaymentSubject::Charge(charge, operation)) => {
             let set = if was == charge { set } else { set.replace(charge.clone(), was.revision) };
             match (had, operation) {
                 (Some(had), Some(operation)) if had != operation => {
@@ -251,7 +251,7 @@ fn with_moved(set: ChangeSet, before: &Matter, after: &Matter) -> ChangeSet {
                 _ => set,
             }
         }
-        (Matter::Payout(was), Matter::Payout(payout)) if was != payout => {
+        (PaymentSubject::Payout(was), PaymentSubject::Payout(payout)) if was != payout => {
             set.replace(payout.clone(), was.revision)
         }
         _ => set,
@@ -264,7 +264,7 @@ struct Draft<'a> {
     before: &'a Work,
     /// What it is about, as it will stand.
     after: Box<Work>,
-    books: Vec<Deed>,
+    ledger: Vec<SagaAction>,
     learnt: Record,
 }
 
@@ -272,7 +272,7 @@ impl Draft<'_> {
     fn settle(mut self, event: Event) -> Result<Conclusion, IllegalMove> {
         let claim = self.before.claim.on(event)?;
         let answer = claim.state.settled().map_or(0, |settled| settled.reply.status);
-        let detail = format!("status={} answer={answer}", self.after.matter.status());
+        let detail = format!("status={} answer={answer}", self.after.subject.status());
         let work = &self.before.outbox;
         let done = (RowKey::Outbox(work.tenant, work.id), work.revision);
         let set = self.moved(&claim).remove(done.0, done.1);
@@ -316,7 +316,7 @@ impl Draft<'_> {
     /// The claim first: whoever lost its lease learns that before anything else. Rows that did not change stay out.
     fn moved(&self, claim: &Claim) -> ChangeSet {
         let set = ChangeSet::new(self.id).replace(claim.clone(), self.before.claim.revision);
-        with_moved(set, &self.before.matter, &self.after.matter)
+        with_moved(set, &self.before.subject, &self.after.subject)
     }
 
     /// The lesson first, then what follows from it.
@@ -332,6 +332,6 @@ impl Draft<'_> {
     }
 
     fn conclusion(self, set: ChangeSet, concluded: Concluded) -> Conclusion {
-        Conclusion { set, books: self.books, work: self.after, concluded }
+        Conclusion { set, ledger: self.ledger, work: self.after, concluded }
     }
 }

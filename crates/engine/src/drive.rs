@@ -5,11 +5,11 @@ use crate::commit::NotCommitted;
 use crate::conclude::Concluded;
 use crate::engine::Inner;
 use crate::signal::Signal;
-use crate::waiters::{Meanwhile, News};
+use crate::waiters::{InterimNews, News};
 use crate::world::World;
 use counterfoil_core::audit::Kind;
 use counterfoil_core::idempotency::claim::Event;
-use counterfoil_core::outbox::{Outbox, Pinned};
+use counterfoil_core::outbox::{Outbox, ProviderBinding};
 use counterfoil_core::payments::attempt::judge::{self, Attempt, Verdict};
 use counterfoil_core::payments::attempt::next::{Next, next};
 use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step, downstream_key};
@@ -27,7 +27,7 @@ use std::time::Duration;
 const UNSERVED_WAIT: Span = Span::from_ms(5 * 60_000);
 
 /// What an attempt taught, in words for the audit.
-pub(crate) struct Lesson {
+pub(crate) struct AttemptResult {
     pub(crate) kind: Kind,
     pub(crate) detail: String,
     pub(crate) verdict: Verdict,
@@ -36,10 +36,10 @@ pub(crate) struct Lesson {
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Drives the saga as far as it goes now and tells the news. `None`: the lease was lost, and somebody else will tell
     /// it. `meanwhile` hears what there is to tell before the end.
-    pub(crate) async fn drive(&self, mut work: Box<Work>, meanwhile: &Meanwhile) -> Option<News> {
+    pub(crate) async fn drive(&self, mut work: Box<Work>, meanwhile: &InterimNews) -> Option<News> {
         loop {
-            let lesson = self.learn_next(&mut work).await?;
-            match self.conclude(work, &lesson, meanwhile).await? {
+            let result = self.learn_next(&mut work).await?;
+            match self.conclude(work, &result, meanwhile).await? {
                 Concluded::Told(claim, news) => {
                     self.waiters.tell(claim, &news);
                     return Some(news);
@@ -50,7 +50,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// One attempt at the step the saga stands at.
-    async fn learn_next(&self, work: &mut Work) -> Option<Lesson> {
+    async fn learn_next(&self, work: &mut Work) -> Option<AttemptResult> {
         let Some(step) = flow::step(work.outbox.saga) else {
             let saga = work.outbox.saga;
             tracing::error!(
@@ -69,12 +69,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match next(&rules, &work.outbox, work.claim.attempts, self.store.now()) {
             Next::Call => self.call(work, step, &rules, reference).await,
             Next::Query => self.query(work, step, &rules, reference).await,
-            Next::Wait(until) => Some(Lesson {
+            Next::Wait(until) => Some(AttemptResult {
                 kind: Kind::Pending,
                 detail: "reason=quiescence".into(),
                 verdict: Verdict::Doubt { not_before: until, history: work.outbox.history },
             }),
-            Next::Park(reason) => Some(Lesson {
+            Next::Park(reason) => Some(AttemptResult {
                 kind: Kind::Pending,
                 detail: format!("reason={}", reason.name()),
                 verdict: Verdict::Park { reason, reference: None },
@@ -83,7 +83,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Nobody here can work on it: it waits for an operator, and is sent nowhere else.
-    fn not_served(&self, work: &Work, step: Step, reference: &str) -> Lesson {
+    fn not_served(&self, work: &Work, step: Step, reference: &str) -> AttemptResult {
         let peer = work.outbox.provider.peer().unwrap_or_default();
         tracing::error!(
             payment = reference,
@@ -92,11 +92,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             "a payment waits for a peer that is not set up here as it was; set it up again under [peers]"
         );
         let verdict = judge::held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
-        Lesson { kind: Kind::Pending, detail: "reason=peer_not_set_up".into(), verdict }
+        AttemptResult { kind: Kind::Pending, detail: "reason=peer_not_set_up".into(), verdict }
     }
 
     pub(crate) fn attempt<'a>(&self, work: &'a Work, step: Step, reference: &'a str) -> Attempt<'a> {
-        let amount = work.matter.amount();
+        let amount = work.subject.amount();
         Attempt {
             step,
             amount_minor: amount.minor(),
@@ -108,19 +108,29 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    async fn call(&self, work: &mut Work, step: Step, rules: &Rules, reference: &str) -> Option<Lesson> {
+    async fn call(
+        &self,
+        work: &mut Work,
+        step: Step,
+        rules: &Rules,
+        reference: &str,
+    ) -> Option<AttemptResult> {
         if let Err(wait) = self.lanes.permit(&work.outbox.provider, self.store.now()) {
             let verdict = judge::held_back(self.attempt(work, step, reference), wait);
-            return Some(Lesson { kind: Kind::Pending, detail: "reason=breaker_open".into(), verdict });
+            return Some(AttemptResult {
+                kind: Kind::Pending,
+                detail: "reason=breaker_open".into(),
+                verdict,
+            });
         }
         let call = Call {
-            pinned: work.outbox.provider.clone(),
+            binding: work.outbox.provider.clone(),
             step,
             key: self.key(work, step, rules),
             payment: reference.to_owned(),
-            reference: work.matter.provider_reference().cloned(),
-            amount: work.matter.amount(),
-            instrument: work.matter.instrument().cloned(),
+            reference: work.subject.provider_reference().cloned(),
+            amount: work.subject.amount(),
+            instrument: work.subject.instrument().cloned(),
         };
         // The connector's time runs from here, so the look at the lease below is never older than what it counts from.
         // Nothing is sent before it is waited for.
@@ -152,27 +162,33 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             detail.push_str(&approval.reference);
         }
         let verdict = judge::judge_outcome(self.attempt(work, step, reference), rules, &outcome);
-        Some(Lesson { kind: Kind::ProviderAnswered, detail, verdict })
+        Some(AttemptResult { kind: Kind::ProviderAnswered, detail, verdict })
     }
 
-    async fn query(&self, work: &mut Work, step: Step, rules: &Rules, reference: &str) -> Option<Lesson> {
+    async fn query(
+        &self,
+        work: &mut Work,
+        step: Step,
+        rules: &Rules,
+        reference: &str,
+    ) -> Option<AttemptResult> {
         let (found, asked_at) = self.ask(work, step, reference).await?;
         let attempt = Attempt { now: asked_at, ..self.attempt(work, step, reference) };
         let verdict = judge::judge_query(attempt, rules, &found);
         let detail = format!("step={} outcome={}", step.name(), found.name());
-        Some(Lesson { kind: Kind::ProviderQueried, detail, verdict })
+        Some(AttemptResult { kind: Kind::ProviderQueried, detail, verdict })
     }
 
     /// Asks the provider whether the step was done, and when that was asked: what was not there is proof only for the
     /// moment of the question, not for that of the answer.
     pub(crate) async fn ask(&self, work: &mut Work, step: Step, reference: &str) -> Option<(Found, Time)> {
         let lookup = Lookup {
-            pinned: work.outbox.provider.clone(),
+            binding: work.outbox.provider.clone(),
             step,
             key: self.key(work, step, &self.gateway.rules(&work.outbox.provider)),
             payment: reference.to_owned(),
-            reference: work.matter.provider_reference().cloned(),
-            amount: work.matter.amount(),
+            reference: work.subject.provider_reference().cloned(),
+            amount: work.subject.amount(),
         };
         let begun = self.world.elapsed();
         let asked_at = self.store.now();
@@ -237,16 +253,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         downstream_key(&self.mac, work.outbox.id, step, work.outbox.history.generation, rules)
     }
 
-    fn learn(&self, pinned: &Pinned, outcome: &Outcome) {
-        if let Some(moved) = self.lanes.learn(pinned, outcome, self.store.now()) {
+    fn learn(&self, binding: &ProviderBinding, outcome: &Outcome) {
+        if let Some(moved) = self.lanes.learn(binding, outcome, self.store.now()) {
             // What is bound to the provider under an older profile is the provider's all the same.
-            let provider = match pinned.peer() {
-                None => profile_name(&self.gateway.pinned().profile),
+            let provider = match binding.peer() {
+                None => profile_name(&self.gateway.binding().profile),
                 Some(_) => PEER.name,
             };
             self.watch.saw(Signal::Breaker { provider, state: moved.worst });
             tracing::warn!(
-                provider = pinned.name(),
+                provider = binding.name(),
                 from = moved.from,
                 to = moved.to,
                 "the circuit breaker moved (0 closed, 1 probing, 2 open)"
@@ -256,7 +272,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// A closed breaker is worth a number too: rules about it need the zero.
     pub(crate) fn note_breaker(&self) {
-        let provider = profile_name(&self.gateway.pinned().profile);
+        let provider = profile_name(&self.gateway.binding().profile);
         self.watch.saw(Signal::Breaker { provider, state: 0 });
         if !self.gateway.peers().is_empty() {
             self.watch.saw(Signal::Breaker { provider: PEER.name, state: 0 });

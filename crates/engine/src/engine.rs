@@ -1,10 +1,10 @@
 //! The engine: what its loops share, how it starts and how it ends.
 
 use crate::answers::{Answers, Shelf};
-use crate::books::accounts::Accounts;
-use crate::books::heat::Heat;
 use crate::cache::Cache;
 use crate::lanes::Lanes;
+use crate::ledger::accounts::Accounts;
+use crate::ledger::heat::Heat;
 use crate::mint::{self, Ids};
 use crate::policy::Policy;
 use crate::present::Present;
@@ -43,7 +43,7 @@ pub struct Parts<S, G, W> {
 /// What processes share beside the store. All of it may be lost at any time: without it the engine is as right, and
 /// only less quick to say no.
 #[derive(Default)]
-pub struct Beside {
+pub struct SharedServices {
     /// Who works on which payment, and for how long that is believed.
     pub fence: Option<(Arc<dyn Fence>, Span)>,
     /// Answers that were stored.
@@ -100,11 +100,14 @@ impl std::error::Error for StartError {}
 impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
     /// Claims a worker slot and starts the workers.
     pub async fn start(parts: Parts<S, G, W>) -> Result<Engine<S, G, W>, StartError> {
-        Engine::start_beside(parts, Beside::default()).await
+        Engine::start_with(parts, SharedServices::default()).await
     }
 
     /// As [`Engine::start`], sharing more than the store with other processes.
-    pub async fn start_beside(parts: Parts<S, G, W>, beside: Beside) -> Result<Engine<S, G, W>, StartError> {
+    pub async fn start_with(
+        parts: Parts<S, G, W>,
+        beside: SharedServices,
+    ) -> Result<Engine<S, G, W>, StartError> {
         let mac = MacKey::new(parts.store.secret().reveal());
         let answers = beside.shelf.map_or(Answers::none(), |shelf| Answers::new(shelf, mac.clone()));
         let watch = Arc::clone(&parts.watch);

@@ -2,7 +2,7 @@
 //! holds up only what is bound to them.
 
 use crate::policy::RECOVERIES_MAX;
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::Outcome;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::breaker::{Breaker, Policy, State};
@@ -38,26 +38,26 @@ impl Lanes {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, pinned: &Pinned, what: impl FnOnce(&mut Lane) -> T) -> T {
+    fn with<T>(&self, binding: &ProviderBinding, what: impl FnOnce(&mut Lane) -> T) -> T {
         let mut all = self.all();
         let begun = || Lane { breaker: Breaker::new(self.policy), pace: Pace::new(RECOVERIES_MAX) };
-        what(all.entry(pinned.peer().map(str::to_owned)).or_insert_with(begun))
+        what(all.entry(binding.peer().map(str::to_owned)).or_insert_with(begun))
     }
 
     /// Whether a call may go now; if not, how long to wait.
-    pub(crate) fn permit(&self, pinned: &Pinned, now: Time) -> Result<(), Span> {
-        self.with(pinned, |lane| lane.breaker.permit(now))
+    pub(crate) fn permit(&self, binding: &ProviderBinding, now: Time) -> Result<(), Span> {
+        self.with(binding, |lane| lane.breaker.permit(now))
     }
 
     /// Learns what came of a call.
-    pub(crate) fn learn(&self, pinned: &Pinned, outcome: &Outcome, now: Time) -> Option<Moved> {
-        let (from, to) = self.with(pinned, |lane| {
+    pub(crate) fn learn(&self, binding: &ProviderBinding, outcome: &Outcome, now: Time) -> Option<Moved> {
+        let (from, to) = self.with(binding, |lane| {
             lane.pace.learn(outcome);
             let before = number(lane.breaker.state());
             lane.breaker.learn(outcome, now);
             (before, number(lane.breaker.state()))
         });
-        (from != to).then(|| Moved { from, to, worst: self.worst(pinned.peer().is_some()) })
+        (from != to).then(|| Moved { from, to, worst: self.worst(binding.peer().is_some()) })
     }
 
     /// Where the worst breaker of the peers stands, or that of the provider.
@@ -68,13 +68,13 @@ impl Lanes {
     }
 
     /// Takes a place in the pace of recovery, if there is one.
-    pub(crate) fn enter(&self, pinned: &Pinned) -> bool {
-        self.with(pinned, |lane| lane.pace.enter())
+    pub(crate) fn enter(&self, binding: &ProviderBinding) -> bool {
+        self.with(binding, |lane| lane.pace.enter())
     }
 
     /// Gives a place back.
-    pub(crate) fn leave(&self, pinned: &Pinned) {
-        self.with(pinned, |lane| lane.pace.leave());
+    pub(crate) fn leave(&self, binding: &ProviderBinding) {
+        self.with(binding, |lane| lane.pace.leave());
     }
 }
 
@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn a_peer_that_is_down_holds_up_nobody_else() {
         let lanes = Lanes::new(Policy { failures: 2, open: Span::from_ms(1_000) });
-        let peer = |name: &str| Pinned::to_peer(&PeerName::parse(name).unwrap(), "http://p", "ac_1");
-        let card = Pinned { profile: "stripe".into(), endpoint: "http://p".into() };
+        let peer = |name: &str| ProviderBinding::to_peer(&PeerName::parse(name).unwrap(), "http://p", "ac_1");
+        let card = ProviderBinding { profile: "stripe".into(), endpoint: "http://p".into() };
         let (eu, us, now) = (peer("eu"), peer("us"), Time::EPOCH);
         assert!(lanes.learn(&eu, &Outcome::NotSent, now).is_none());
         let moved = lanes.learn(&eu, &Outcome::NotSent, now).unwrap();

@@ -7,17 +7,17 @@
 
 mod admin;
 pub mod answers;
-mod attended;
-mod books;
 mod cache;
 mod commit;
 mod conclude;
+mod detach;
 mod door;
 mod drive;
 mod engine;
 pub mod fencing;
 mod hint;
 mod lanes;
+mod ledger;
 mod mint;
 mod open;
 pub mod policy;
@@ -35,5 +35,5 @@ mod workers;
 pub mod world;
 
 pub use admin::Register;
-pub use engine::{Beside, Engine, Parts, StartError};
+pub use engine::{Engine, Parts, SharedServices, StartError};
 pub use mint::Ids;

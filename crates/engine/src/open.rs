@@ -1,32 +1,32 @@
 //! Opening work: everything that must be true before the provider may be called is decided, committed in one set, and
 //! driven to its end, whoever waits for it or not.
 
-use crate::attended::Attended;
-use crate::books::payments::{Booking, Credit};
-use crate::books::spread::{Blocked, Deltas, scatter};
 use crate::commit::NotCommitted;
+use crate::detach::DetachOnDrop;
 use crate::engine::Inner;
 use crate::fencing;
+use crate::ledger::payments::{Booking, Credit};
+use crate::ledger::spread::{Blocked, Deltas, scatter};
 use crate::present::Shown;
 use crate::refuse::{Kept, Refused};
 use crate::service::Submitted;
 use crate::signal::Signal;
-use crate::waiters::{Meanwhile, News};
+use crate::waiters::{InterimNews, News};
 use crate::world::World;
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::Unfit;
-use counterfoil_core::outbox::{Payment, Pinned};
-use counterfoil_core::payments::books::Refusal;
+use counterfoil_core::outbox::{Payment, ProviderBinding};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{self, CreateCharge};
-use counterfoil_core::payments::flow::Deed;
+use counterfoil_core::payments::flow::SagaAction;
+use counterfoil_core::payments::ledger::Refusal;
 use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::payments::operation::launch::{self, Impossible, Operate};
 use counterfoil_core::payments::payout::create::CreatePayout;
-use counterfoil_core::payments::{Matter, Work, turn_after};
+use counterfoil_core::payments::{PaymentSubject, Work, turn_after};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, MintError, OperationId, SetId, SubjectId};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
@@ -137,8 +137,8 @@ pub(crate) enum Before {
     Account(Box<Account>),
 }
 
-/// An opening that was decided, before its books.
-pub(crate) type Decided = (Time, Box<Work>, Vec<Deed>, Record, Before, i64);
+/// An opening that was decided, before its ledger.
+pub(crate) type Decided = (Time, Box<Work>, Vec<SagaAction>, Record, Before, i64);
 
 /// What came of an attempt to commit it.
 enum Begun {
@@ -146,7 +146,7 @@ enum Begun {
     Committed(Box<Work>),
     /// What it was decided on has moved since it was looked at.
     Moved,
-    /// The books do not allow it.
+    /// The ledger do not allow it.
     Unfit(Refusal),
     /// Everything else.
     Ended(Opened),
@@ -177,19 +177,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 // Only what is driven has committed work in hand, and it ends it.
                 (Begun::Committed(_), _) => return Opened::Lost,
             };
-            return Box::pin(self.refused_by_the_books(command, refusal, about, expired)).await;
+            return Box::pin(self.refused_by_the_ledger(command, refusal, about, expired)).await;
         }
         Opened::Not(Submitted::InProgress)
     }
 
-    pub(crate) async fn refused_by_the_books(
+    pub(crate) async fn refused_by_the_ledger(
         &self,
         command: &Resolved,
         refusal: Refusal,
         about: Option<(SubjectId, u64)>,
         expired: Option<&Claim>,
     ) -> Opened {
-        let reply = self.present.books(Shown::Refused(refusal), command.request().id);
+        let reply = self.present.ledger(Shown::Refused(refusal), command.request().id);
         let refused = Refused { makes: command.refused_as(), about, reply, error: refusal.name() };
         self.refused(command.request(), refused, expired).await
     }
@@ -208,7 +208,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Decides what is to be committed. Boxed is what a plain charge does not need: all it awaits is room in its own future.
     async fn prepare(&self, asked: &Resolved, expired: Option<&Claim>) -> Result<Opening, Opened> {
-        let (now, work, deeds, audit, before, set) = match asked {
+        let (now, work, actions, audit, before, set) = match asked {
             Resolved::Create(command, destination) => {
                 let (now, subject, set) = self.mint_pair().await?;
                 let hold = match command.wanted.wallet {
@@ -225,9 +225,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 };
                 let command = CreateCharge::clone(command);
                 let opening =
-                    create::decide(command, self.gateway.pinned(), self.policy.lease, &minted, expired)
+                    create::decide(command, self.gateway.binding(), self.policy.lease, &minted, expired)
                         .ok_or(Opened::Failed)?;
-                (now, Box::new(opening.work), opening.books, opening.audit, Before::Nothing, set)
+                (now, Box::new(opening.work), opening.ledger, opening.audit, Before::Nothing, set)
             }
             Resolved::Operate(command) => Box::pin(self.prepare_operation(command, expired)).await?,
             Resolved::PayOut(command, account) => {
@@ -235,7 +235,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
         };
         let set = opening_set(SetId::from_i64(set), &work, before, expired).insert(audit);
-        self.with_books(work, set, &deeds, now).await
+        self.with_ledger(work, set, &actions, now).await
     }
 
     /// Decides an operation on the charge as it stands.
@@ -251,7 +251,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let launch = self.launch(command, &charge, minted, expired).await?;
         let (work, before) = (Box::new(launch.work), Before::Charge(launch.expect));
-        Ok((now, work, launch.turn.books, launch.audit, before, set))
+        Ok((now, work, launch.turn.ledger, launch.audit, before, set))
     }
 
     /// The charge an operation is done to. Its key speaks first: who asks again does not keep others from the payment, and
@@ -298,20 +298,20 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// The provider a charge is bound to. Charges of old stores know only the profile, and there was one endpoint.
-    fn provider_of(&self, charge: &Charge) -> Pinned {
-        if charge.provider.endpoint.is_empty() { self.gateway.pinned() } else { charge.provider.clone() }
+    fn provider_of(&self, charge: &Charge) -> ProviderBinding {
+        if charge.provider.endpoint.is_empty() { self.gateway.binding() } else { charge.provider.clone() }
     }
 
-    async fn with_books(
+    async fn with_ledger(
         &self,
         work: Box<Work>,
         set: ChangeSet,
-        deeds: &[Deed],
+        actions: &[SagaAction],
         now: Time,
     ) -> Result<Opening, Opened> {
-        let booking = match deeds {
+        let booking = match actions {
             [] => Ok(Booking::default()),
-            deeds => Box::pin(self.book(deeds, &work, Credit::Destination, now)).await,
+            actions => Box::pin(self.book(actions, &work, Credit::Destination, now)).await,
         };
         match booking {
             Ok(Booking { changes, deltas }) => {
@@ -326,12 +326,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Commits the opening and drives the work; a client who hangs up cancels nothing.
     async fn begin(self: &Arc<Self>, opening: Opening, pass: Pass) -> (Begun, Option<(SubjectId, u64)>) {
-        let Work { outbox, matter, .. } = &*opening.work;
-        let turn = turn_after(matter.revision(), 15);
-        let about = matter.operation().map(|_| (outbox.payment.subject(), turn));
-        let meanwhile = Arc::new(Meanwhile::default());
+        let Work { outbox, subject, .. } = &*opening.work;
+        let turn = turn_after(subject.revision(), 15);
+        let about = subject.operation().map(|_| (outbox.payment.subject(), turn));
+        let meanwhile = Arc::new(InterimNews::default());
         let (inner, active, tell) = (Arc::clone(self), self.enter(), Arc::clone(&meanwhile));
-        let mut driven = Attended::new(&self.world, async move {
+        let mut driven = DetachOnDrop::new(&self.world, async move {
             let begun = match inner.commit_opening(opening).await {
                 // Boxed, so that what waits for the claim's commit stays small.
                 Begun::Committed(work) => {
@@ -437,17 +437,19 @@ fn opening_set(id: SetId, work: &Work, before: Before, expired: Option<&Claim>) 
         Some(old) => Change::Replace { row: claim, expect: old.revision },
         None => Change::Insert(claim),
     });
-    let set = match (&work.matter, before) {
-        (Matter::Charge(charge, _), Before::Charge(expect)) => set.replace(charge.clone(), expect),
-        (Matter::Charge(charge, _), Before::Nothing | Before::Account(_)) => set.insert(charge.clone()),
-        (Matter::Payout(payout), Before::Account(account)) => {
+    let set = match (&work.subject, before) {
+        (PaymentSubject::Charge(charge, _), Before::Charge(expect)) => set.replace(charge.clone(), expect),
+        (PaymentSubject::Charge(charge, _), Before::Nothing | Before::Account(_)) => {
+            set.insert(charge.clone())
+        }
+        (PaymentSubject::Payout(payout), Before::Account(account)) => {
             let expect = account.revision;
             let seen = Account { revision: expect.saturating_add(1), ..*account };
             set.insert(payout.clone()).replace(seen, expect)
         }
-        (Matter::Payout(payout), Before::Nothing | Before::Charge(_)) => set.insert(payout.clone()),
+        (PaymentSubject::Payout(payout), Before::Nothing | Before::Charge(_)) => set.insert(payout.clone()),
     };
-    let set = match work.matter.operation() {
+    let set = match work.subject.operation() {
         Some(operation) => set.insert(operation.clone()),
         None => set,
     };

@@ -7,9 +7,9 @@ use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::transaction::Transaction;
-use counterfoil_core::payments::Matter;
-use counterfoil_core::payments::books::Refusal;
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::{Charge, Failure};
+use counterfoil_core::payments::ledger::Refusal;
 use counterfoil_core::payments::operation::launch::Impossible;
 use counterfoil_core::payments::operation::{Kind, Operation};
 use counterfoil_core::payments::payout::Payout;
@@ -33,7 +33,7 @@ pub trait Present: Send + Sync + 'static {
     fn payout(&self, payout: &Payout) -> Reply;
 
     /// The answer to a payment, or an operation on one, that failed; `request` is the request that made the claim.
-    fn failure(&self, matter: &Matter, failure: &Failure, request: Ulid) -> Reply;
+    fn failure(&self, subject: &PaymentSubject, failure: &Failure, request: Ulid) -> Reply;
 
     /// The answer to an operation the charge's state does not allow: 409 with that state.
     fn impossible(&self, charge: &Charge, kind: Kind, why: Impossible, request: Ulid) -> Reply;
@@ -41,8 +41,8 @@ pub trait Present: Send + Sync + 'static {
     /// The answer to a dead letter that was resolved (200), or could not be so (409).
     fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, request: Ulid) -> Reply;
 
-    /// The answer to a request about the books; `request` is the request that made the claim.
-    fn books(&self, shown: Shown<'_>, request: Ulid) -> Reply;
+    /// The answer to a request about the ledger; `request` is the request that made the claim.
+    fn ledger(&self, shown: Shown<'_>, request: Ulid) -> Reply;
 }
 
 /// How a charge came to be shown.
@@ -54,7 +54,7 @@ pub enum Made {
     Changed,
 }
 
-/// What came of a request about the books.
+/// What came of a request about the ledger.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown<'a> {
     /// An account was opened: 201.

@@ -1,14 +1,14 @@
 //! Dead letters: work only a human can go on with. It is listed with its evidence and settled as the human decides, by
 //! the same decision that settles everything else, under a higher fence, and audited.
 
-use crate::attended::Attended;
 use crate::commit::NotCommitted;
 use crate::conclude::{Concluded, Conclusion};
+use crate::detach::DetachOnDrop;
 use crate::engine::Inner;
 use crate::refuse::{Kept, Refused};
 use crate::service::{DeadLetter, Resolution, Submitted, Unresolved};
 use crate::submit::Met;
-use crate::waiters::{Meanwhile, News};
+use crate::waiters::{InterimNews, News};
 use crate::world::World;
 use counterfoil_core::audit::Kind;
 use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled};
@@ -78,7 +78,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     ) -> Submitted {
         let inner = Arc::clone(self);
         let resolving = async move { inner.resolve_now(request, id, resolution).await };
-        Attended::new(&self.world, resolving).await.unwrap_or(Submitted::InUse)
+        DetachOnDrop::new(&self.world, resolving).await.unwrap_or(Submitted::InUse)
     }
 
     async fn resolve_now(
@@ -117,7 +117,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Tried::Failed(why) => return self.failed_closed(&why),
                 Tried::Unresolved(why) => {
                     let reply = self.present.resolved(&letter(work.clone()), Err(why), request.id);
-                    let about = Some((work.outbox.payment.subject(), turn_after(work.matter.revision(), 15)));
+                    let about =
+                        Some((work.outbox.payment.subject(), turn_after(work.subject.revision(), 15)));
                     let refused = Refused {
                         makes: Resource::Transaction,
                         about,
@@ -174,7 +175,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let claim = self.resolution_claim(request, &conclusion.work, resolution, expired, now).await;
         let Some(claim) = claim else { return Tried::Failed("no id can be minted".into()) };
         conclusion = Conclusion { set: with_claim(conclusion.set, &claim, expired), ..conclusion };
-        match self.settle_books(conclusion, now).await {
+        match self.settle_ledger(conclusion, now).await {
             Ok(Concluded::Told(id, news)) => {
                 if let News::Settled(claim) = &news {
                     self.remember(Arc::clone(claim));
@@ -184,7 +185,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             Ok(Concluded::Onward(next)) => {
                 // The rest of the saga goes on as always; whoever waits for it is told.
-                let _ = self.drive(next, &Meanwhile::default()).await;
+                let _ = self.drive(next, &InterimNews::default()).await;
                 Tried::Done(claim)
             }
             Err(NotCommitted::Refused(refusal)) => match refusal.found {
@@ -316,7 +317,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 }
 
 fn letter(work: Work) -> DeadLetter {
-    DeadLetter { outbox: work.outbox, matter: work.matter }
+    DeadLetter { outbox: work.outbox, subject: work.subject }
 }
 
 fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> ChangeSet {
@@ -331,7 +332,7 @@ fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> Ch
 fn adopted(work: &Work, step: Step, found: Found, payment: &str) -> Result<Verdict, Unresolved> {
     match found {
         Found::Payment(Outcome::Approved(approval)) => {
-            let asked = work.matter.amount();
+            let asked = work.subject.amount();
             let ours = approval.stands == step.leads_to()
                 && (step == Step::Void || approval.asset == Some(asked.asset()))
                 && (step != Step::Payout || approval.amount_minor == asked.minor())
@@ -360,10 +361,10 @@ fn given_up(work: &Work) -> Verdict {
             reference: None,
         },
         Way::Back => Verdict::Done(Approval {
-            reference: work.matter.provider_reference().cloned().unwrap_or_default(),
+            reference: work.subject.provider_reference().cloned().unwrap_or_default(),
             stands: Stands::Canceled,
-            amount_minor: work.matter.amount().minor(),
-            asset: Some(work.matter.amount().asset()),
+            amount_minor: work.subject.amount().minor(),
+            asset: Some(work.subject.amount().asset()),
             payment: None,
         }),
     }

@@ -9,10 +9,10 @@ use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::totals::{Entry, View};
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::{Outbox, Park, Payment};
-use counterfoil_core::payments::Matter;
-use counterfoil_core::payments::books::{Act, Item, Named};
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::payments::ledger::{Act, Item, Named};
 use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::payments::payout::Payout;
@@ -110,7 +110,7 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> Answer<'_, Result<Vec<Charge>, ReadError>>;
 
-    /// Runs a request about the books to its answer.
+    /// Runs a request about the ledger to its answer.
     fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted>;
 
     /// Runs many transactions under one key, each with its own result.
@@ -219,7 +219,7 @@ pub struct DeadLetter {
     /// Why, since when, at which step, under which key, what is known of the calls.
     pub outbox: Outbox,
     /// The payment it is about, and what was to be done to it.
-    pub matter: Matter,
+    pub subject: PaymentSubject,
 }
 
 /// What a human decides about a dead letter.

@@ -1,7 +1,7 @@
 //! Submitting a command: claim the key, or learn from the record that is there.
 //!
 //! The work belongs to the engine from the first commit on. The request moves it while it waits; a client that hangs up
-//! cancels nothing, because what is left goes on by itself (`attended.rs`).
+//! cancels nothing, because what is left goes on by itself (`detach.rs`).
 
 use crate::engine::Inner;
 use crate::open::{Command, Opened};

@@ -25,9 +25,9 @@ pub(crate) enum News {
 
 /// What work has to tell before its end, for the request that moves it.
 #[derive(Default)]
-pub(crate) struct Meanwhile(Mutex<Option<News>>);
+pub(crate) struct InterimNews(Mutex<Option<News>>);
 
-impl Meanwhile {
+impl InterimNews {
     pub(crate) fn tell(&self, news: News) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
     }

@@ -2,7 +2,7 @@
 
 use crate::answer::{self, Record};
 use crate::settings::{Settings, SettingsError, address};
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules, Step};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
@@ -20,7 +20,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// One peer.
 pub struct PeerGateway {
-    pinned: Pinned,
+    binding: ProviderBinding,
     endpoint: String,
     /// Our account there.
     account: String,
@@ -54,7 +54,7 @@ impl PeerGateway {
         let Settings { name, url, retention, limits } = settings;
         let address = address(url.reveal())?;
         Ok(PeerGateway {
-            pinned: Pinned::to_peer(&name, &address.endpoint, &address.path),
+            binding: ProviderBinding::to_peer(&name, &address.endpoint, &address.path),
             create: at(&address.endpoint, "/v1/transfers").ok_or(SettingsError::Host)?,
             authorization: address.authorization()?,
             transport: Transport::new(limits, address.is_https, is_worded)?,
@@ -75,7 +75,7 @@ impl PeerGateway {
     /// What to send; nothing if the payment is not this peer's, or nothing a peer could do.
     fn letter(&self, call: &Call) -> Option<(String, HeaderValue)> {
         let destination = call.instrument.as_ref().map(Masked::reveal)?;
-        if call.pinned != self.pinned || call.step != Step::Payout {
+        if call.binding != self.binding || call.step != Step::Payout {
             return None;
         }
         let asset = call.amount.asset();
@@ -93,7 +93,7 @@ impl PeerGateway {
         let Some((body, key)) = self.letter(&call) else {
             tracing::error!(
                 payment = call.payment,
-                bound_to = &*call.pinned.endpoint,
+                bound_to = &*call.binding.endpoint,
                 step = call.step.name(),
                 "the payment cannot be asked of this peer"
             );
@@ -131,15 +131,15 @@ impl PeerGateway {
 }
 
 impl Gateway for PeerGateway {
-    fn pinned(&self) -> Pinned {
-        self.pinned.clone()
+    fn binding(&self) -> ProviderBinding {
+        self.binding.clone()
     }
 
-    fn serves(&self, pinned: &Pinned) -> bool {
-        *pinned == self.pinned
+    fn serves(&self, binding: &ProviderBinding) -> bool {
+        *binding == self.binding
     }
 
-    fn rules(&self, _: &Pinned) -> Rules {
+    fn rules(&self, _: &ProviderBinding) -> Rules {
         Rules {
             dedup_window: Some(self.retention),
             // How long a request may wait for a slot and a connection is ours to say.
@@ -157,7 +157,7 @@ impl Gateway for PeerGateway {
     /// Asks by the key. A key the peer does not know proves nothing: it may have been forgotten.
     async fn lookup(&self, lookup: Lookup) -> Found {
         let plain = !lookup.key.is_empty() && lookup.key.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if lookup.pinned != self.pinned || lookup.step != Step::Payout || !plain {
+        if lookup.binding != self.binding || lookup.step != Step::Payout || !plain {
             return Found::Unclear(Cause::Unreadable);
         }
         self.find(&lookup.key).await.unwrap_or_else(Found::Unclear)
@@ -166,7 +166,7 @@ impl Gateway for PeerGateway {
 
 impl fmt::Debug for PeerGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PeerGateway").field("pinned", &self.pinned).finish_non_exhaustive()
+        f.debug_struct("PeerGateway").field("binding", &self.binding).finish_non_exhaustive()
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
 
     fn call() -> Call {
         Call {
-            pinned: gateway().pinned(),
+            binding: gateway().binding(),
             step: Step::Payout,
             key: "cf1".to_owned(),
             payment: "po_1".to_owned(),
@@ -223,11 +223,11 @@ mod tests {
         let name = PeerName::parse("eu").unwrap();
         for odd in [
             Call {
-                pinned: Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
+                binding: ProviderBinding { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
                 ..call()
             },
-            Call { pinned: Pinned::to_peer(&name, "http://127.0.0.1:1", "ac_other"), ..call() },
-            Call { pinned: Pinned::to_peer(&name, "http://127.0.0.1:2", "ac_ours"), ..call() },
+            Call { binding: ProviderBinding::to_peer(&name, "http://127.0.0.1:1", "ac_other"), ..call() },
+            Call { binding: ProviderBinding::to_peer(&name, "http://127.0.0.1:2", "ac_ours"), ..call() },
             Call { step: Step::Charge, ..call() },
             Call { instrument: None, ..call() },
             Call { key: "a\nb".to_owned(), ..call() },
@@ -237,25 +237,28 @@ mod tests {
         }
         // Nobody listens there, so it never left either.
         assert_eq!(eu.call(call()).await, Outcome::NotSent);
-        assert!(eu.serves(&call().pinned));
-        assert!(!eu.serves(&Pinned::to_peer(&name, "http://127.0.0.1:1", "ac_other")));
+        assert!(eu.serves(&call().binding));
+        assert!(!eu.serves(&ProviderBinding::to_peer(&name, "http://127.0.0.1:1", "ac_other")));
     }
 
     /// A release from before there were peers takes what a payment is bound to for the provider's endpoint.
     #[test]
     fn what_a_payout_is_bound_to_is_no_place_to_send_anything_to() {
-        assert_eq!(at(&call().pinned.endpoint, "/v1/payouts"), None);
+        assert_eq!(at(&call().binding.endpoint, "/v1/payouts"), None);
     }
 
     #[tokio::test]
     async fn only_payouts_to_this_peer_are_looked_up_and_by_a_key_that_cannot_lead_elsewhere() {
-        let Call { pinned, step, key, payment, reference, amount, .. } = call();
-        let right = Lookup { pinned, step, key, payment, reference, amount };
+        let Call { binding, step, key, payment, reference, amount, .. } = call();
+        let right = Lookup { binding, step, key, payment, reference, amount };
         for odd in [
             Lookup { key: "cf1/../x".to_owned(), ..right.clone() },
             Lookup { key: String::new(), ..right.clone() },
             Lookup { step: Step::Refund, ..right.clone() },
-            Lookup { pinned: Pinned { profile: "stripe".into(), endpoint: "".into() }, ..right.clone() },
+            Lookup {
+                binding: ProviderBinding { profile: "stripe".into(), endpoint: "".into() },
+                ..right.clone()
+            },
         ] {
             assert_eq!(gateway().lookup(odd).await, Found::Unclear(Cause::Unreadable));
         }
@@ -264,7 +267,7 @@ mod tests {
 
     #[test]
     fn its_rules_are_a_peers_with_what_is_set() {
-        let rules = gateway().rules(&call().pinned);
+        let rules = gateway().rules(&call().binding);
         assert_eq!(rules.dedup_window, Some(Span::from_ms(1_000)));
         assert_eq!(rules.send_within, Span::from_ms(300));
         assert!(!rules.reexecutes_errors && !rules.of(Step::Payout).queryable);

@@ -4,7 +4,7 @@
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
-use counterfoil_transport::{Address, BadAddress, Limits, NoRoad};
+use counterfoil_transport::{Address, BadAddress, Limits, TransportConfigError};
 
 /// What a connector is started with.
 #[derive(Clone, Debug)]
@@ -68,12 +68,12 @@ impl From<BadAddress> for SettingsError {
     }
 }
 
-impl From<NoRoad> for SettingsError {
-    fn from(why: NoRoad) -> SettingsError {
+impl From<TransportConfigError> for SettingsError {
+    fn from(why: TransportConfigError) -> SettingsError {
         match why {
-            NoRoad::Timeout => SettingsError::Timeout,
-            NoRoad::Connections => SettingsError::Connections,
-            NoRoad::Tls(why) => SettingsError::Tls(why),
+            TransportConfigError::Timeout => SettingsError::Timeout,
+            TransportConfigError::Connections => SettingsError::Connections,
+            TransportConfigError::Tls(why) => SettingsError::Tls(why),
         }
     }
 }

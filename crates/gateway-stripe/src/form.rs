@@ -113,14 +113,14 @@ fn push_encoded(form: &mut String, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use counterfoil_core::outbox::Pinned;
+    use counterfoil_core::outbox::ProviderBinding;
     use counterfoil_core::types::asset::Asset;
     use counterfoil_core::types::mask::Masked;
     use counterfoil_core::types::money::Money;
 
     fn call(step: Step, payment_method: &str) -> Call {
         Call {
-            pinned: Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
+            binding: ProviderBinding { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
             step,
             key: "cfkey".into(),
             payment: "ch_1".into(),

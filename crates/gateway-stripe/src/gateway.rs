@@ -3,7 +3,7 @@
 use crate::answer;
 use crate::form::{self, INTENTS_PATH};
 use crate::settings::{Bounds, Settings, SettingsError, address};
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules, Step};
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
 use counterfoil_transport::{Deadline, Letter, Limits, Transport, at};
@@ -53,20 +53,20 @@ impl StripeGateway {
 
     /// Where a call goes: to the payment's own endpoint, which is usually ours. A peer's is none of ours.
     fn place(&self, call: &Call) -> Option<Uri> {
-        if !self.serves(&call.pinned) {
+        if !self.serves(&call.binding) {
             return None;
         }
-        if matches!(call.step, Step::Charge | Step::Authorize) && *call.pinned.endpoint == *self.endpoint {
+        if matches!(call.step, Step::Charge | Step::Authorize) && *call.binding.endpoint == *self.endpoint {
             return Some(self.create.clone());
         }
-        at(&call.pinned.endpoint, &form::path(call)?)
+        at(&call.binding.endpoint, &form::path(call)?)
     }
 
     async fn send(&self, call: Call, deadline: Deadline) -> Outcome {
         let (Some(uri), Ok(key)) = (self.place(&call), HeaderValue::from_str(&call.key)) else {
             tracing::error!(
                 payment = call.payment,
-                endpoint = &*call.pinned.endpoint,
+                endpoint = &*call.binding.endpoint,
                 "the payment's endpoint, reference or key cannot be put into a request"
             );
             return Outcome::NotSent;
@@ -83,15 +83,15 @@ impl StripeGateway {
 }
 
 impl Gateway for StripeGateway {
-    fn pinned(&self) -> Pinned {
+    fn binding(&self) -> ProviderBinding {
         // Each payment's own: counting one for all of them would keep the processors at it.
-        Pinned { profile: self.profile.name.into(), endpoint: self.endpoint.as_str().into() }
+        ProviderBinding { profile: self.profile.name.into(), endpoint: self.endpoint.as_str().into() }
     }
 
-    fn rules(&self, pinned: &Pinned) -> Rules {
-        let mut rules = Profile::rules_of(&pinned.profile);
+    fn rules(&self, binding: &ProviderBinding) -> Rules {
+        let mut rules = Profile::rules_of(&binding.profile);
         // What is known better is known of the provider that is set, not of one that old work is bound to.
-        if *pinned.profile == *self.profile.name {
+        if *binding.profile == *self.profile.name {
             rules = self.bounds.of(rules);
         }
         // How long a request may wait for a slot and a connection is ours to say, whoever the provider is.
@@ -114,11 +114,11 @@ impl Gateway for StripeGateway {
             Step::Payout if lookup.reference.is_none() => return Found::Unclear(Cause::Unreadable),
             Step::Payout => form::payout(lookup.reference.as_deref()),
         };
-        let path = path.filter(|_| self.serves(&lookup.pinned));
-        let Some(uri) = path.and_then(|path| at(&lookup.pinned.endpoint, &path)) else {
+        let path = path.filter(|_| self.serves(&lookup.binding));
+        let Some(uri) = path.and_then(|path| at(&lookup.binding.endpoint, &path)) else {
             tracing::error!(
                 payment = lookup.payment,
-                endpoint = &*lookup.pinned.endpoint,
+                endpoint = &*lookup.binding.endpoint,
                 "the payment's endpoint or reference cannot be put into a search"
             );
             return Found::Unclear(Cause::Unreadable);

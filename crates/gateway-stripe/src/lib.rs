@@ -4,7 +4,7 @@
 //! promises. Whatever it does not understand is `Unknown`, never a success or a refusal, and a payment that is bound to a
 //! peer is never sent. It leaves out retries, breakers and every decision about a payment: it reports, the engine decides.
 //!
-//! Beside it stands the [`StripeInbox`], which tells what Stripe sent from what somebody else did.
+//! SharedServices it stands the [`StripeInbox`], which tells what Stripe sent from what somebody else did.
 //!
 //! [`Outcome`]: counterfoil_core::payments::provider::Outcome
 

@@ -5,7 +5,7 @@ use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Profile;
-use counterfoil_transport::{Address, BadAddress, NoRoad};
+use counterfoil_transport::{Address, BadAddress, TransportConfigError};
 use std::time::Duration;
 
 /// Bounds of the provider's contract that its operator knows better than the profile; what is not given stays.
@@ -91,12 +91,12 @@ pub(crate) fn address(url: &str) -> Result<Address, SettingsError> {
     if address.path.is_empty() { Ok(address) } else { Err(SettingsError::Path) }
 }
 
-impl From<NoRoad> for SettingsError {
-    fn from(why: NoRoad) -> SettingsError {
+impl From<TransportConfigError> for SettingsError {
+    fn from(why: TransportConfigError) -> SettingsError {
         match why {
-            NoRoad::Timeout => SettingsError::Timeout,
-            NoRoad::Connections => SettingsError::Connections,
-            NoRoad::Tls(why) => SettingsError::Tls(why),
+            TransportConfigError::Timeout => SettingsError::Timeout,
+            TransportConfigError::Connections => SettingsError::Connections,
+            TransportConfigError::Tls(why) => SettingsError::Tls(why),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The port itself.
 
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step};
 use counterfoil_core::types::limits::PROVIDER_REFERENCE_BYTES_MAX;
 use counterfoil_core::types::mask::Masked;
@@ -12,7 +12,7 @@ use std::future::Future;
 /// something may have been executed.
 pub trait Gateway: Send + Sync + 'static {
     /// The provider and endpoint that new payments are bound to.
-    fn pinned(&self) -> Pinned;
+    fn binding(&self) -> ProviderBinding;
 
     /// The peers that are set up here, in order.
     fn peers(&self) -> Vec<PeerName> {
@@ -20,18 +20,18 @@ pub trait Gateway: Send + Sync + 'static {
     }
 
     /// What new payments to that peer are bound to; nothing if no such peer is set up here.
-    fn pinned_to(&self, _peer: &PeerName) -> Option<Pinned> {
+    fn binding_to(&self, _peer: &PeerName) -> Option<ProviderBinding> {
         None
     }
 
     /// Whether a payment that is bound so can be worked on here. What cannot waits, and is never sent elsewhere. A
     /// connector of a provider has nothing to do with peers.
-    fn serves(&self, pinned: &Pinned) -> bool {
-        pinned.peer().is_none()
+    fn serves(&self, binding: &ProviderBinding) -> bool {
+        binding.peer().is_none()
     }
 
     /// The rules of the provider a payment is bound to, with this connector's own `send_within`.
-    fn rules(&self, pinned: &Pinned) -> Rules;
+    fn rules(&self, binding: &ProviderBinding) -> Rules;
 
     /// Executes one step of a payment, under its derived key. The request leaves within `send_within` of this being
     /// called, not of its future being polled, or it never leaves, even if the process sleeps in between.
@@ -45,7 +45,7 @@ pub trait Gateway: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Where the payment is bound to.
-    pub pinned: Pinned,
+    pub binding: ProviderBinding,
     /// Which step.
     pub step: Step,
     /// The derived idempotency key, the same on every attempt.
@@ -65,7 +65,7 @@ pub struct Call {
 #[derive(Clone, Debug)]
 pub struct Lookup {
     /// Where the payment is bound to.
-    pub pinned: Pinned,
+    pub binding: ProviderBinding,
     /// Which step is asked about.
     pub step: Step,
     /// The derived idempotency key that was last used for it.

@@ -5,7 +5,7 @@
 
 use crate::port::{Call, Gateway, Lookup};
 use crate::profile::Profile;
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules};
 use counterfoil_core::types::peer::PeerName;
 use pin_project_lite::pin_project;
@@ -56,44 +56,44 @@ impl<P: Gateway, C: Gateway> Routes<P, C> {
         Routes { provider, peers }
     }
 
-    fn way(&self, pinned: &Pinned) -> Way<&P, &C> {
-        let Some(name) = pinned.peer() else { return Way::Provider(&self.provider) };
+    fn way(&self, binding: &ProviderBinding) -> Way<&P, &C> {
+        let Some(name) = binding.peer() else { return Way::Provider(&self.provider) };
         let peer = PeerName::parse(name).ok().and_then(|name| self.peers.get(&name));
-        peer.filter(|peer| peer.pinned() == *pinned).map_or(Way::Nowhere, Way::Peer)
+        peer.filter(|peer| peer.binding() == *binding).map_or(Way::Nowhere, Way::Peer)
     }
 }
 
 impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
-    fn pinned(&self) -> Pinned {
-        self.provider.pinned()
+    fn binding(&self) -> ProviderBinding {
+        self.provider.binding()
     }
 
     fn peers(&self) -> Vec<PeerName> {
         self.peers.keys().cloned().collect()
     }
 
-    fn pinned_to(&self, peer: &PeerName) -> Option<Pinned> {
-        self.peers.get(peer).map(Gateway::pinned)
+    fn binding_to(&self, peer: &PeerName) -> Option<ProviderBinding> {
+        self.peers.get(peer).map(Gateway::binding)
     }
 
-    fn serves(&self, pinned: &Pinned) -> bool {
-        match self.way(pinned) {
+    fn serves(&self, binding: &ProviderBinding) -> bool {
+        match self.way(binding) {
             Way::Provider(_) | Way::Peer(_) => true,
             Way::Nowhere => false,
         }
     }
 
-    fn rules(&self, pinned: &Pinned) -> Rules {
-        match self.way(pinned) {
-            Way::Provider(provider) => provider.rules(pinned),
-            Way::Peer(peer) => peer.rules(pinned),
-            Way::Nowhere => Profile::rules_of(&pinned.profile),
+    fn rules(&self, binding: &ProviderBinding) -> Rules {
+        match self.way(binding) {
+            Way::Provider(provider) => provider.rules(binding),
+            Way::Peer(peer) => peer.rules(binding),
+            Way::Nowhere => Profile::rules_of(&binding.profile),
         }
     }
 
     fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
         // The connector's time runs from here, not from when somebody gets round to polling this.
-        match self.way(&call.pinned) {
+        match self.way(&call.binding) {
             Way::Provider(provider) => Sending::Provider { call: provider.call(call) },
             Way::Peer(peer) => Sending::Peer { call: peer.call(call) },
             Way::Nowhere => Sending::Nowhere,
@@ -101,7 +101,7 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
     }
 
     async fn lookup(&self, lookup: Lookup) -> Found {
-        match self.way(&lookup.pinned) {
+        match self.way(&lookup.binding) {
             Way::Provider(provider) => provider.lookup(lookup).await,
             Way::Peer(peer) => peer.lookup(lookup).await,
             Way::Nowhere => Found::Unclear(Cause::Unreadable),
@@ -122,36 +122,36 @@ mod tests {
     /// Counts what comes its way.
     #[derive(Clone)]
     struct Counting {
-        pinned: Pinned,
-        calls: Arc<Mutex<Vec<Pinned>>>,
+        binding: ProviderBinding,
+        calls: Arc<Mutex<Vec<ProviderBinding>>>,
     }
 
     impl Counting {
-        fn at(pinned: Pinned) -> Counting {
-            Counting { pinned, calls: Arc::default() }
+        fn at(binding: ProviderBinding) -> Counting {
+            Counting { binding, calls: Arc::default() }
         }
 
-        fn seen(&self) -> Vec<Pinned> {
+        fn seen(&self) -> Vec<ProviderBinding> {
             std::mem::take(&mut *self.calls.lock().unwrap())
         }
     }
 
     impl Gateway for Counting {
-        fn pinned(&self) -> Pinned {
-            self.pinned.clone()
+        fn binding(&self) -> ProviderBinding {
+            self.binding.clone()
         }
 
-        fn rules(&self, pinned: &Pinned) -> Rules {
-            Profile::rules_of(&pinned.profile)
+        fn rules(&self, binding: &ProviderBinding) -> Rules {
+            Profile::rules_of(&binding.profile)
         }
 
         fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
-            self.calls.lock().unwrap().push(call.pinned);
+            self.calls.lock().unwrap().push(call.binding);
             ready(Outcome::Unknown(Cause::InProgress))
         }
 
         fn lookup(&self, lookup: Lookup) -> impl Future<Output = Found> + Send {
-            self.calls.lock().unwrap().push(lookup.pinned);
+            self.calls.lock().unwrap().push(lookup.binding);
             ready(Found::Nothing)
         }
     }
@@ -160,15 +160,15 @@ mod tests {
         PeerName::parse(text).unwrap()
     }
 
-    fn provider(endpoint: &str) -> Pinned {
-        Pinned { profile: "stripe".into(), endpoint: endpoint.into() }
+    fn provider(endpoint: &str) -> ProviderBinding {
+        ProviderBinding { profile: "stripe".into(), endpoint: endpoint.into() }
     }
 
-    async fn goes(routes: &Routes<Counting, Counting>, pinned: &Pinned) -> (Outcome, Found) {
+    async fn goes(routes: &Routes<Counting, Counting>, binding: &ProviderBinding) -> (Outcome, Found) {
         let amount = Money::new(5, Asset::parse("USD").unwrap()).unwrap();
         let (step, key, payment) = (Step::Payout, "k".to_owned(), "po_1".to_owned());
         let call = Call {
-            pinned: pinned.clone(),
+            binding: binding.clone(),
             step,
             key: key.clone(),
             payment: payment.clone(),
@@ -176,15 +176,15 @@ mod tests {
             amount,
             instrument: None,
         };
-        let lookup = Lookup { pinned: pinned.clone(), step, key, payment, reference: None, amount };
+        let lookup = Lookup { binding: binding.clone(), step, key, payment, reference: None, amount };
         (routes.call(call).await, routes.lookup(lookup).await)
     }
 
     fn served() -> (Routes<Counting, Counting>, [Counting; 3]) {
         let all = [
             Counting::at(provider("https://p")),
-            Counting::at(Pinned::to_peer(&name("eu"), "http://eu", "ac_1")),
-            Counting::at(Pinned::to_peer(&name("us"), "http://us", "ac_2")),
+            Counting::at(ProviderBinding::to_peer(&name("eu"), "http://eu", "ac_1")),
+            Counting::at(ProviderBinding::to_peer(&name("us"), "http://us", "ac_2")),
         ];
         let [card, eu, us] = all.clone();
         (Routes::new(card, BTreeMap::from([(name("eu"), eu), (name("us"), us)])), all)
@@ -193,38 +193,38 @@ mod tests {
     #[tokio::test]
     async fn what_is_bound_to_a_peer_that_is_not_set_up_so_takes_no_way() {
         let (routes, all) = served();
-        for pinned in [
-            Pinned::to_peer(&name("asia"), "http://eu", "ac_1"),
-            Pinned::to_peer(&name("eu"), "http://us", "ac_2"),
-            Pinned::to_peer(&name("eu"), "http://eu:81", "ac_1"),
-            Pinned::to_peer(&name("eu"), "http://eu", "ac_9"),
-            Pinned { profile: PEER_PROFILE.into(), endpoint: "".into() },
-            Pinned { profile: PEER_PROFILE.into(), endpoint: "https://p".into() },
+        for binding in [
+            ProviderBinding::to_peer(&name("asia"), "http://eu", "ac_1"),
+            ProviderBinding::to_peer(&name("eu"), "http://us", "ac_2"),
+            ProviderBinding::to_peer(&name("eu"), "http://eu:81", "ac_1"),
+            ProviderBinding::to_peer(&name("eu"), "http://eu", "ac_9"),
+            ProviderBinding { profile: PEER_PROFILE.into(), endpoint: "".into() },
+            ProviderBinding { profile: PEER_PROFILE.into(), endpoint: "https://p".into() },
         ] {
-            assert!(!routes.serves(&pinned), "{pinned:?}");
+            assert!(!routes.serves(&binding), "{binding:?}");
             let nothing = (Outcome::NotSent, Found::Unclear(Cause::Unreadable));
-            assert_eq!(goes(&routes, &pinned).await, nothing, "{pinned:?}");
+            assert_eq!(goes(&routes, &binding).await, nothing, "{binding:?}");
         }
         assert!(all.iter().all(|connector| connector.seen().is_empty()));
-        assert_eq!(routes.pinned_to(&name("asia")), None);
+        assert_eq!(routes.binding_to(&name("asia")), None);
     }
 
     #[tokio::test]
     async fn everything_else_takes_its_own() {
         let (routes, all) = served();
         for (own, connector) in all.iter().enumerate() {
-            let pinned = connector.pinned();
-            assert!(routes.serves(&pinned));
-            goes(&routes, &pinned).await;
+            let binding = connector.binding();
+            assert!(routes.serves(&binding));
+            goes(&routes, &binding).await;
             for (other, connector) in all.iter().enumerate() {
-                let expected = if own == other { vec![pinned.clone(); 2] } else { Vec::new() };
+                let expected = if own == other { vec![binding.clone(); 2] } else { Vec::new() };
                 assert_eq!(connector.seen(), expected);
             }
         }
         // A provider's own endpoint may have been another when the payment was made.
         assert!(routes.serves(&provider("https://old")));
-        assert_eq!(routes.pinned_to(&name("eu")), Some(all[1].pinned()));
-        assert_eq!(routes.pinned(), all[0].pinned());
+        assert_eq!(routes.binding_to(&name("eu")), Some(all[1].binding()));
+        assert_eq!(routes.binding(), all[0].binding());
         assert_eq!(routes.peers(), [name("eu"), name("us")]);
     }
 }

@@ -1,9 +1,9 @@
 //! What may happen next, and what follows. Every action is one atomic moment: between any two, any worker may crash or
 //! sleep.
 
-use crate::provider::{Answer, Fate, Message};
+use crate::provider::{Answer, Message, NextStep};
 use crate::state::{LEASE, NOW, State, Stored};
-use crate::worker::{Held, Lesson, Worker};
+use crate::worker::{AttemptResult, Held, Worker};
 use crate::{Bug, Protocol};
 use counterfoil_core::idempotency::claim::{
     Claim, ClaimId, Event, LeasePolicy, Settled, State as ClaimState,
@@ -12,7 +12,7 @@ use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::outbox::{Outbox, Pinned};
+use counterfoil_core::outbox::{Outbox, ProviderBinding};
 use counterfoil_core::payments::attempt::judge::{Attempt, Verdict, judge_outcome, judge_query};
 use counterfoil_core::payments::attempt::next::{Next, next};
 use counterfoil_core::payments::attempt::resume::take_over;
@@ -41,7 +41,7 @@ pub enum Action {
     /// A worker that holds work does what the core says is next.
     Act { worker: usize },
     /// The provider receives a request. One that is never received is lost.
-    Deliver { place: usize, fate: FateName },
+    Deliver { place: usize, next_step: FateName },
     /// A worker gives up waiting for an answer.
     GiveUp { worker: usize },
     /// A worker that waits renews its lease.
@@ -113,8 +113,9 @@ impl Protocol {
             actions.push(Action::Crash { worker });
         }
         for place in 0..state.wire.len() {
-            for fate in [FateName::Approve, FateName::Decline, FateName::ApproveThenFail, FateName::Fail] {
-                actions.push(Action::Deliver { place, fate });
+            for next_step in [FateName::Approve, FateName::Decline, FateName::ApproveThenFail, FateName::Fail]
+            {
+                actions.push(Action::Deliver { place, next_step });
             }
         }
         actions.push(Action::Tick);
@@ -134,10 +135,10 @@ impl Protocol {
             Action::Submit { key, worker } => self.submit(&mut next, key, worker),
             Action::TakeOver { key, worker } => self.take_over(&mut next, key, worker)?,
             Action::Act { worker } => self.act(&mut next, worker)?,
-            Action::Deliver { place, fate } => self.deliver(&mut next, place, fate),
+            Action::Deliver { place, next_step } => self.deliver(&mut next, place, next_step),
             Action::GiveUp { worker } => {
                 let Worker::Waiting(held) = next.workers.get(worker)?.clone() else { return None };
-                *next.workers.get_mut(worker)? = Worker::Knowing(held, Lesson::Silence);
+                *next.workers.get_mut(worker)? = Worker::Knowing(held, AttemptResult::Silence);
             }
             Action::Renew { worker } => self.renew(&mut next, worker)?,
             Action::Conclude { worker } => self.conclude(&mut next, worker)?,
@@ -198,13 +199,13 @@ impl Protocol {
             }
             Next::Query => {
                 let asked = NOW;
-                let lesson = match state.provider.effects(held.key) {
-                    0 if state.provider.has_declined(held.key) => Lesson::FoundDeclined(asked),
-                    0 => Lesson::FoundNothing(asked),
-                    1 => Lesson::FoundApproved(asked),
-                    _ => Lesson::FoundSeveral(asked),
+                let result = match state.provider.effects(held.key) {
+                    0 if state.provider.has_declined(held.key) => AttemptResult::FoundDeclined(asked),
+                    0 => AttemptResult::FoundNothing(asked),
+                    1 => AttemptResult::FoundApproved(asked),
+                    _ => AttemptResult::FoundSeveral(asked),
                 };
-                Worker::Knowing(held, lesson)
+                Worker::Knowing(held, result)
             }
             Next::Wait(until) => {
                 let verdict = Verdict::Doubt { not_before: until, history: held.outbox.history };
@@ -220,22 +221,22 @@ impl Protocol {
         Some(())
     }
 
-    fn deliver(&self, state: &mut State, place_on_wire: usize, fate: FateName) {
+    fn deliver(&self, state: &mut State, place_on_wire: usize, next_step: FateName) {
         let message = state.wire.remove(place_on_wire);
-        let fate = match fate {
-            FateName::Approve => Fate::Approve,
-            FateName::Decline => Fate::Decline,
-            FateName::ApproveThenFail => Fate::ApproveThenFail,
-            FateName::Fail => Fate::Fail,
+        let next_step = match next_step {
+            FateName::Approve => NextStep::Approve,
+            FateName::Decline => NextStep::Decline,
+            FateName::ApproveThenFail => NextStep::ApproveThenFail,
+            FateName::Fail => NextStep::Fail,
         };
         let now = NOW;
-        let answer = state.provider.receive(&message, fate, &self.profile.rules, now);
+        let answer = state.provider.receive(&message, next_step, &self.profile.rules, now);
         if let Some(worker) = message.worker
             && let Some(Worker::Waiting(held)) = state.workers.get(worker).cloned()
             && held.key == message.key
             && held.outbox.history.generation == message.generation
         {
-            place(state, worker, Worker::Knowing(held, Lesson::Answered(answer)));
+            place(state, worker, Worker::Knowing(held, AttemptResult::Answered(answer)));
         }
     }
 
@@ -260,7 +261,7 @@ impl Protocol {
     }
 
     fn conclude(&self, state: &mut State, worker: usize) -> Option<()> {
-        let Worker::Knowing(held, lesson) = state.workers.get(worker)?.clone() else { return None };
+        let Worker::Knowing(held, result) = state.workers.get(worker)?.clone() else { return None };
         let now = NOW;
         let reference = REFERENCE;
         let rules = &self.profile.rules;
@@ -278,16 +279,18 @@ impl Protocol {
             }
             judge_query(attempt(&held, reference, at), rules, found)
         };
-        let verdict = match lesson {
-            Lesson::Answered(Answer::Approved) => called(&approved()),
-            Lesson::Answered(Answer::Declined) => called(&declined()),
-            Lesson::Answered(Answer::ServerError) | Lesson::Silence if unknown_fails => called(&declined()),
-            Lesson::Answered(Answer::ServerError) => called(&Outcome::Unknown(Cause::ServerError)),
-            Lesson::Silence => called(&Outcome::Unknown(Cause::Timeout)),
-            Lesson::FoundApproved(at) => asked(&Found::Payment(approved()), at),
-            Lesson::FoundDeclined(at) => asked(&Found::Payment(declined()), at),
-            Lesson::FoundNothing(at) => asked(&Found::Nothing, at),
-            Lesson::FoundSeveral(at) => asked(&Found::Several, at),
+        let verdict = match result {
+            AttemptResult::Answered(Answer::Approved) => called(&approved()),
+            AttemptResult::Answered(Answer::Declined) => called(&declined()),
+            AttemptResult::Answered(Answer::ServerError) | AttemptResult::Silence if unknown_fails => {
+                called(&declined())
+            }
+            AttemptResult::Answered(Answer::ServerError) => called(&Outcome::Unknown(Cause::ServerError)),
+            AttemptResult::Silence => called(&Outcome::Unknown(Cause::Timeout)),
+            AttemptResult::FoundApproved(at) => asked(&Found::Payment(approved()), at),
+            AttemptResult::FoundDeclined(at) => asked(&Found::Payment(declined()), at),
+            AttemptResult::FoundNothing(at) => asked(&Found::Nothing, at),
+            AttemptResult::FoundSeveral(at) => asked(&Found::Several, at),
         };
         self.settle(state, &held, &verdict);
         place(state, worker, Worker::Idle);
@@ -300,20 +303,24 @@ impl Protocol {
         let made = opening(now).work;
         let work = Work { claim: held.claim.clone(), outbox: held.outbox.clone(), ..made };
         let Some(follows) = follow(&work, verdict, now) else { return };
-        let (event, outbox) = match follows.fate {
-            follow::Fate::Completed => (Event::Completed(answer()), None),
-            follow::Fate::Failed(_) => (Event::Failed(answer()), None),
+        let (event, outbox) = match follows.next_step {
+            follow::NextStep::Completed => (Event::Completed(answer()), None),
+            follow::NextStep::Failed(_) => (Event::Failed(answer()), None),
             // A charge is one step: nothing comes after it.
-            follow::Fate::Onward(_) => return,
-            follow::Fate::Retry { outbox, .. } if matches!(held.claim.state, ClaimState::Uncertain(_)) => {
+            follow::NextStep::Onward(_) => return,
+            follow::NextStep::Retry { outbox, .. }
+                if matches!(held.claim.state, ClaimState::Uncertain(_)) =>
+            {
                 (Event::Doubted { not_before: now }, Some((outbox, now)))
             }
-            follow::Fate::Retry { outbox, .. } => (Event::PutOff { not_before: now }, Some((outbox, now))),
-            follow::Fate::Doubt { not_before, outbox } => {
+            follow::NextStep::Retry { outbox, .. } => {
+                (Event::PutOff { not_before: now }, Some((outbox, now)))
+            }
+            follow::NextStep::Doubt { not_before, outbox } => {
                 let not_before = not_before.max(now);
                 (Event::Doubted { not_before }, Some((outbox, not_before)))
             }
-            follow::Fate::Parked(outbox) => {
+            follow::NextStep::Parked(outbox) => {
                 (Event::Doubted { not_before: Time::MAX }, Some((outbox, Time::MAX)))
             }
         };
@@ -393,8 +400,8 @@ fn claim_id() -> ClaimId {
     ClaimId::from_digest(Digest::from_bytes([1; 32]))
 }
 
-fn pinned() -> Pinned {
-    Pinned { profile: "model".into(), endpoint: "model".into() }
+fn binding() -> ProviderBinding {
+    ProviderBinding { profile: "model".into(), endpoint: "model".into() }
 }
 
 #[expect(clippy::expect_used, reason = "the model's own constants")]
@@ -432,7 +439,7 @@ fn opening(now: Time) -> Opening {
         holder: HOLDER,
         destination: AccountId::from_i64(1),
     };
-    decide(command(), pinned(), POLICY, &minted, None).expect("a flow that begins")
+    decide(command(), binding(), POLICY, &minted, None).expect("a flow that begins")
 }
 
 fn approval() -> Approval {

@@ -17,7 +17,7 @@ pub(crate) struct Message {
 
 /// What a request may come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Fate {
+pub(crate) enum NextStep {
     /// Executed and answered.
     Approve,
     /// Refused by the issuer.
@@ -69,15 +69,21 @@ impl Provider {
     }
 
     /// Receives a request and answers it.
-    pub(crate) fn receive(&mut self, message: &Message, fate: Fate, rules: &Rules, now: Time) -> Answer {
+    pub(crate) fn receive(
+        &mut self,
+        message: &Message,
+        next_step: NextStep,
+        rules: &Rules,
+        now: Time,
+    ) -> Answer {
         if let Some(answer) = self.remembered(message, rules, now) {
             return answer;
         }
-        let (executes, answer) = match fate {
-            Fate::Approve => (true, Answer::Approved),
-            Fate::Decline => (false, Answer::Declined),
-            Fate::ApproveThenFail => (true, Answer::ServerError),
-            Fate::Fail => (false, Answer::ServerError),
+        let (executes, answer) = match next_step {
+            NextStep::Approve => (true, Answer::Approved),
+            NextStep::Decline => (false, Answer::Declined),
+            NextStep::ApproveThenFail => (true, Answer::ServerError),
+            NextStep::Fail => (false, Answer::ServerError),
         };
         if executes && let Some(effects) = self.effects.get_mut(message.key) {
             *effects = effects.saturating_add(1);

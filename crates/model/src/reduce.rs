@@ -11,7 +11,7 @@
 
 use crate::provider::Message;
 use crate::state::{LEASE, NOW, State, Stored, TICK};
-use crate::worker::{Held, Lesson, Worker};
+use crate::worker::{AttemptResult, Held, Worker};
 use crate::{Bug, Protocol};
 use counterfoil_core::idempotency::claim::{Claim, Hold, Lease, State as ClaimState};
 use counterfoil_core::outbox::{History, Outbox};
@@ -44,10 +44,10 @@ impl State {
             }
             if let Worker::Knowing(
                 _,
-                Lesson::FoundApproved(at)
-                | Lesson::FoundDeclined(at)
-                | Lesson::FoundNothing(at)
-                | Lesson::FoundSeveral(at),
+                AttemptResult::FoundApproved(at)
+                | AttemptResult::FoundDeclined(at)
+                | AttemptResult::FoundNothing(at)
+                | AttemptResult::FoundSeveral(at),
             ) = worker
             {
                 older(at);
@@ -205,11 +205,11 @@ impl State {
             Worker::Idle => None,
             Worker::Holding(held) => Some((0, held, None)),
             Worker::Waiting(held) => Some((1, held, None)),
-            Worker::Knowing(held, lesson) => Some((2, held, Some(*lesson))),
+            Worker::Knowing(held, result) => Some((2, held, Some(*result))),
         });
         let workers = workers.filter(|(_, held, _)| held.key == key);
         let mut workers: Vec<u64> =
-            workers.map(|(doing, held, lesson)| sum(&(doing, &held.claim, &held.outbox, lesson))).collect();
+            workers.map(|(doing, held, result)| sum(&(doing, &held.claim, &held.outbox, result))).collect();
         workers.sort_unstable();
         let (effects, declined) = (self.provider.effects(key), self.provider.has_declined(key));
         sum(&(self.stored.get(key), effects, declined, memory, wire, workers))

@@ -15,7 +15,7 @@ pub(crate) enum Worker {
     /// Its request is on the way.
     Waiting(Held),
     /// It knows something and has not committed it yet.
-    Knowing(Held, Lesson),
+    Knowing(Held, AttemptResult),
 }
 
 /// Work as this worker last saw it.
@@ -28,7 +28,7 @@ pub(crate) struct Held {
 
 /// What it learnt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Lesson {
+pub(crate) enum AttemptResult {
     /// The provider answered.
     Answered(Answer),
     /// It did not, or the answer was lost.

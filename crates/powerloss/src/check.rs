@@ -169,10 +169,10 @@ impl<'a> Checker<'a> {
                 return Err(format!("{name} has {count} rows and should have {due}"));
             }
         }
-        self.books(store, &model)
+        self.ledger(store, &model)
     }
 
-    fn books(&self, store: &EmbeddedStore, model: &Rows) -> Result<(), String> {
+    fn ledger(&self, store: &EmbeddedStore, model: &Rows) -> Result<(), String> {
         let mut all = 0_i128;
         for account in (1..=ACCOUNTS).map(account_id) {
             let folded = store.fold(TENANT, account, Position::START, Upto::Now);

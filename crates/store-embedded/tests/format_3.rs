@@ -5,7 +5,7 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::{Claim, Resource};
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums, Wallet};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::saga::progress::{Progress, Way};
@@ -122,7 +122,7 @@ async fn what_was_captured_was_captured_whole_and_nothing_else_was() {
         assert_eq!(charge.sums, Sums { captured, ..Sums::default() }, "{number}");
         assert_eq!((charge.status.name(), charge.order.capture), (status, capture));
         assert_eq!((charge.working, charge.order.wallet, charge.revision), (None, None, 2));
-        let provider = Pinned { profile: "simulator".into(), endpoint: "".into() };
+        let provider = ProviderBinding { profile: "simulator".into(), endpoint: "".into() };
         assert_eq!(charge.provider, provider, "where it was asked for was not written down");
     }
     let none = store.scan(Scan::Operations { after: None, limit: 9 }).await;

@@ -5,7 +5,7 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::payout::{Order, Payout, Status};
 use counterfoil_core::saga::progress::{Progress, Way};
@@ -88,7 +88,7 @@ const GOLDEN: &str = include_str!("golden/v4.sql");
 
 /// The set it was written by.
 fn golden() -> ChangeSet {
-    let provider = Pinned { profile: "simulator".into(), endpoint: "http://127.0.0.1:4242".into() };
+    let provider = ProviderBinding { profile: "simulator".into(), endpoint: "http://127.0.0.1:4242".into() };
     let payout = |number, tenant, minor, code, account| Payout {
         id: PayoutId::from_i64(number),
         tenant: TenantId::from_i64(tenant),

@@ -5,7 +5,7 @@
 
 mod support;
 
-use counterfoil_core::outbox::{Flow, Outbox, Park, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, Outbox, Park, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums, Wallet};
 use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::digest::Digest;
@@ -121,7 +121,7 @@ fn charge_of_old(number: i64, capture: bool) -> Charge {
     let plain = charge(number);
     Charge {
         order: Arc::new(Order { capture, ..Order::clone(&plain.order) }),
-        provider: Pinned { profile: "stripe".into(), endpoint: "".into() },
+        provider: ProviderBinding { profile: "stripe".into(), endpoint: "".into() },
         ..plain
     }
 }

@@ -37,11 +37,11 @@ struct Ear {
 impl Ear {
     async fn on(url: &str) -> Ear {
         let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-        let (heard, words) = mpsc::unbounded_channel();
+        let (reply, words) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
                 if let AsyncMessage::Notification(word) = message {
-                    let _ = heard.send(word.payload().to_owned());
+                    let _ = reply.send(word.payload().to_owned());
                 }
             }
         });

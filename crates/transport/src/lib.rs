@@ -9,9 +9,9 @@ mod address;
 mod deadline;
 mod letter;
 mod pool;
-mod road;
+mod transport;
 
 pub use address::{Address, BadAddress, at};
 pub use deadline::Deadline;
 pub use letter::{Letter, Receipt};
-pub use road::{Answer, Failure, Limits, NoRoad, Transport};
+pub use transport::{Answer, Failure, Limits, Transport, TransportConfigError};

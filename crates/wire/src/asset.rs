@@ -5,7 +5,7 @@ use crate::json;
 use crate::layout::{Layout, Shape};
 use crate::time::Stamp;
 use counterfoil_core::ledger::asset::Definition;
-use counterfoil_core::payments::books::Act;
+use counterfoil_core::payments::ledger::Act;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::ASSET_EXPONENT_MAX;

@@ -4,7 +4,7 @@ use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata;
 use counterfoil_core::ledger::convert::{Rate, Rounding};
-use counterfoil_core::payments::books::Convert;
+use counterfoil_core::payments::ledger::Convert;
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;

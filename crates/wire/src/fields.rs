@@ -5,7 +5,7 @@ use crate::names::{nearest, shown};
 use crate::pointer;
 use crate::time;
 use counterfoil_core::ledger::account::Code;
-use counterfoil_core::payments::books::Named;
+use counterfoil_core::payments::ledger::Named;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::AccountId;

@@ -4,10 +4,10 @@ use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
-use counterfoil_core::payments::Matter;
-use counterfoil_core::payments::books::Metadata;
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
+use counterfoil_core::payments::ledger::Metadata;
 use counterfoil_core::payments::operation::{self, Kind as Asked, Operation};
 use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::saga::progress::{Progress, Way};
@@ -122,8 +122,8 @@ pub(crate) fn charge() -> Charge {
     }
 }
 
-fn provider() -> Pinned {
-    Pinned { profile: "stripe".into(), endpoint: "https://api.stripe.test:443".into() }
+fn provider() -> ProviderBinding {
+    ProviderBinding { profile: "stripe".into(), endpoint: "https://api.stripe.test:443".into() }
 }
 
 pub(crate) fn operation(kind: Asked) -> Operation {
@@ -171,7 +171,7 @@ pub(crate) fn letter(why: Park, asked: Option<Asked>) -> DeadLetter {
         parked: Some(why),
         revision: 9,
     };
-    DeadLetter { outbox, matter: Matter::Charge(charge(), operation) }
+    DeadLetter { outbox, subject: PaymentSubject::Charge(charge(), operation) }
 }
 
 /// A payout that needs a human.
@@ -184,7 +184,7 @@ pub(crate) fn payout_letter(why: Park) -> DeadLetter {
         saga: Saga { flow: Flow::Payout, version: 1, progress: Progress { step: 1, way: Way::Forward } },
         ..outbox
     };
-    DeadLetter { outbox, matter: Matter::Payout(payout) }
+    DeadLetter { outbox, subject: PaymentSubject::Payout(payout) }
 }
 
 pub(crate) fn payout() -> Payout {

@@ -58,7 +58,7 @@ fn made(view: &KeyView, references: &References) -> Option<(&'static str, Refere
         }
         Makes::Refund => view.payment.map(|_| (makes, Kind::Refund, subject))?,
         Makes::Payout => view.payment.map(|_| (makes, Kind::Payout, subject))?,
-        // A refusal of the books is nothing.
+        // A refusal of the ledger is nothing.
         _ if matches!(claim.state, State::FailedTerminal(_)) => return None,
         Makes::Account => (makes, Kind::Account, subject),
         Makes::Transfer => (makes, Kind::Transfer, subject),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_made_in_the_books_by_its_kind() {
+    fn what_a_key_made_in_the_ledger_by_its_kind() {
         for (makes, kind) in [
             (Makes::Account, Some(Kind::Account)),
             (Makes::Asset, None),

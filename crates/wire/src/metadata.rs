@@ -2,7 +2,7 @@
 
 use crate::fields::{Fields, kind};
 use crate::json;
-use counterfoil_core::payments::books::Metadata;
+use counterfoil_core::payments::ledger::Metadata;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::{
     METADATA_NAME_BYTES_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_BYTES_MAX,

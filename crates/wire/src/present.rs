@@ -6,9 +6,9 @@ use crate::problem::{Code, Problem};
 use crate::{account, asset, bulk, charge, dead_letter, payout, refund, transaction, transfer};
 use bytes::Bytes;
 use counterfoil_core::idempotency::reply::{Media, Reply};
-use counterfoil_core::payments::Matter;
-use counterfoil_core::payments::books::Refusal;
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
+use counterfoil_core::payments::ledger::Refusal;
 use counterfoil_core::payments::operation::launch::Impossible;
 use counterfoil_core::payments::operation::{Kind as Asked, Operation};
 use counterfoil_core::payments::payout::Payout;
@@ -79,10 +79,10 @@ impl Present for Presenter {
         made("/v1/payouts/", &id, |out| payout::write::write_as(out, payout, id.as_str(), &self.references))
     }
 
-    fn failure(&self, matter: &Matter, failure: &Failure, request: Ulid) -> Reply {
-        let charge = match matter {
-            Matter::Charge(charge, _) => charge,
-            Matter::Payout(payout) => return refused(&self.unpaid(payout, failure), request),
+    fn failure(&self, subject: &PaymentSubject, failure: &Failure, request: Ulid) -> Reply {
+        let charge = match subject {
+            PaymentSubject::Charge(charge, _) => charge,
+            PaymentSubject::Payout(payout) => return refused(&self.unpaid(payout, failure), request),
         };
         let id = self.charge_id(charge);
         let code = failure_code(failure.code);
@@ -128,7 +128,7 @@ impl Present for Presenter {
         }
     }
 
-    fn books(&self, shown: Shown<'_>, request: Ulid) -> Reply {
+    fn ledger(&self, shown: Shown<'_>, request: Ulid) -> Reply {
         let seal = |kind, number| self.references.seal(kind, number);
         match shown {
             Shown::Opened(opened) => {

@@ -95,7 +95,7 @@ impl Bench {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let built = compile::build(Profile::Release, &["counterfoil", "xtask"]).await?;
         let (counterfoil, xtask) = (built.path("counterfoil")?, built.path("xtask")?);
-        // Beside the build, which is on a disk: the system's directory for such things may be memory.
+        // SharedServices the build, which is on a disk: the system's directory for such things may be memory.
         let made = tempfile::Builder::new().prefix("bench-").tempdir_in(xtask.parent().unwrap_or(xtask));
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
         if disk::is_memory(directory.path()) {

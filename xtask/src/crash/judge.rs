@@ -1,4 +1,4 @@
-//! The judge: the clients' history against the provider's, against what is shown, and against the books. Pure, so that
+//! The judge: the clients' history against the provider's, against what is shown, and against the ledger. Pure, so that
 //! planted lies can be shown to be found.
 
 mod effects;
@@ -6,7 +6,7 @@ mod money;
 mod payments;
 mod payouts;
 
-pub(super) use money::judge_books;
+pub(super) use money::judge_ledger;
 pub(super) use payments::{Evidence, Judged, judge};
 
 use super::told::Told;

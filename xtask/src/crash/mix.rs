@@ -1,8 +1,8 @@
 //! What clients ask for: which charge or payout comes next, and what is asked of a charge once it is made. Operations come in
 //! bunches, each under a key of its own, so that several clients race them on one charge.
 
-use super::books;
-use super::order::{Charge, Deed, Operate, Order, Payout, Tender, What};
+use super::ledger;
+use super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
 use super::told::Told;
 use crate::dice::Dice;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Mix {
     /// The order at this place.
     pub(super) fn draw(&self, index: usize, dice: &mut Dice) -> What {
         if dice.below(100) < self.transfers {
-            return books::draw(dice);
+            return ledger::draw(dice);
         }
         // Every amount is another, so that an effect of the wrong payment shows.
         let amount = 100 + index as u64;
@@ -48,7 +48,7 @@ impl Mix {
             return What::Payout(Payout { amount, closed: dice.once_in(CLOSED_ONCE_IN) });
         }
         let share = dice.below(100);
-        let (place, wallet) = (books::place(dice), 1 + dice.below(WALLET_MAX.min(amount - 1)));
+        let (place, wallet) = (ledger::place(dice), 1 + dice.below(WALLET_MAX.min(amount - 1)));
         let tender = match self.wallets.get(place) {
             _ if share < self.held => Tender::Held,
             Some(account) if share < self.held + self.split => {
@@ -74,8 +74,8 @@ impl Mix {
                 }
                 named(told)
             }
-            What::Operate(Operate { deed: Deed::Capture, charge, .. }) => Some(charge.clone()),
-            What::Operate(Operate { deed: Deed::Void | Deed::Refund, .. })
+            What::Operate(Operate { action: SagaAction::Capture, charge, .. }) => Some(charge.clone()),
+            What::Operate(Operate { action: SagaAction::Void | SagaAction::Refund, .. })
             | What::Payout(_)
             | What::Transfer { .. } => None,
         };
@@ -92,9 +92,9 @@ fn claims(charge: &str, told: &Told, dice: &mut Dice) -> Vec<What> {
     let amount = told.number("amount").unwrap_or(1).max(1);
     (0..=dice.below(BUNCH_MAX))
         .map(|_| match dice.below(5) {
-            0 | 1 => operate(Deed::Capture, charge, None),
-            2 | 3 => operate(Deed::Capture, charge, Some(1 + dice.below(amount))),
-            _ => operate(Deed::Void, charge, None),
+            0 | 1 => operate(SagaAction::Capture, charge, None),
+            2 | 3 => operate(SagaAction::Capture, charge, Some(1 + dice.below(amount))),
+            _ => operate(SagaAction::Void, charge, None),
         })
         .collect()
 }
@@ -105,13 +105,13 @@ fn refunds(charge: &str, told: &Told, dice: &mut Dice) -> Vec<What> {
     (0..=dice.below(BUNCH_MAX))
         .map(|_| {
             let part = 1 + dice.below(captured);
-            operate(Deed::Refund, charge, (!dice.once_in(4)).then_some(part))
+            operate(SagaAction::Refund, charge, (!dice.once_in(4)).then_some(part))
         })
         .collect()
 }
 
-fn operate(deed: Deed, charge: &str, amount: Option<u64>) -> What {
-    What::Operate(Operate { deed, charge: charge.into(), amount })
+fn operate(action: SagaAction, charge: &str, amount: Option<u64>) -> What {
+    What::Operate(Operate { action, charge: charge.into(), amount })
 }
 
 #[cfg(test)]
@@ -160,9 +160,9 @@ mod tests {
             let claims = mix().after(&held, &made, &mut dice);
             assert!((1..=4).contains(&claims.len()));
             for what in claims.into_iter().chain(mix().after(&taken, &made, &mut dice)) {
-                let What::Operate(Operate { deed, charge, amount }) = what else { panic!("{what:?}") };
+                let What::Operate(Operate { action, charge, amount }) = what else { panic!("{what:?}") };
                 assert!(&*charge == "ch_1" && amount.is_none_or(|amount| (1..=500).contains(&amount)));
-                refunded += u32::from(deed == Deed::Refund);
+                refunded += u32::from(action == SagaAction::Refund);
             }
             assert!(mix().after(&held, &told(402, "{}"), &mut dice).is_empty());
             assert!(Mix::CHARGES.after(&held, &made, &mut dice).is_empty());

@@ -1,16 +1,16 @@
 //! `crash`: real processes, real kills. Clients charge, capture, void, refund, pay out and transfer without pause while the server
 //! is killed at random instants, the provider fails at random and the line to it is cut at random bytes; then clients'
-//! history, provider's effects, what is shown, the books and the store are judged together.
+//! history, provider's effects, what is shown, the ledger and the store are judged together.
 
 mod aftermath;
 mod board;
-mod books;
 mod client;
 mod clock;
 mod database;
 mod disk;
 mod judge;
 mod kill;
+mod ledger;
 mod matrix;
 mod mix;
 mod order;
@@ -28,13 +28,13 @@ use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use aftermath::{note_answers, replay_all, settle};
 use board::{Board, ORDERS_MAX};
-use books::Watch;
 use clap::Args;
 use client::{Shared, lock};
 use clock::Clock;
 use disk::Disk;
-use judge::{EXAMPLES_MAX, Evidence, Wrong, judge, judge_books};
+use judge::{EXAMPLES_MAX, Evidence, Wrong, judge, judge_ledger};
 use kill::{Plan, Toll};
+use ledger::Watch;
 use mix::Mix;
 use proxy::Proxy;
 use report::{Report, asked};
@@ -121,7 +121,7 @@ pub(crate) struct Crash {
     /// by root.
     #[arg(long, conflicts_with_all = ["stop", "store", "kills"])]
     disk: bool,
-    /// Beside killing: moves the servers' wall clock by hours, back and forth.
+    /// SharedServices killing: moves the servers' wall clock by hours, back and forth.
     #[arg(long, conflicts_with_all = ["stop", "disk"])]
     clock: bool,
     /// Instead of one campaign: every provider's contract with every fault and kills, each in a cell of its own.
@@ -206,7 +206,7 @@ impl Crash {
 
     async fn campaign(&self, scene: &mut Scene, harm: &Harm, seed: u64, mut dice: Dice) -> Result<Report> {
         let begun = Instant::now();
-        let wallets = books::open(&scene.address).await?;
+        let wallets = ledger::open(&scene.address).await?;
         provider::set_faults(scene.provider, &self.faults(dice.roll())).await?;
         let mix = Mix {
             transfers: self.transfers_percent.into(),
@@ -246,10 +246,10 @@ impl Crash {
             by_itself: false,
         };
         let mut judged = judge(&evidence);
-        let balances = books::balances(&scene.address, "available").await?;
-        let of_books = judge_books(&orders, &judged, &balances);
+        let balances = ledger::balances(&scene.address, "available").await?;
+        let of_ledger = judge_ledger(&orders, &judged, &balances);
         let verdict = &mut judged.verdict;
-        verdict.join(of_books);
+        verdict.join(of_ledger);
         note_answers(verdict, &orders, &differing, &strange, &replays);
         for seen in below {
             verdict.note(Wrong::Floor, seen);

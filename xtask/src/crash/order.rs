@@ -1,7 +1,7 @@
 //! What a client asks for under one key: a charge, something of a charge, a payout, or a transfer between accounts of the
-//! books.
+//! ledger.
 
-use super::books;
+use super::ledger;
 use super::told::Told;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) enum What {
     Operate(Operate),
     /// What was earned is paid out.
     Payout(Payout),
-    /// A transfer, by places in [`books::GUARDED`]; the place behind the last one is where money comes from.
+    /// A transfer, by places in [`ledger::GUARDED`]; the place behind the last one is where money comes from.
     Transfer {
         from: usize,
         to: usize,
@@ -67,7 +67,7 @@ pub(super) struct Payout {
 /// Something of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operate {
-    pub(super) deed: Deed,
+    pub(super) action: SagaAction,
     /// The charge's own name.
     pub(super) charge: Box<str>,
     /// Nothing means all there is.
@@ -75,7 +75,7 @@ pub(super) struct Operate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum SagaAction {
     Capture,
     Void,
     Refund,
@@ -123,20 +123,20 @@ impl Order {
     pub(super) fn letter(&self) -> Letter {
         let (path, body) = match &self.what {
             What::Charge(charge) => ("/v1/charges".to_owned(), charge_body(charge)),
-            What::Operate(Operate { deed: Deed::Refund, charge, amount }) => {
+            What::Operate(Operate { action: SagaAction::Refund, charge, amount }) => {
                 let amount = amount.map_or(String::new(), |amount| format!(r#","amount":{amount}"#));
                 ("/v1/refunds".to_owned(), format!(r#"{{"charge":"{charge}"{amount}}}"#))
             }
-            What::Operate(Operate { deed: Deed::Capture, charge, amount }) => {
+            What::Operate(Operate { action: SagaAction::Capture, charge, amount }) => {
                 let body = amount.map_or("{}".to_owned(), |amount| format!(r#"{{"amount":{amount}}}"#));
                 (format!("/v1/charges/{charge}/capture"), body)
             }
-            What::Operate(Operate { deed: Deed::Void, charge, .. }) => {
+            What::Operate(Operate { action: SagaAction::Void, charge, .. }) => {
                 (format!("/v1/charges/{charge}/void"), "{}".to_owned())
             }
             What::Payout(payout) => ("/v1/payouts".to_owned(), payout_body(*payout)),
             What::Transfer { from, to, amount } => {
-                let body = books::transfer(books::code(*from), books::code(*to), *amount);
+                let body = ledger::transfer(ledger::code(*from), ledger::code(*to), *amount);
                 ("/v1/transfers".to_owned(), body)
             }
         };
@@ -170,8 +170,8 @@ mod tests {
         (path, body)
     }
 
-    fn operate(deed: Deed, amount: Option<u64>) -> (String, String) {
-        letter(What::Operate(Operate { deed, charge: "ch_1".into(), amount }))
+    fn operate(action: SagaAction, amount: Option<u64>) -> (String, String) {
+        letter(What::Operate(Operate { action, charge: "ch_1".into(), amount }))
     }
 
     #[test]
@@ -188,16 +188,16 @@ mod tests {
         let split = charge(false, Tender::Split { place: 0, account: "ac_1".into(), wallet: 9 }).1;
         assert!(split.ends_with(r#","wallet":{"account":"ac_1","amount":9}}"#), "{split}");
         assert_eq!(
-            operate(Deed::Refund, Some(3)),
+            operate(SagaAction::Refund, Some(3)),
             ("/v1/refunds".into(), r#"{"charge":"ch_1","amount":3}"#.into())
         );
-        assert_eq!(operate(Deed::Refund, None).1, r#"{"charge":"ch_1"}"#);
+        assert_eq!(operate(SagaAction::Refund, None).1, r#"{"charge":"ch_1"}"#);
         assert_eq!(
-            operate(Deed::Capture, Some(3)),
+            operate(SagaAction::Capture, Some(3)),
             ("/v1/charges/ch_1/capture".into(), r#"{"amount":3}"#.into())
         );
-        assert_eq!(operate(Deed::Capture, None).1, "{}");
-        assert_eq!(operate(Deed::Void, None), ("/v1/charges/ch_1/void".into(), "{}".into()));
+        assert_eq!(operate(SagaAction::Capture, None).1, "{}");
+        assert_eq!(operate(SagaAction::Void, None), ("/v1/charges/ch_1/void".into(), "{}".into()));
         let payout = |closed| letter(What::Payout(Payout { amount: 7, closed }));
         let body = r#"{"amount":7,"currency":"USD","destination":"ba_campaign"}"#;
         assert_eq!(payout(false), ("/v1/payouts".into(), body.into()));

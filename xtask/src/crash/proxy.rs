@@ -111,10 +111,10 @@ mod tests {
             let (mut reached, _) = far.accept().await.unwrap();
             near.write_all(b"0123456789").await.unwrap();
             reached.write_all(b"0123456789").await.unwrap();
-            let mut heard = Vec::new();
+            let mut reply = Vec::new();
             // Cut off with bytes unread is an error, and an end as well.
-            let _ = reached.read_to_end(&mut heard).await;
-            let _ = near.read_to_end(&mut heard).await;
+            let _ = reached.read_to_end(&mut reply).await;
+            let _ = near.read_to_end(&mut reply).await;
         }
     }
 }

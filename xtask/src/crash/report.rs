@@ -1,7 +1,7 @@
 //! What a campaign found: a table for people, one JSON object for programs.
 
 use super::judge::{Verdict, WRONGS};
-use super::order::{Deed, Operate, Order, What};
+use super::order::{Operate, Order, SagaAction, What};
 use comfy_table::{Cell, Color, Table, presets};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -24,17 +24,17 @@ pub(super) struct Report {
 /// What clients asked for, counted.
 pub(super) fn asked(orders: &[Order]) -> Vec<(&'static str, u64)> {
     let count = |which: &dyn Fn(&Order) -> bool| orders.iter().filter(|order| which(order)).count() as u64;
-    let of = |wanted: Deed| {
-        count(&|order| matches!(order.what, What::Operate(Operate { deed, .. }) if deed == wanted))
+    let of = |wanted: SagaAction| {
+        count(&|order| matches!(order.what, What::Operate(Operate { action, .. }) if action == wanted))
     };
     vec![
         ("charges", count(&Order::is_charge)),
         ("charges refused", count(&|order| order.is_charge() && order.is_refused())),
         ("operations", count(&Order::is_operation)),
         ("operations refused", count(&|order| order.is_operation() && order.is_refused())),
-        ("captures", of(Deed::Capture)),
-        ("voids", of(Deed::Void)),
-        ("refunds", of(Deed::Refund)),
+        ("captures", of(SagaAction::Capture)),
+        ("voids", of(SagaAction::Void)),
+        ("refunds", of(SagaAction::Refund)),
         ("payouts", count(&Order::is_payout)),
         ("payouts refused", count(&|order| order.is_payout() && order.is_refused())),
         ("transfers", count(&Order::is_transfer)),

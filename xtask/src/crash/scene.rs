@@ -65,7 +65,7 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) async fn set(binary: &Path, plot: Plot) -> Result<Scene> {
-        // Beside the build, which is on a disk: the system's directory for such things may be memory.
+        // SharedServices the build, which is on a disk: the system's directory for such things may be memory.
         let beside = binary.parent().unwrap_or(binary);
         let made = tempfile::Builder::new().prefix("crash-").tempdir_in(beside);
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;

@@ -44,7 +44,7 @@ const KILL_SHARED_MS: u64 = 1_800;
 /// Targets of bad bytes, each of which runs so long.
 const TARGETS: u64 = 12;
 
-const SIMULATOR: Program = Program::Package("counterfoil-sim");
+const SIMULATOR: Program = Program::Package("counterfoil-dst");
 
 /// All of them, in their order. Shares add up to a thousand.
 pub(super) const PARTS: [Part; 17] = [

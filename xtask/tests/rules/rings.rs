@@ -22,7 +22,7 @@ const RINGS: [(&str, u8); 22] = [
     ("counterfoil-redis", 3),
     ("counterfoil-wire", 3),
     ("counterfoil-api", 4),
-    ("counterfoil-simulator", 4),
+    ("counterfoil-provider-simulator", 4),
     ("counterfoil-load", 4),
     ("counterfoil", 5),
     ("counterfoil-testkit", TESTKIT),
@@ -30,7 +30,7 @@ const RINGS: [(&str, u8); 22] = [
     ("counterfoil-model", DEV),
     ("counterfoil-ordinary", DEV),
     ("counterfoil-powerloss", DEV),
-    ("counterfoil-sim", DEV),
+    ("counterfoil-dst", DEV),
     ("xtask", DEV),
 ];
 
@@ -84,7 +84,7 @@ fn wrong_directions_are_found() {
     for (name, dependency) in [
         ("counterfoil-core", "counterfoil-store"),
         ("counterfoil-store", "counterfoil-gateway"),
-        ("counterfoil-api", "counterfoil-simulator"),
+        ("counterfoil-api", "counterfoil-provider-simulator"),
         ("counterfoil", "xtask"),
         ("counterfoil-new", "counterfoil-core"),
     ] {

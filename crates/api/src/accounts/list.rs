@@ -8,7 +8,7 @@ use crate::exchange::{self, Exchange};
 use crate::query::Page;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::books::Named;
+use counterfoil_core::payments::ledger::Named;
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::reference::Kind;

@@ -2,14 +2,14 @@
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::describe::{BooksProblems, KeyHeader};
+use crate::describe::{KeyHeader, LedgerProblems};
 use crate::exchange::{self, Exchange};
 use crate::intake::{Intake, conclude};
 use crate::path;
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::books::Act;
+use counterfoil_core::payments::ledger::Act;
 use counterfoil_wire::account;
 use counterfoil_wire::problem::Problem;
 use http::Response;
@@ -33,7 +33,7 @@ const INTAKE: Intake = Intake::new(Route::AccountShards, account::SHARDS_LAYOUT)
     ),
     responses(
         (status = 200, description = "The account with its new spread.", body = account::schema::Account),
-        BooksProblems,
+        LedgerProblems,
     )
 )]
 pub(crate) async fn spread(State(app): State<Arc<App>>, request: Request) -> Response<Body> {

@@ -24,17 +24,17 @@ pub(super) struct Hot {
     writes: Family<AccountLabel, Gauge>,
     /// What accounts are called outside, known once the engine is.
     references: OnceLock<References>,
-    heard: Mutex<HashMap<AccountId, Heard>>,
+    reply: Mutex<HashMap<AccountId, ProviderReply>>,
 }
 
-struct Heard {
+struct ProviderReply {
     label: AccountLabel,
     at: Instant,
 }
 
 impl Hot {
     pub(super) fn new(writes: Family<AccountLabel, Gauge>) -> Hot {
-        Hot { writes, references: OnceLock::new(), heard: Mutex::default() }
+        Hot { writes, references: OnceLock::new(), reply: Mutex::default() }
     }
 
     pub(super) fn name_by(&self, references: &References) {
@@ -44,14 +44,14 @@ impl Hot {
 
     pub(super) fn saw(&self, account: AccountId, writes: u64, now: Instant) {
         let Some(references) = self.references.get() else { return };
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if heard.len() >= ACCOUNTS_MAX && !heard.contains_key(&account) {
-            let longest_ago = heard.iter().min_by_key(|(_, heard)| heard.at).map(|(account, _)| *account);
-            if let Some(gone) = longest_ago.and_then(|account| heard.remove(&account)) {
+        let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        if reply.len() >= ACCOUNTS_MAX && !reply.contains_key(&account) {
+            let longest_ago = reply.iter().min_by_key(|(_, reply)| reply.at).map(|(account, _)| *account);
+            if let Some(gone) = longest_ago.and_then(|account| reply.remove(&account)) {
                 self.writes.remove(&gone.label);
             }
         }
-        let known = heard.entry(account).or_insert_with(|| Heard {
+        let known = reply.entry(account).or_insert_with(|| ProviderReply {
             label: AccountLabel { account: references.seal(Kind::Account, account.to_i64()).to_string() },
             at: now,
         });
@@ -61,11 +61,11 @@ impl Hot {
 
     /// Drops accounts that have cooled.
     pub(super) fn forget(&self, now: Instant) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.retain(|_, heard| {
-            let hot = now.saturating_duration_since(heard.at) < COOLED_AFTER;
+        let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        reply.retain(|_, reply| {
+            let hot = now.saturating_duration_since(reply.at) < COOLED_AFTER;
             if !hot {
-                self.writes.remove(&heard.label);
+                self.writes.remove(&reply.label);
             }
             hot
         });
@@ -101,10 +101,10 @@ mod tests {
         assert_eq!(
             (shown(1), shown(2), shown(101)),
             (Some(9), None, Some(8)),
-            "the one heard of longest ago goes"
+            "the one reply of longest ago goes"
         );
         hot.forget(at(161));
         assert_eq!((shown(1), shown(101), shown(100)), (None, None, None));
-        assert!(hot.heard.lock().unwrap().is_empty());
+        assert!(hot.reply.lock().unwrap().is_empty());
     }
 }

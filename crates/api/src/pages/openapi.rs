@@ -19,7 +19,7 @@ use utoipa::openapi::{OpenApi, RefOr, Schema};
 #[openapi(
     info(
         title = "Counterfoil",
-        description = "A payments core: it charges at most once, keeps the books, and answers every retry with the same bytes.",
+        description = "A payments core: it charges at most once, keeps the ledger, and answers every retry with the same bytes.",
         license(name = "Apache-2.0")
     ),
     components(schemas(schema::Problem, schema::FieldError)),

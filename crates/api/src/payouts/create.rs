@@ -31,7 +31,7 @@ const INTAKE: Intake = Intake::new(Route::Payouts, payout::LAYOUT);
         )
     ),
     responses(
-        (status = 201, description = "The provider has taken it on, or it is in the peer's books.", body = payout::schema::Payout),
+        (status = 201, description = "The provider has taken it on, or it is in the peer's ledger.", body = payout::schema::Payout),
         PayoutProblems,
     )
 )]

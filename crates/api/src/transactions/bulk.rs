@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::describe::{BooksProblems, KeyHeader};
+use crate::describe::{KeyHeader, LedgerProblems};
 use crate::exchange::{self, Exchange};
 use crate::intake::{Intake, conclude};
 use crate::route::Route;
@@ -31,7 +31,7 @@ const INTAKE: Intake = Intake::new(Route::Bulk, form::LAYOUT);
     ),
     responses(
         (status = 200, description = "What came of each.", body = form::schema::Bulk),
-        BooksProblems,
+        LedgerProblems,
     )
 )]
 pub(crate) async fn bulk(State(app): State<Arc<App>>, request: Request) -> Response<Body> {

@@ -9,7 +9,7 @@ use crate::query::Page;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use counterfoil_core::ledger::transaction::Transaction;
-use counterfoil_core::payments::books::decide::is_reversible;
+use counterfoil_core::payments::ledger::decide::is_reversible;
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::TransactionId;
 use counterfoil_core::types::reference::Kind;

@@ -2,14 +2,14 @@
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::describe::{BooksProblems, KeyHeader};
+use crate::describe::{KeyHeader, LedgerProblems};
 use crate::exchange::{self, Exchange};
 use crate::intake::{Intake, conclude};
 use crate::path;
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::books::Act;
+use counterfoil_core::payments::ledger::Act;
 use counterfoil_core::types::id::TransactionId;
 use counterfoil_core::types::reference::Kind;
 use counterfoil_wire::problem::Problem;
@@ -29,7 +29,7 @@ const INTAKE: Intake = Intake::optional(Route::Reverse, transaction::REVERSE_LAY
     params(("id" = String, Path, description = "`tx_…`"), KeyHeader),
     responses(
         (status = 201, description = "The transaction that undoes it.", body = transaction::schema::Transaction),
-        BooksProblems,
+        LedgerProblems,
     )
 )]
 pub(crate) async fn reverse(State(app): State<Arc<App>>, request: Request) -> Response<Body> {

@@ -2,13 +2,13 @@
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::describe::{BooksProblems, KeyHeader};
+use crate::describe::{KeyHeader, LedgerProblems};
 use crate::exchange::{self, Exchange};
 use crate::intake::{Intake, conclude};
 use crate::route::Route;
 use axum::extract::{Request, State};
 use bytes::Bytes;
-use counterfoil_core::payments::books::Act;
+use counterfoil_core::payments::ledger::Act;
 use counterfoil_wire::problem::Problem;
 use counterfoil_wire::transfer;
 use http::Response;
@@ -32,7 +32,7 @@ const INTAKE: Intake = Intake::new(Route::Transfers, transfer::LAYOUT);
     ),
     responses(
         (status = 201, description = "The money was moved, or is held.", body = transfer::schema::Transfer),
-        BooksProblems,
+        LedgerProblems,
     )
 )]
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {

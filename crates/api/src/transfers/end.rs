@@ -2,14 +2,14 @@
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::describe::{BooksProblems, KeyHeader};
+use crate::describe::{KeyHeader, LedgerProblems};
 use crate::exchange::{self, Exchange};
 use crate::intake::{Intake, conclude};
 use crate::path;
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::books::{Act, End};
+use counterfoil_core::payments::ledger::{Act, End};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::HoldId;
 use counterfoil_core::types::json::Json;
@@ -38,7 +38,7 @@ const VOID: Intake = Intake::optional(Route::TransferVoid, transfer::VOID_LAYOUT
     ),
     responses(
         (status = 200, description = "The money was moved.", body = transfer::schema::Transfer),
-        BooksProblems,
+        LedgerProblems,
     )
 )]
 pub(crate) async fn post(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
@@ -57,7 +57,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, request: Request) -> Respo
     params(("id" = String, Path, description = "`tr_…`"), KeyHeader),
     responses(
         (status = 200, description = "The money is free again.", body = transfer::schema::Transfer),
-        BooksProblems,
+        LedgerProblems,
     )
 )]
 pub(crate) async fn void(State(app): State<Arc<App>>, request: Request) -> Response<Body> {

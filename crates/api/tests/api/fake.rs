@@ -1,9 +1,8 @@
 //! A scripted engine: it says what the script says, or else behaves like a small honest one.
 
-mod books;
+mod ledger;
 mod payments;
 
-use books::{Asked, Books};
 use bytes::Bytes;
 use counterfoil_core::audit::{Kind, Record};
 use counterfoil_core::idempotency::claim::{ClaimId, Settled};
@@ -17,9 +16,9 @@ use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::payments::books::{Act, Item, Named};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::payments::ledger::{Act, Item, Named};
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::payments::payout::create::CreatePayout;
@@ -38,6 +37,7 @@ use counterfoil_engine::service::{
 };
 use counterfoil_store::{ReadError, Tally, Upto};
 use counterfoil_wire::present::Presenter;
+use ledger::{Asked, Ledger};
 use payments::Payments;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -64,7 +64,7 @@ pub(crate) struct Fake {
     pub(crate) submitted: Mutex<Vec<Request>>,
     kept: Mutex<Kept>,
     payments: Mutex<Payments>,
-    books: Mutex<Books>,
+    ledger: Mutex<Ledger>,
     pub(crate) claims: Mutex<HashMap<ClaimId, KeyView>>,
     principals: HashMap<Digest, Arc<Principal>>,
     /// How often somebody asked whose API key it is.
@@ -102,7 +102,7 @@ impl Fake {
             submitted: Mutex::default(),
             kept: Mutex::default(),
             payments: Mutex::default(),
-            books: Mutex::default(),
+            ledger: Mutex::default(),
             claims: Mutex::default(),
             principals,
             principals_asked: AtomicU64::new(0),
@@ -295,16 +295,16 @@ impl Service for Fake {
 
     fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted> {
         let asked = self.asked(&request);
-        self.play(request, move || self.books.lock().unwrap().keep(act, asked, &self.presenter()))
+        self.play(request, move || self.ledger.lock().unwrap().keep(act, asked, &self.presenter()))
     }
 
     fn bulk(&self, request: Request, items: Vec<Item>) -> Answer<'_, Submitted> {
         let asked = self.asked(&request);
-        self.play(request, move || Ok(self.books.lock().unwrap().bulk(items, asked, &self.presenter())))
+        self.play(request, move || Ok(self.ledger.lock().unwrap().bulk(items, asked, &self.presenter())))
     }
 
     fn account(&self, tenant: TenantId, named: Named) -> Answer<'_, Result<Option<Arc<Account>>, ReadError>> {
-        self.read(self.books.lock().unwrap().account(tenant, &named))
+        self.read(self.ledger.lock().unwrap().account(tenant, &named))
     }
 
     fn accounts(
@@ -313,11 +313,11 @@ impl Service for Fake {
         before: Option<AccountId>,
         limit: usize,
     ) -> Answer<'_, Result<Vec<Account>, ReadError>> {
-        self.read(self.books.lock().unwrap().accounts(tenant, before, limit))
+        self.read(self.ledger.lock().unwrap().accounts(tenant, before, limit))
     }
 
     fn balance(&self, account: Arc<Account>, upto: Upto) -> Answer<'_, Result<BalanceView, ReadError>> {
-        self.read(self.books.lock().unwrap().balance(&account, upto))
+        self.read(self.ledger.lock().unwrap().balance(&account, upto))
     }
 
     fn entries(
@@ -327,7 +327,7 @@ impl Service for Fake {
         before: Option<(TransactionId, u16)>,
         limit: usize,
     ) -> Answer<'_, Result<Vec<Entry>, ReadError>> {
-        self.read(self.books.lock().unwrap().entries(account, before, limit))
+        self.read(self.ledger.lock().unwrap().entries(account, before, limit))
     }
 
     fn transfer(
@@ -335,7 +335,7 @@ impl Service for Fake {
         tenant: TenantId,
         id: TransactionId,
     ) -> Answer<'_, Result<Option<TransferView>, ReadError>> {
-        self.read(self.books.lock().unwrap().transfer(tenant, id))
+        self.read(self.ledger.lock().unwrap().transfer(tenant, id))
     }
 
     fn transaction(
@@ -343,7 +343,7 @@ impl Service for Fake {
         tenant: TenantId,
         id: TransactionId,
     ) -> Answer<'_, Result<Option<TransactionView>, ReadError>> {
-        self.read(self.books.lock().unwrap().transaction(tenant, id))
+        self.read(self.ledger.lock().unwrap().transaction(tenant, id))
     }
 
     fn transactions(
@@ -352,11 +352,11 @@ impl Service for Fake {
         before: Option<TransactionId>,
         limit: usize,
     ) -> Answer<'_, Result<Vec<Transaction>, ReadError>> {
-        self.read(self.books.lock().unwrap().transactions(tenant, before, limit))
+        self.read(self.ledger.lock().unwrap().transactions(tenant, before, limit))
     }
 
     fn assets(&self, tenant: TenantId) -> Answer<'_, Result<Vec<Definition>, ReadError>> {
-        self.read(self.books.lock().unwrap().assets(tenant))
+        self.read(self.ledger.lock().unwrap().assets(tenant))
     }
 
     fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
@@ -380,7 +380,7 @@ impl Service for Fake {
         limit: usize,
     ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>> {
         let charge = self.payments.lock().unwrap().charge(tenant, subject.into());
-        let transfer = self.books.lock().unwrap().transfer(tenant, subject.into());
+        let transfer = self.ledger.lock().unwrap().transfer(tenant, subject.into());
         let (began, kinds) = match (charge, transfer) {
             (Some(charge), _) => {
                 (charge.created_at, vec![Kind::Claimed, Kind::ProviderAnswered, Kind::Settled])

@@ -1,8 +1,8 @@
 //! Every write keeps the same rules from its headers to its answer.
 
-use crate::books::{Write, open_accounts, writes};
 use crate::client::Request;
 use crate::fake::{Next, START, stored};
+use crate::ledger_routes::{Write, open_accounts, writes};
 use crate::server::{Server, settings};
 use counterfoil_core::tenancy::KeyPolicy;
 use counterfoil_core::types::flaw::Flaw;

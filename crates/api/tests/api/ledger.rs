@@ -1,7 +1,7 @@
-//! The books as a client sees them: making, ending, undoing and looking.
+//! The ledger as a client sees them: making, ending, undoing and looking.
 
-use crate::books::{HOLD, POST, TRANSFER, id, make, open_accounts, writes};
 use crate::client::Request;
+use crate::ledger_routes::{HOLD, POST, TRANSFER, id, make, open_accounts, writes};
 use crate::server::{Server, settings};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;

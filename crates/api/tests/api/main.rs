@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod answers;
-mod books;
 mod canary;
 mod client;
 mod clothes;
@@ -12,6 +11,7 @@ mod fake;
 mod framing;
 mod intake;
 mod ledger;
+mod ledger_routes;
 mod limits;
 mod payments;
 mod reading;

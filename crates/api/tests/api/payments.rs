@@ -1,8 +1,8 @@
 //! Captures, voids, refunds and dead letters as a client sees them.
 
-use crate::books::{id, make};
 use crate::client::{Reply, Request};
 use crate::fake::Next;
+use crate::ledger_routes::{id, make};
 use crate::server::Server;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::id::{ChargeId, PayoutId};

@@ -36,7 +36,7 @@ pub struct Account {
     pub revision: u64,
 }
 
-/// A side of the books.
+/// A side of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
     /// Left.

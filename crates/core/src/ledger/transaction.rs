@@ -111,7 +111,7 @@ pub struct Leg {
     pub asset: Asset,
 }
 
-/// Where in the books a leg stands.
+/// Where in the ledger a leg stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     /// For good.

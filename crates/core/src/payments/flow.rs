@@ -10,10 +10,10 @@ use crate::saga::progress::{self, Happened, Next, Progress, Way};
 
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum SagaAction {
     /// Asks the provider for a step; it is committed before it is asked, and again with the answer.
     Call(Step),
-    /// Reserves money in the books, in the set that leads past it.
+    /// Reserves money in the ledger, in the set that leads past it.
     Reserve,
     /// Frees what was reserved, in the set that leads past it.
     Release,
@@ -21,73 +21,76 @@ pub enum Deed {
     Post,
 }
 
-const fn stage(deed: Deed, undo: Option<Deed>) -> Stage<Deed> {
-    Stage { deed, undo }
+const fn stage(action: SagaAction, undo: Option<SagaAction>) -> Stage<SagaAction> {
+    Stage { action, undo }
 }
 
 /// Every definition there ever was.
-pub const DEFINITIONS: [Definition<Deed>; 9] = [
+pub const DEFINITIONS: [Definition<SagaAction>; 9] = [
     Definition {
         name: Flow::Charge.name(),
         version: 1,
-        steps: &[stage(Deed::Call(Step::Charge), None), stage(Deed::Post, None)],
+        steps: &[stage(SagaAction::Call(Step::Charge), None), stage(SagaAction::Post, None)],
     },
     Definition {
         name: Flow::Charge.name(),
         version: 2,
-        steps: &[stage(Deed::Call(Step::Charge), Some(Deed::Call(Step::Void))), stage(Deed::Post, None)],
+        steps: &[
+            stage(SagaAction::Call(Step::Charge), Some(SagaAction::Call(Step::Void))),
+            stage(SagaAction::Post, None),
+        ],
     },
     Definition {
         name: Flow::Authorize.name(),
         version: 1,
-        steps: &[stage(Deed::Call(Step::Authorize), None)],
+        steps: &[stage(SagaAction::Call(Step::Authorize), None)],
     },
     Definition {
         name: Flow::Authorize.name(),
         version: 2,
-        steps: &[stage(Deed::Call(Step::Authorize), Some(Deed::Call(Step::Void)))],
+        steps: &[stage(SagaAction::Call(Step::Authorize), Some(SagaAction::Call(Step::Void)))],
     },
     Definition {
         name: Flow::Split.name(),
         version: 1,
         steps: &[
-            stage(Deed::Reserve, Some(Deed::Release)),
-            stage(Deed::Call(Step::Authorize), Some(Deed::Call(Step::Void))),
-            stage(Deed::Call(Step::Capture), None),
-            stage(Deed::Post, None),
+            stage(SagaAction::Reserve, Some(SagaAction::Release)),
+            stage(SagaAction::Call(Step::Authorize), Some(SagaAction::Call(Step::Void))),
+            stage(SagaAction::Call(Step::Capture), None),
+            stage(SagaAction::Post, None),
         ],
     },
     Definition {
         name: Flow::Capture.name(),
         version: 1,
-        steps: &[stage(Deed::Call(Step::Capture), None), stage(Deed::Post, None)],
+        steps: &[stage(SagaAction::Call(Step::Capture), None), stage(SagaAction::Post, None)],
     },
-    Definition { name: Flow::Void.name(), version: 1, steps: &[stage(Deed::Call(Step::Void), None)] },
+    Definition { name: Flow::Void.name(), version: 1, steps: &[stage(SagaAction::Call(Step::Void), None)] },
     Definition {
         name: Flow::Refund.name(),
         version: 1,
         steps: &[
-            stage(Deed::Reserve, Some(Deed::Release)),
-            stage(Deed::Call(Step::Refund), None),
-            stage(Deed::Post, None),
+            stage(SagaAction::Reserve, Some(SagaAction::Release)),
+            stage(SagaAction::Call(Step::Refund), None),
+            stage(SagaAction::Post, None),
         ],
     },
     Definition {
         name: Flow::Payout.name(),
         version: 1,
         steps: &[
-            stage(Deed::Reserve, Some(Deed::Release)),
-            stage(Deed::Call(Step::Payout), None),
-            stage(Deed::Post, None),
+            stage(SagaAction::Reserve, Some(SagaAction::Release)),
+            stage(SagaAction::Call(Step::Payout), None),
+            stage(SagaAction::Post, None),
         ],
     },
 ];
 
-/// From one call to the next: what is done in the books on the way, and where it leads.
+/// From one call to the next: what is done in the ledger on the way, and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// In order; all of it belongs into the set that makes the turn.
-    pub books: Vec<Deed>,
+    pub ledger: Vec<SagaAction>,
     /// What follows.
     pub onward: Onward,
 }
@@ -108,15 +111,15 @@ pub enum Onward {
 /// How a saga of that flow begins, under its youngest definition.
 pub fn begin(flow: Flow) -> Option<Turn> {
     let definition = latest(&DEFINITIONS, flow.name())?;
-    let first = progress::deed(&definition, Progress::START)?;
+    let first = progress::action(&definition, Progress::START)?;
     walk(flow, &definition, Next::Do(first, Progress::START))
 }
 
 /// The step a saga stands at; nothing if this build does not know its definition.
 pub fn step(saga: Saga) -> Option<Step> {
-    match progress::deed(&find(&DEFINITIONS, saga.flow.name(), saga.version)?, saga.progress)? {
-        Deed::Call(step) => Some(step),
-        Deed::Reserve | Deed::Release | Deed::Post => None,
+    match progress::action(&find(&DEFINITIONS, saga.flow.name(), saga.version)?, saga.progress)? {
+        SagaAction::Call(step) => Some(step),
+        SagaAction::Reserve | SagaAction::Release | SagaAction::Post => None,
     }
 }
 
@@ -130,24 +133,24 @@ pub fn turn(saga: Saga, happened: Happened) -> Option<Turn> {
 /// definition, or it is on its way back already.
 pub fn give_up(saga: Saga) -> Option<Saga> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
-    let void = Some(Deed::Call(Step::Void));
+    let void = Some(SagaAction::Call(Step::Void));
     (0..=saga.progress.step)
         .rev()
         .map(|step| Progress { step, way: Way::Back })
-        .find(|back| saga.progress.way == Way::Forward && progress::deed(&definition, *back) == void)
+        .find(|back| saga.progress.way == Way::Forward && progress::action(&definition, *back) == void)
         .map(|progress| Saga { progress, ..saga })
 }
 
-/// Goes on over what the books do, up to the next call or the end.
-fn walk(flow: Flow, definition: &Definition<Deed>, mut next: Next<Deed>) -> Option<Turn> {
-    let mut books = Vec::new();
+/// Goes on over what the ledger do, up to the next call or the end.
+fn walk(flow: Flow, definition: &Definition<SagaAction>, mut next: Next<SagaAction>) -> Option<Turn> {
+    let mut ledger = Vec::new();
     loop {
         let onward = match next {
-            Next::Do(Deed::Call(step), progress) => {
+            Next::Do(SagaAction::Call(step), progress) => {
                 Onward::Call(step, Saga { flow, version: definition.version, progress })
             }
-            Next::Do(deed @ (Deed::Reserve | Deed::Release | Deed::Post), progress) => {
-                books.push(deed);
+            Next::Do(action @ (SagaAction::Reserve | SagaAction::Release | SagaAction::Post), progress) => {
+                ledger.push(action);
                 next = progress::next(definition, progress, Happened::Done)?;
                 continue;
             }
@@ -155,7 +158,7 @@ fn walk(flow: Flow, definition: &Definition<Deed>, mut next: Next<Deed>) -> Opti
             Next::Undone => Onward::Undone,
             Next::Stuck(_) => Onward::Stuck,
         };
-        return Some(Turn { books, onward });
+        return Some(Turn { ledger, onward });
     }
 }
 
@@ -194,12 +197,12 @@ mod tests {
     fn a_refund_and_a_payout_reserve_first_and_release_when_they_are_refused() {
         for flow in [Flow::Refund, Flow::Payout] {
             let begun = begin(flow).unwrap();
-            assert_eq!(begun.books, [Deed::Reserve]);
+            assert_eq!(begun.ledger, [SagaAction::Reserve]);
             let saga = called(&begun);
             let done = turn(saga, Happened::Done).unwrap();
-            assert_eq!((done.books, done.onward), (vec![Deed::Post], Onward::Completed));
+            assert_eq!((done.ledger, done.onward), (vec![SagaAction::Post], Onward::Completed));
             let refused = turn(saga, Happened::Failed).unwrap();
-            assert_eq!((refused.books, refused.onward), (vec![Deed::Release], Onward::Undone));
+            assert_eq!((refused.ledger, refused.onward), (vec![SagaAction::Release], Onward::Undone));
         }
     }
 
@@ -208,16 +211,16 @@ mod tests {
         let authorize = called(&begin(Flow::Split).unwrap());
         assert_eq!(step(authorize), Some(Step::Authorize));
         let declined = turn(authorize, Happened::Failed).unwrap();
-        assert_eq!((declined.books, declined.onward), (vec![Deed::Release], Onward::Undone));
+        assert_eq!((declined.ledger, declined.onward), (vec![SagaAction::Release], Onward::Undone));
 
         let capture = called(&turn(authorize, Happened::Done).unwrap());
         assert_eq!(step(capture), Some(Step::Capture));
         let undoing = turn(capture, Happened::Failed).unwrap();
-        assert_eq!(undoing.books, [], "the money stays reserved until the card is free");
+        assert_eq!(undoing.ledger, [], "the money stays reserved until the card is free");
         let void = called(&undoing);
         assert_eq!(step(void), Some(Step::Void));
         let undone = turn(void, Happened::Done).unwrap();
-        assert_eq!((undone.books, undone.onward), (vec![Deed::Release], Onward::Undone));
+        assert_eq!((undone.ledger, undone.onward), (vec![SagaAction::Release], Onward::Undone));
         assert_eq!(turn(void, Happened::Failed).unwrap().onward, Onward::Stuck);
     }
 
@@ -248,16 +251,16 @@ mod tests {
         assert_eq!(give_up(first), None, "what began under a definition ends under it");
     }
 
-    fn told(definition: &Definition<Deed>) -> String {
-        let word = |deed: Deed| match deed {
-            Deed::Call(step) => step.name(),
-            Deed::Reserve => "reserve",
-            Deed::Release => "release",
-            Deed::Post => "post",
+    fn told(definition: &Definition<SagaAction>) -> String {
+        let word = |action: SagaAction| match action {
+            SagaAction::Call(step) => step.name(),
+            SagaAction::Reserve => "reserve",
+            SagaAction::Release => "release",
+            SagaAction::Post => "post",
         };
         let steps = definition.steps.iter().map(|stage| match stage.undo {
-            Some(undo) => format!("{}/{}", word(stage.deed), word(undo)),
-            None => word(stage.deed).to_owned(),
+            Some(undo) => format!("{}/{}", word(stage.action), word(undo)),
+            None => word(stage.action).to_owned(),
         });
         format!("{} {}: {}", definition.name, definition.version, steps.collect::<Vec<_>>().join(" "))
     }

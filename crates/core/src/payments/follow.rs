@@ -2,11 +2,11 @@
 
 use super::attempt::judge::Verdict;
 use super::charge::{Charge, Failure, FailureCode, Status};
-use super::flow::{self, Deed, Onward};
+use super::flow::{self, Onward, SagaAction};
 use super::operation::{self, Operation};
 use super::payout::{self, Payout};
 use super::provider::{Approval, Step};
-use super::{Matter, Work};
+use super::{PaymentSubject, Work};
 use crate::outbox::{Flow, History, Outbox, Park, Saga};
 use crate::saga::progress::{Happened, Way};
 use crate::types::time::{Span, Time};
@@ -15,16 +15,16 @@ use crate::types::time::{Span, Time};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Follow {
     /// What the work is about, moved: each row that changes has its next revision, the others stand as they stood.
-    pub matter: Matter,
-    /// What happens in the books, in the same set.
-    pub books: Vec<Deed>,
+    pub subject: PaymentSubject,
+    /// What happens in the ledger, in the same set.
+    pub ledger: Vec<SagaAction>,
     /// What becomes of the claim and its work.
-    pub fate: Fate,
+    pub next_step: NextStep,
 }
 
 /// What becomes of the claim and its work. When the work is due is the caller's to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum NextStep {
     /// It is done; the answer says so.
     Completed,
     /// It was refused for good, and nothing of it is left.
@@ -52,89 +52,89 @@ pub enum Fate {
 /// Decides what follows. Nothing if this build does not know the saga's definition: the work is left to one that does.
 pub fn follow(work: &Work, verdict: &Verdict, now: Time) -> Option<Follow> {
     let known = |history: &History| Outbox { history: *history, ..next_of(&work.outbox) };
-    let stays = |fate| Some(Follow { matter: work.matter.clone(), books: Vec::new(), fate });
+    let stays = |next_step| Some(Follow { subject: work.subject.clone(), ledger: Vec::new(), next_step });
     match verdict {
         Verdict::Retry { at_least, history } => {
-            stays(Fate::Retry { at_least: *at_least, outbox: known(history) })
+            stays(NextStep::Retry { at_least: *at_least, outbox: known(history) })
         }
         Verdict::Doubt { not_before, history } => {
-            stays(Fate::Doubt { not_before: *not_before, outbox: known(history) })
+            stays(NextStep::Doubt { not_before: *not_before, outbox: known(history) })
         }
         Verdict::Park { reason, reference } => Some(park(work, *reason, reference.as_ref(), now)),
-        Verdict::Done(approval) => turn(work, &Heard::Done(approval), now),
+        Verdict::Done(approval) => turn(work, &ProviderReply::Done(approval), now),
         Verdict::Failed { failure, reference } => {
-            turn(work, &Heard::Refused(failure, reference.as_ref()), now)
+            turn(work, &ProviderReply::Refused(failure, reference.as_ref()), now)
         }
     }
 }
 
 /// A step that has happened, one way or the other.
-enum Heard<'a> {
+enum ProviderReply<'a> {
     Done(&'a Approval),
     Refused(&'a Failure, Option<&'a String>),
 }
 
-fn turn(work: &Work, heard: &Heard<'_>, now: Time) -> Option<Follow> {
+fn turn(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Follow> {
     let saga = work.outbox.saga;
     let step = flow::step(saga)?;
-    let mut matter = unparked(work);
-    let happened = match heard {
-        Heard::Done(approval) => {
-            done(&mut matter, step, approval);
+    let mut subject = unparked(work);
+    let happened = match reply {
+        ProviderReply::Done(approval) => {
+            done(&mut subject, step, approval);
             Happened::Done
         }
-        Heard::Refused(failure, reference) => {
-            refused(&mut matter, saga, failure, *reference);
+        ProviderReply::Refused(failure, reference) => {
+            refused(&mut subject, saga, failure, *reference);
             Happened::Failed
         }
     };
-    let flow::Turn { books, onward } = flow::turn(saga, happened)?;
-    let fate = match onward {
-        Onward::Call(_, saga) => Fate::Onward(next_call(&work.outbox, saga, now)),
+    let flow::Turn { ledger, onward } = flow::turn(saga, happened)?;
+    let next_step = match onward {
+        Onward::Call(_, saga) => NextStep::Onward(next_call(&work.outbox, saga, now)),
         Onward::Completed => {
-            match &mut matter {
-                Matter::Charge(charge, operation) => complete(charge, operation.as_mut(), saga.flow),
-                Matter::Payout(payout) => payout.status = payout::Status::Paid,
+            match &mut subject {
+                PaymentSubject::Charge(charge, operation) => complete(charge, operation.as_mut(), saga.flow),
+                PaymentSubject::Payout(payout) => payout.status = payout::Status::Paid,
             }
-            Fate::Completed
+            NextStep::Completed
         }
-        Onward::Undone => Fate::Failed(undone(&mut matter, saga.flow, heard)),
+        Onward::Undone => NextStep::Failed(undone(&mut subject, saga.flow, reply)),
         Onward::Stuck => return Some(park(work, Park::CannotUndo, None, now)),
     };
-    Some(Follow { matter: moved(&work.matter, matter), books, fate })
+    Some(Follow { subject: moved(&work.subject, subject), ledger, next_step })
 }
 
 /// A human goes on with parked work: it is tried again, or evidence is sought. It was parked because of something the provider
 /// did or said, so whatever is remembered, a call that it may not recognise is one too many, and a refusal proves nothing.
 pub fn unpark(work: &Work, now: Time) -> Follow {
-    let matter = moved(&work.matter, unparked(work));
+    let subject = moved(&work.subject, unparked(work));
     let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
     let outbox = Outbox { parked: None, history, ..next_of(&work.outbox) };
-    Follow { matter, books: Vec::new(), fate: Fate::Doubt { not_before: now, outbox } }
+    Follow { subject, ledger: Vec::new(), next_step: NextStep::Doubt { not_before: now, outbox } }
 }
 
 /// A human gives up what the provider holds for parked work: the saga undoes it as it undoes everything else. Nothing if
 /// it has no way to.
 pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Follow> {
     let saga = flow::give_up(work.outbox.saga)?;
-    let mut matter = unparked(work);
+    let mut subject = unparked(work);
     let failure = Failure { code: FailureCode::MarkedFailed, decline_code: None };
-    refused(&mut matter, work.outbox.saga, &failure, None);
-    if let Matter::Charge(charge, _) = &mut matter {
+    refused(&mut subject, work.outbox.saga, &failure, None);
+    if let PaymentSubject::Charge(charge, _) = &mut subject {
         charge.provider_reference = Some(held.reference.clone());
     }
-    let fate = Fate::Onward(next_call(&work.outbox, saga, now));
-    Some(Follow { matter: moved(&work.matter, matter), books: Vec::new(), fate })
+    let next_step = NextStep::Onward(next_call(&work.outbox, saga, now));
+    Some(Follow { subject: moved(&work.subject, subject), ledger: Vec::new(), next_step })
 }
 
 /// What the work is about, as it was before it was parked.
-fn unparked(work: &Work) -> Matter {
-    let mut matter = work.matter.clone();
+fn unparked(work: &Work) -> PaymentSubject {
+    let mut subject = work.subject.clone();
     if work.outbox.parked.is_none() {
-        return matter;
+        return subject;
     }
-    match &mut matter {
-        Matter::Charge(charge, operation) => {
+    match &mut subject {
+        PaymentSubject::Charge(charge, operation) => {
             charge.status = match work.outbox.saga.flow {
                 Flow::Charge | Flow::Authorize | Flow::Split => Status::Processing,
                 Flow::Capture | Flow::Void => Status::RequiresCapture,
@@ -144,9 +144,9 @@ fn unparked(work: &Work) -> Matter {
                 operation.status = operation::Status::Processing;
             }
         }
-        Matter::Payout(payout) => payout.status = payout::Status::Processing,
+        PaymentSubject::Payout(payout) => payout.status = payout::Status::Processing,
     }
-    matter
+    subject
 }
 
 fn next_call(outbox: &Outbox, saga: Saga, now: Time) -> Outbox {
@@ -154,9 +154,9 @@ fn next_call(outbox: &Outbox, saga: Saga, now: Time) -> Outbox {
 }
 
 /// What the provider's word changes at once, whatever comes after.
-fn done(matter: &mut Matter, step: Step, approval: &Approval) {
-    match matter {
-        Matter::Charge(charge, operation) => {
+fn done(subject: &mut PaymentSubject, step: Step, approval: &Approval) {
+    match subject {
+        PaymentSubject::Charge(charge, operation) => {
             match step {
                 Step::Charge => {
                     charge.sums.captured = approval.amount_minor;
@@ -170,22 +170,22 @@ fn done(matter: &mut Matter, step: Step, approval: &Approval) {
                 operation.provider_reference = Some(approval.reference.clone());
             }
         }
-        Matter::Payout(payout) => payout.provider_reference = Some(approval.reference.clone()),
+        PaymentSubject::Payout(payout) => payout.provider_reference = Some(approval.reference.clone()),
     }
 }
 
 /// A refusal is remembered at once: undoing may take long, and the answer says why it was done.
-fn refused(matter: &mut Matter, saga: Saga, failure: &Failure, reference: Option<&String>) {
+fn refused(subject: &mut PaymentSubject, saga: Saga, failure: &Failure, reference: Option<&String>) {
     if saga.progress.way == Way::Back {
         return;
     }
-    let (kept, named) = match matter {
-        Matter::Charge(_, Some(operation)) => {
+    let (kept, named) = match subject {
+        PaymentSubject::Charge(_, Some(operation)) => {
             operation.failure = Some(failure.clone());
             return;
         }
-        Matter::Charge(charge, None) => (&mut charge.failure, &mut charge.provider_reference),
-        Matter::Payout(payout) => (&mut payout.failure, &mut payout.provider_reference),
+        PaymentSubject::Charge(charge, None) => (&mut charge.failure, &mut charge.provider_reference),
+        PaymentSubject::Payout(payout) => (&mut payout.failure, &mut payout.provider_reference),
     };
     *kept = Some(failure.clone());
     if named.is_none() {
@@ -220,18 +220,20 @@ fn complete(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) 
     }
 }
 
-fn undone(matter: &mut Matter, flow: Flow, heard: &Heard<'_>) -> Failure {
-    let kept = match matter {
-        Matter::Charge(charge, operation) => charge_undone(charge, operation.as_mut(), flow),
-        Matter::Payout(payout) => {
+fn undone(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<'_>) -> Failure {
+    let kept = match subject {
+        PaymentSubject::Charge(charge, operation) => charge_undone(charge, operation.as_mut(), flow),
+        PaymentSubject::Payout(payout) => {
             payout.status = payout::Status::Failed;
             payout.failure.clone()
         }
     };
-    match heard {
-        Heard::Refused(failure, _) => kept.unwrap_or_else(|| (*failure).clone()),
+    match reply {
+        ProviderReply::Refused(failure, _) => kept.unwrap_or_else(|| (*failure).clone()),
         // What was undone last succeeded; why it was undone was remembered.
-        Heard::Done(_) => kept.unwrap_or(Failure { code: FailureCode::GatewayRejected, decline_code: None }),
+        ProviderReply::Done(_) => {
+            kept.unwrap_or(Failure { code: FailureCode::GatewayRejected, decline_code: None })
+        }
     }
 }
 
@@ -264,9 +266,9 @@ fn charge_undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: F
 /// back. It is parked because of something the provider did or said, so whoever goes on with it must take it for done
 /// until there is proof, and a refusal for none.
 fn park(work: &Work, reason: Park, reference: Option<&String>, now: Time) -> Follow {
-    let mut matter = work.matter.clone();
-    match &mut matter {
-        Matter::Charge(charge, operation) => {
+    let mut subject = work.subject.clone();
+    match &mut subject {
+        PaymentSubject::Charge(charge, operation) => {
             match work.outbox.saga.flow {
                 Flow::Refund | Flow::Payout => {}
                 Flow::Charge | Flow::Authorize | Flow::Split | Flow::Capture | Flow::Void => {
@@ -280,30 +282,30 @@ fn park(work: &Work, reason: Park, reference: Option<&String>, now: Time) -> Fol
                 charge.provider_reference = reference.cloned();
             }
         }
-        Matter::Payout(payout) => {
+        PaymentSubject::Payout(payout) => {
             payout.status = payout::Status::Parked;
             payout.provider_reference = reference.cloned().or(payout.provider_reference.take());
         }
     }
     let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
     let outbox = Outbox { parked: Some(reason), due_at: Time::MAX, history, ..next_of(&work.outbox) };
-    Follow { matter: moved(&work.matter, matter), books: Vec::new(), fate: Fate::Parked(outbox) }
+    Follow { subject: moved(&work.subject, subject), ledger: Vec::new(), next_step: NextStep::Parked(outbox) }
 }
 
 /// Rows that changed get their next revision.
-fn moved(old: &Matter, new: Matter) -> Matter {
+fn moved(old: &PaymentSubject, new: PaymentSubject) -> PaymentSubject {
     match (old, new) {
-        (Matter::Charge(was, had), Matter::Charge(charge, operation)) => {
+        (PaymentSubject::Charge(was, had), PaymentSubject::Charge(charge, operation)) => {
             let (changed, moved) = (*was != charge, *had != operation);
             let charge = Charge { revision: next_if(changed, was.revision), ..charge };
             let operation = operation.map(|one| Operation { revision: next_if(moved, one.revision), ..one });
-            Matter::Charge(charge, operation)
+            PaymentSubject::Charge(charge, operation)
         }
-        (Matter::Payout(was), Matter::Payout(payout)) => {
+        (PaymentSubject::Payout(was), PaymentSubject::Payout(payout)) => {
             let changed = *was != payout;
-            Matter::Payout(Payout { revision: next_if(changed, was.revision), ..payout })
+            PaymentSubject::Payout(Payout { revision: next_if(changed, was.revision), ..payout })
         }
-        (Matter::Charge(..) | Matter::Payout(_), other) => other,
+        (PaymentSubject::Charge(..) | PaymentSubject::Payout(_), other) => other,
     }
 }
 

@@ -4,10 +4,10 @@
 //! [`follow`](follow::follow) turns that meaning into everything that changes, as one decision.
 
 pub mod attempt;
-pub mod books;
 pub mod charge;
 pub mod flow;
 pub mod follow;
+pub mod ledger;
 pub mod operation;
 pub mod payout;
 pub mod provider;
@@ -18,7 +18,7 @@ use crate::outbox::Outbox;
 use crate::types::mask::Masked;
 use crate::types::money::Money;
 use charge::Charge;
-use flow::Deed;
+use flow::SagaAction;
 use operation::Operation;
 use payout::Payout;
 
@@ -28,14 +28,14 @@ pub struct Work {
     /// The claim whose fence guards it.
     pub claim: Claim,
     /// What it is about.
-    pub matter: Matter,
+    pub subject: PaymentSubject,
     /// What is still to be done.
     pub outbox: Outbox,
 }
 
 /// What work is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Matter {
+pub enum PaymentSubject {
     /// A charge, and what is done to it; nothing while it is made.
     Charge(Charge, Option<Operation>),
     /// A payout.
@@ -47,62 +47,62 @@ pub enum Matter {
 pub struct Opening {
     /// The work, with its payment processing.
     pub work: Work,
-    /// What happens in the books.
-    pub books: Vec<Deed>,
+    /// What happens in the ledger.
+    pub ledger: Vec<SagaAction>,
     /// The audit record.
     pub audit: Record,
 }
 
-impl Matter {
+impl PaymentSubject {
     /// What the work takes or gives: an operation's own amount, else what the provider is asked for.
     pub fn amount(&self) -> Money {
         match self {
-            Matter::Charge(_, Some(operation)) => operation.amount,
-            Matter::Charge(charge, None) => {
+            PaymentSubject::Charge(_, Some(operation)) => operation.amount,
+            PaymentSubject::Charge(charge, None) => {
                 let whole = charge.order.amount;
                 Money::new(charge.order.card(), whole.asset()).unwrap_or(whole)
             }
-            Matter::Payout(payout) => payout.order.amount,
+            PaymentSubject::Payout(payout) => payout.order.amount,
         }
     }
 
     /// The provider's reference of the payment, once it is known.
     pub const fn provider_reference(&self) -> Option<&String> {
         match self {
-            Matter::Charge(charge, _) => charge.provider_reference.as_ref(),
-            Matter::Payout(payout) => payout.provider_reference.as_ref(),
+            PaymentSubject::Charge(charge, _) => charge.provider_reference.as_ref(),
+            PaymentSubject::Payout(payout) => payout.provider_reference.as_ref(),
         }
     }
 
     /// The provider's token of what is charged, or of the bank account that is paid.
     pub fn instrument(&self) -> Option<&Masked<String>> {
         match self {
-            Matter::Charge(charge, _) => Some(&charge.order.payment_method),
-            Matter::Payout(payout) => payout.order.destination.as_ref(),
+            PaymentSubject::Charge(charge, _) => Some(&charge.order.payment_method),
+            PaymentSubject::Payout(payout) => payout.order.destination.as_ref(),
         }
     }
 
     /// The payment's revision.
     pub const fn revision(&self) -> u64 {
         match self {
-            Matter::Charge(charge, _) => charge.revision,
-            Matter::Payout(payout) => payout.revision,
+            PaymentSubject::Charge(charge, _) => charge.revision,
+            PaymentSubject::Payout(payout) => payout.revision,
         }
     }
 
     /// The word for where the payment stands.
     pub const fn status(&self) -> &'static str {
         match self {
-            Matter::Charge(charge, _) => charge.status.name(),
-            Matter::Payout(payout) => payout.status.name(),
+            PaymentSubject::Charge(charge, _) => charge.status.name(),
+            PaymentSubject::Payout(payout) => payout.status.name(),
         }
     }
 
     /// The operation, if it is about one.
     pub const fn operation(&self) -> Option<&Operation> {
         match self {
-            Matter::Charge(_, operation) => operation.as_ref(),
-            Matter::Payout(_) => None,
+            PaymentSubject::Charge(_, operation) => operation.as_ref(),
+            PaymentSubject::Payout(_) => None,
         }
     }
 }
@@ -111,9 +111,9 @@ impl Work {
     /// Where a record of this work stands in the payment's history, among those of the same millisecond: the payment's
     /// making in the order of its claim, then its operations in the order of the charge.
     pub fn turn(&self) -> u64 {
-        match self.matter.operation() {
+        match self.subject.operation() {
             None => self.claim.revision,
-            Some(_) => turn_after(self.matter.revision(), self.claim.revision),
+            Some(_) => turn_after(self.subject.revision(), self.claim.revision),
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct Definition<D: 'static> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage<D> {
     /// What is done.
-    pub deed: D,
+    pub action: D,
     /// What undoes it; nothing where there is nothing to undo, or nothing that could.
     pub undo: Option<D>,
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     const fn one(name: &'static str, version: u16) -> Definition<&'static str> {
-        Definition { name, version, steps: &[Stage { deed: "call", undo: None }] }
+        Definition { name, version, steps: &[Stage { action: "call", undo: None }] }
     }
 
     const KNOWN: [Definition<&str>; 4] = [one("sale", 1), one("sale", 3), one("sale", 2), one("gift", 4)];

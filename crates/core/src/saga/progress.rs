@@ -67,21 +67,21 @@ impl Progress {
 }
 
 /// The deed that is next; nothing if the definition has no such step.
-pub fn deed<D: Copy>(definition: &Definition<D>, progress: Progress) -> Option<D> {
+pub fn action<D: Copy>(definition: &Definition<D>, progress: Progress) -> Option<D> {
     let stage = definition.steps.get(usize::from(progress.step))?;
     match progress.way {
-        Way::Forward => Some(stage.deed),
+        Way::Forward => Some(stage.action),
         Way::Back => stage.undo,
     }
 }
 
 /// What follows when the deed at `progress` has happened. The one transition function.
 pub fn next<D: Copy>(definition: &Definition<D>, progress: Progress, happened: Happened) -> Option<Next<D>> {
-    let current = deed(definition, progress)?;
+    let current = action(definition, progress)?;
     Some(match (progress.way, happened) {
         (Way::Forward, Happened::Done) => {
             let after = Progress { step: progress.step.checked_add(1)?, way: Way::Forward };
-            deed(definition, after).map_or(Next::Completed, |deed| Next::Do(deed, after))
+            action(definition, after).map_or(Next::Completed, |action| Next::Do(action, after))
         }
         (Way::Forward, Happened::Failed) | (Way::Back, Happened::Done) => before(definition, progress.step),
         (Way::Back, Happened::Failed) => Next::Stuck(current),
@@ -93,7 +93,7 @@ fn before<D: Copy>(definition: &Definition<D>, step: u8) -> Next<D> {
     (0..step)
         .rev()
         .map(|step| Progress { step, way: Way::Back })
-        .find_map(|progress| deed(definition, progress).map(|deed| Next::Do(deed, progress)))
+        .find_map(|progress| action(definition, progress).map(|action| Next::Do(action, progress)))
         .unwrap_or(Next::Undone)
 }
 
@@ -108,23 +108,23 @@ mod tests {
         name: "sale",
         version: 1,
         steps: &[
-            Stage { deed: "reserve", undo: Some("release") },
-            Stage { deed: "authorize", undo: Some("void") },
-            Stage { deed: "tell", undo: None },
-            Stage { deed: "capture", undo: Some("refund") },
+            Stage { action: "reserve", undo: Some("release") },
+            Stage { action: "authorize", undo: Some("void") },
+            Stage { action: "tell", undo: None },
+            Stage { action: "capture", undo: Some("refund") },
         ],
     };
 
     /// The deeds of a run in which the deeds named fail, and how it ended.
     fn run(failing: &[&str]) -> (Vec<&'static str>, Next<&'static str>) {
-        let (mut deeds, mut at) = (Vec::new(), Progress::START);
+        let (mut actions, mut at) = (Vec::new(), Progress::START);
         loop {
-            let deed = deed(&SALE, at).unwrap();
-            deeds.push(deed);
-            let happened = if failing.contains(&deed) { Happened::Failed } else { Happened::Done };
+            let action = action(&SALE, at).unwrap();
+            actions.push(action);
+            let happened = if failing.contains(&action) { Happened::Failed } else { Happened::Done };
             match next(&SALE, at, happened).unwrap() {
                 Next::Do(_, after) => at = after,
-                end => return (deeds, end),
+                end => return (actions, end),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The name of a peer: another Counterfoil, with books of its own, that money can be sent to.
+//! The name of a peer: another Counterfoil, with ledger of its own, that money can be sent to.
 
 use super::limits::PEER_NAME_BYTES_MAX;
 use std::fmt;

@@ -10,7 +10,7 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
 use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::asset::Asset;
@@ -97,8 +97,8 @@ pub(crate) fn charge() -> Charge {
     }
 }
 
-pub(crate) fn provider() -> Pinned {
-    Pinned { profile: "stripe".into(), endpoint: "http://provider".into() }
+pub(crate) fn provider() -> ProviderBinding {
+    ProviderBinding { profile: "stripe".into(), endpoint: "http://provider".into() }
 }
 
 pub(crate) fn outbox() -> Outbox {

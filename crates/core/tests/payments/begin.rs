@@ -7,10 +7,10 @@ use counterfoil_core::idempotency::claim::{Claim, Resource, State};
 use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Saga};
 use counterfoil_core::payments::charge::create::{CreateCharge, Minted as Made, Wanted, decide};
 use counterfoil_core::payments::charge::{Charge, Status, Sums, Wallet};
-use counterfoil_core::payments::flow::Deed;
+use counterfoil_core::payments::flow::SagaAction;
 use counterfoil_core::payments::operation::launch::{Impossible, Launch, Minted, Operate, allowed, launch};
 use counterfoil_core::payments::operation::{self, Kind, Operation};
-use counterfoil_core::payments::{Matter, Opening};
+use counterfoil_core::payments::{Opening, PaymentSubject};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, Holder, OperationId};
 use counterfoil_core::types::mask::Masked;
@@ -45,14 +45,14 @@ fn open(wanted: Wanted, expired: Option<&Claim>) -> Opening {
 
 #[test]
 fn a_charge_is_captured_held_or_split() {
-    for (wanted, flow, books) in [
+    for (wanted, flow, ledger) in [
         (wanted(true, None), Flow::Charge, vec![]),
         (wanted(false, None), Flow::Authorize, vec![]),
-        (wanted(true, Some(WALLET)), Flow::Split, vec![Deed::Reserve]),
+        (wanted(true, Some(WALLET)), Flow::Split, vec![SagaAction::Reserve]),
     ] {
         assert_eq!(wanted.flow(), flow);
         let opening = open(wanted, None);
-        assert_eq!((opening.work.outbox.saga.flow, opening.books), (flow, books));
+        assert_eq!((opening.work.outbox.saga.flow, opening.ledger), (flow, ledger));
     }
 }
 
@@ -60,7 +60,7 @@ fn a_charge_is_captured_held_or_split() {
 fn everything_of_a_new_charge_is_decided_together() {
     let Opening { work, audit, .. } = open(wanted(true, Some(WALLET)), None);
     let lease = LEASE.grant(HOLDER, at(0));
-    assert_eq!(work.matter, Matter::Charge(split(), None));
+    assert_eq!(work.subject, PaymentSubject::Charge(split(), None));
     assert_eq!((work.claim.subject, work.claim.makes), (ChargeId::from_i64(7).into(), Resource::Charge));
     assert_eq!((work.claim.state, work.claim.fence, work.claim.revision), (State::InFlight(lease), 1, 1));
     let expected = Outbox {
@@ -182,8 +182,8 @@ fn a_refund_reserves_its_amount_under_its_own_number() {
         revision: 1,
     };
     let after = Charge { sums: Sums { refunding: 400, ..before.sums }, revision: 6, ..before.clone() };
-    assert_eq!(work.matter, Matter::Charge(after, Some(refund)));
-    assert_eq!((expect, turn.books), (5, vec![Deed::Reserve]));
+    assert_eq!(work.subject, PaymentSubject::Charge(after, Some(refund)));
+    assert_eq!((expect, turn.ledger), (5, vec![SagaAction::Reserve]));
     assert_eq!((work.outbox.id, work.outbox.payment), (id.into(), Payment::Charge(before.id)));
     assert_eq!((work.outbox.hold, work.outbox.due_at), (Some(HoldId::from_i64(9)), lease.until));
     assert_eq!((work.claim.subject, work.claim.makes), (id.into(), Resource::Refund));
@@ -200,10 +200,10 @@ fn a_capture_or_void_holds_the_charge_and_reserves_nothing() {
         let wanted = (kind == Kind::Capture).then_some(400);
         let Launch { work, expect, turn, .. } = launched(kind, wanted, &held()).unwrap();
         let working = Some(OperationId::from_i64(9));
-        let Matter::Charge(charge, operation) = work.matter else { panic!("{kind:?}") };
+        let PaymentSubject::Charge(charge, operation) = work.subject else { panic!("{kind:?}") };
         assert_eq!(charge, Charge { working, revision: 6, ..held() });
         assert_eq!(operation.unwrap().amount, usd(amount));
-        assert_eq!((expect, turn.books, work.outbox.hold), (5, vec![], None));
+        assert_eq!((expect, turn.ledger, work.outbox.hold), (5, vec![], None));
         assert_eq!((work.claim.makes, work.outbox.saga.flow), (makes, kind.flow()));
     }
 }

@@ -1,15 +1,15 @@
-//! What follows from the provider's word: which rows move, what the books do, and what becomes of the work.
+//! What follows from the provider's word: which rows move, what the ledger do, and what becomes of the work.
 
 use crate::given::{at, charge};
 use crate::{operation, split, work};
 use counterfoil_core::outbox::{Flow, History, Outbox, Park, Saga};
 use counterfoil_core::payments::attempt::judge::Verdict;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums};
-use counterfoil_core::payments::flow::Deed;
-use counterfoil_core::payments::follow::{Fate, Follow, follow, unpark};
+use counterfoil_core::payments::flow::SagaAction;
+use counterfoil_core::payments::follow::{Follow, NextStep, follow, unpark};
 use counterfoil_core::payments::operation::{self, Kind, Operation};
 use counterfoil_core::payments::provider::{Approval, Stands};
-use counterfoil_core::payments::{Matter, Work};
+use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::OperationId;
@@ -74,11 +74,11 @@ fn what_is_tried_again_or_in_doubt_moves_nothing_but_what_is_known() {
     let outbox = Outbox { history, revision: 2, ..work.outbox.clone() };
     let at_least = Span::from_ms(700);
     let retry = after(&work, &Verdict::Retry { at_least, history });
-    let fate = Fate::Retry { at_least, outbox: outbox.clone() };
-    assert_eq!(retry, Follow { matter: work.matter.clone(), books: vec![], fate });
+    let next_step = NextStep::Retry { at_least, outbox: outbox.clone() };
+    assert_eq!(retry, Follow { subject: work.subject.clone(), ledger: vec![], next_step });
     let doubt = after(&work, &Verdict::Doubt { not_before: at(99), history });
-    let fate = Fate::Doubt { not_before: at(99), outbox };
-    assert_eq!(doubt, Follow { matter: work.matter, books: vec![], fate });
+    let next_step = NextStep::Doubt { not_before: at(99), outbox };
+    assert_eq!(doubt, Follow { subject: work.subject, ledger: vec![], next_step });
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn a_charge_that_is_declined_says_why_and_has_taken_nothing() {
             revision: 2,
             ..charge()
         };
-        let matter = Matter::Charge(failed, None);
-        let fate = Fate::Failed(failure("do_not_honor"));
+        let subject = PaymentSubject::Charge(failed, None);
+        let next_step = NextStep::Failed(failure("do_not_honor"));
         let follow = after(&work(flow, charge(), None), &refused("do_not_honor"));
-        assert_eq!(follow, Follow { matter, books: vec![], fate }, "{flow:?}");
+        assert_eq!(follow, Follow { subject, ledger: vec![], next_step }, "{flow:?}");
     }
 }
 
@@ -104,8 +104,8 @@ fn a_reference_that_is_known_is_kept() {
     for verdict in
         [refused("do_not_honor"), Verdict::Park { reason: Park::NoEvidence, reference: Some("pi_2".into()) }]
     {
-        let matter = after(&work(Flow::Charge, known.clone(), None), &verdict).matter;
-        assert_eq!(matter.provider_reference().map(String::as_str), Some("pi_1"), "{verdict:?}");
+        let subject = after(&work(Flow::Charge, known.clone(), None), &verdict).subject;
+        assert_eq!(subject.provider_reference().map(String::as_str), Some("pi_1"), "{verdict:?}");
     }
 }
 
@@ -119,8 +119,8 @@ fn a_charge_that_is_approved_is_taken_and_posted() {
         ..charge()
     };
     let follow = after(&work(Flow::Charge, charge(), None), &approved(Stands::Captured, 1_250));
-    let matter = Matter::Charge(done, None);
-    assert_eq!(follow, Follow { matter, books: vec![Deed::Post], fate: Fate::Completed });
+    let subject = PaymentSubject::Charge(done, None);
+    assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed });
 }
 
 #[test]
@@ -132,14 +132,14 @@ fn a_charge_that_is_held_has_taken_nothing_yet() {
         ..charge()
     };
     let follow = after(&work(Flow::Authorize, charge(), None), &approved(Stands::Held, 1_250));
-    let matter = Matter::Charge(done, None);
-    assert_eq!(follow, Follow { matter, books: vec![], fate: Fate::Completed });
+    let subject = PaymentSubject::Charge(done, None);
+    assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Completed });
 }
 
 /// The work as it goes on.
 fn onward(work: &Work, follow: &Follow) -> Work {
-    let Fate::Onward(outbox) = &follow.fate else { panic!("{follow:?}") };
-    Work { claim: work.claim.clone(), matter: follow.matter.clone(), outbox: outbox.clone() }
+    let NextStep::Onward(outbox) = &follow.next_step else { panic!("{follow:?}") };
+    Work { claim: work.claim.clone(), subject: follow.subject.clone(), outbox: outbox.clone() }
 }
 
 #[test]
@@ -147,19 +147,19 @@ fn a_split_charge_is_captured_after_it_is_held_under_a_fresh_history() {
     let mut authorize = work(Flow::Split, split(), None);
     authorize.outbox.history = History { generation: 4, unknown: true, ..authorize.outbox.history };
     let follow = after(&authorize, &approved(Stands::Held, 1_000));
-    assert_eq!(follow.books, []);
+    assert_eq!(follow.ledger, []);
     let capture = onward(&authorize, &follow);
     let saga = Saga { progress: Progress { step: 2, way: Way::Forward }, ..authorize.outbox.saga };
     let outbox = Outbox { saga, history: History::begun(at(10)), revision: 2, ..authorize.outbox.clone() };
     assert_eq!(capture.outbox, outbox);
     let held = Charge { provider_reference: Some("pi_1".into()), revision: 2, ..split() };
-    assert_eq!(capture.matter, Matter::Charge(held.clone(), None));
+    assert_eq!(capture.subject, PaymentSubject::Charge(held.clone(), None));
 
     let follow = after(&capture, &approved(Stands::Captured, 1_000));
     let sums = Sums { captured: 1_000, ..Sums::default() };
     let done = Charge { status: Status::Succeeded, sums, revision: 3, ..held };
-    let matter = Matter::Charge(done, None);
-    assert_eq!(follow, Follow { matter, books: vec![Deed::Post], fate: Fate::Completed });
+    let subject = PaymentSubject::Charge(done, None);
+    assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed });
 }
 
 #[test]
@@ -167,12 +167,15 @@ fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reas
     let authorize = work(Flow::Split, split(), None);
     let capture = onward(&authorize, &after(&authorize, &approved(Stands::Held, 1_000)));
     let follow = after(&capture, &refused("expired_card"));
-    assert_eq!(follow.books, []);
+    assert_eq!(follow.ledger, []);
     let void = onward(&capture, &follow);
     assert_eq!(void.outbox.saga.progress, Progress { step: 1, way: Way::Back });
 
     let undone = after(&void, &approved(Stands::Canceled, 0));
-    assert_eq!((undone.books, undone.fate), (vec![Deed::Release], Fate::Failed(failure("expired_card"))));
+    assert_eq!(
+        (undone.ledger, undone.next_step),
+        (vec![SagaAction::Release], NextStep::Failed(failure("expired_card")))
+    );
     let failed = Charge {
         status: Status::Failed,
         failure: Some(failure("expired_card")),
@@ -180,12 +183,12 @@ fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reas
         revision: 4,
         ..split()
     };
-    assert_eq!(undone.matter, Matter::Charge(failed, None));
+    assert_eq!(undone.subject, PaymentSubject::Charge(failed, None));
 
     let stuck = after(&void, &refused("already_captured"));
     let outbox = given_to_a_human(&void, Park::CannotUndo, 4);
-    assert_eq!((stuck.books, stuck.fate), (vec![], Fate::Parked(outbox)));
-    let Matter::Charge(parked, None) = stuck.matter else { panic!("no operation") };
+    assert_eq!((stuck.ledger, stuck.next_step), (vec![], NextStep::Parked(outbox)));
+    let PaymentSubject::Charge(parked, None) = stuck.subject else { panic!("no operation") };
     assert_eq!((parked.status, parked.failure), (Status::Parked, Some(failure("expired_card"))));
 }
 
@@ -195,7 +198,7 @@ fn a_saga_undone_without_a_reason_of_its_own_was_refused_by_the_provider() {
     void.outbox.saga.progress = Progress { step: 1, way: Way::Back };
     let undone = after(&void, &approved(Stands::Canceled, 0));
     let failure = Failure { code: FailureCode::GatewayRejected, decline_code: None };
-    assert_eq!(undone.fate, Fate::Failed(failure));
+    assert_eq!(undone.next_step, NextStep::Failed(failure));
 }
 
 #[test]
@@ -209,9 +212,9 @@ fn a_capture_that_is_refused_leaves_the_charge_held() {
             ..operation(kind, 400)
         };
         let charge = Charge { working: None, revision: 6, ..held() };
-        let matter = Matter::Charge(charge, Some(failed));
-        let fate = Fate::Failed(failure("expired_card"));
-        assert_eq!(follow, Follow { matter, books: vec![], fate }, "{flow:?}");
+        let subject = PaymentSubject::Charge(charge, Some(failed));
+        let next_step = NextStep::Failed(failure("expired_card"));
+        assert_eq!(follow, Follow { subject, ledger: vec![], next_step }, "{flow:?}");
     }
 }
 
@@ -229,8 +232,8 @@ fn a_capture_takes_what_the_provider_says_it_took() {
     );
     let sums = Sums { captured: 400, ..Sums::default() };
     let charge = Charge { status: Status::Succeeded, working: None, sums, revision: 6, ..held() };
-    let matter = Matter::Charge(charge, Some(succeeded(Kind::Capture, 400)));
-    assert_eq!(follow, Follow { matter, books: vec![Deed::Post], fate: Fate::Completed });
+    let subject = PaymentSubject::Charge(charge, Some(succeeded(Kind::Capture, 400)));
+    assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed });
 }
 
 #[test]
@@ -238,8 +241,8 @@ fn a_void_gives_up_the_charge() {
     let follow =
         after(&work(Flow::Void, held(), Some(operation(Kind::Void, 1_250))), &approved(Stands::Canceled, 0));
     let charge = Charge { status: Status::Voided, working: None, revision: 6, ..held() };
-    let matter = Matter::Charge(charge, Some(succeeded(Kind::Void, 1_250)));
-    assert_eq!(follow, Follow { matter, books: vec![], fate: Fate::Completed });
+    let subject = PaymentSubject::Charge(charge, Some(succeeded(Kind::Void, 1_250)));
+    assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Completed });
 }
 
 #[test]
@@ -251,8 +254,11 @@ fn a_refund_moves_its_own_amount_from_being_given_back_to_given_back() {
         let follow = after(&work, &approved(Stands::Refunded, 300));
         let sums = Sums { captured: 1_250, refunded: refunded + 300, refunding: 50 };
         let charge = Charge { status, revision: 6, ..taken(sums) };
-        let matter = Matter::Charge(charge, Some(succeeded(Kind::Refund, 300)));
-        assert_eq!(follow, Follow { matter, books: vec![Deed::Post], fate: Fate::Completed });
+        let subject = PaymentSubject::Charge(charge, Some(succeeded(Kind::Refund, 300)));
+        assert_eq!(
+            follow,
+            Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed }
+        );
     }
 }
 
@@ -266,16 +272,16 @@ fn a_refund_that_is_refused_frees_what_it_reserved() {
         revision: 4,
         ..operation(Kind::Refund, 300)
     };
-    let matter = Matter::Charge(Charge { revision: 6, ..taken(sums) }, Some(failed));
-    let fate = Fate::Failed(failure("charge_disputed"));
-    assert_eq!(follow, Follow { matter, books: vec![Deed::Release], fate });
+    let subject = PaymentSubject::Charge(Charge { revision: 6, ..taken(sums) }, Some(failed));
+    let next_step = NextStep::Failed(failure("charge_disputed"));
+    assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Release], next_step });
 }
 
 #[test]
 fn an_operation_that_succeeds_after_all_has_no_failure_left() {
     let doubted = Operation { failure: Some(failure("unclear")), ..operation(Kind::Void, 1_250) };
     let follow = after(&work(Flow::Void, held(), Some(doubted)), &approved(Stands::Canceled, 0));
-    assert_eq!(follow.matter.operation(), Some(&succeeded(Kind::Void, 1_250)));
+    assert_eq!(follow.subject.operation(), Some(&succeeded(Kind::Void, 1_250)));
 }
 
 #[test]
@@ -283,7 +289,7 @@ fn a_refund_that_is_parked_leaves_its_charge_as_it_is() {
     let work = refunding(600);
     let verdict = Verdict::Park { reason: Park::AnswerDiffers, reference: Some("re_1".into()) };
     let follow = after(&work, &verdict);
-    let Matter::Charge(charge, _) = &work.matter else { panic!("a charge") };
+    let PaymentSubject::Charge(charge, _) = &work.subject else { panic!("a charge") };
     let parked = Operation {
         status: operation::Status::Parked,
         provider_reference: Some("re_1".into()),
@@ -291,26 +297,26 @@ fn a_refund_that_is_parked_leaves_its_charge_as_it_is() {
         ..operation(Kind::Refund, 300)
     };
     let outbox = given_to_a_human(&work, Park::AnswerDiffers, 2);
-    let matter = Matter::Charge(charge.clone(), Some(parked));
-    assert_eq!(follow, Follow { matter, books: vec![], fate: Fate::Parked(outbox) });
+    let subject = PaymentSubject::Charge(charge.clone(), Some(parked));
+    assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Parked(outbox) });
 }
 
 #[test]
 fn everything_else_that_is_parked_parks_its_charge() {
     let verdict = Verdict::Park { reason: Park::NoEvidence, reference: Some("pi_2".into()) };
     for flow in [Flow::Charge, Flow::Authorize, Flow::Split] {
-        let matter = after(&work(flow, charge(), None), &verdict).matter;
+        let subject = after(&work(flow, charge(), None), &verdict).subject;
         let provider_reference = Some("pi_2".into());
         let parked = Charge { status: Status::Parked, provider_reference, revision: 2, ..charge() };
-        assert_eq!(matter, Matter::Charge(parked, None), "{flow:?}");
+        assert_eq!(subject, PaymentSubject::Charge(parked, None), "{flow:?}");
     }
     for (flow, kind) in [(Flow::Capture, Kind::Capture), (Flow::Void, Kind::Void)] {
         let known = Operation { provider_reference: Some("pi_1".into()), ..operation(kind, 400) };
         let silent = Verdict::Park { reason: Park::NoEvidence, reference: None };
-        let matter = after(&work(flow, held(), Some(known.clone())), &silent).matter;
+        let subject = after(&work(flow, held(), Some(known.clone())), &silent).subject;
         let charge = Charge { status: Status::Parked, revision: 6, ..held() };
         let parked = Operation { status: operation::Status::Parked, revision: 4, ..known };
-        assert_eq!(matter, Matter::Charge(charge, Some(parked)), "{flow:?}");
+        assert_eq!(subject, PaymentSubject::Charge(charge, Some(parked)), "{flow:?}");
     }
 }
 
@@ -320,7 +326,7 @@ fn what_a_human_lets_go_on_counts_as_sent_and_not_known() {
     let mut work = work(Flow::Charge, Charge { status: Status::Parked, ..charge() }, None);
     work.outbox.parked = Some(Park::AnswerDiffers);
     work.outbox.history.unknown = false;
-    let Fate::Doubt { not_before, outbox } = unpark(&work, at(10)).fate else {
+    let NextStep::Doubt { not_before, outbox } = unpark(&work, at(10)).next_step else {
         panic!("it goes on in doubt")
     };
     assert_eq!((not_before, outbox.parked), (at(10), None));

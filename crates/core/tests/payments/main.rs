@@ -7,8 +7,8 @@ mod given;
 
 mod begin;
 mod follow;
-mod matter;
 mod rows;
+mod subject;
 mod words;
 
 use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy, State};
@@ -17,7 +17,7 @@ use counterfoil_core::outbox::{Flow, Outbox};
 use counterfoil_core::payments::charge::{Charge, Order, Wallet};
 use counterfoil_core::payments::flow::{Onward, begin};
 use counterfoil_core::payments::operation::{Kind, Operation, Status};
-use counterfoil_core::payments::{Matter, Work};
+use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
@@ -68,7 +68,7 @@ fn work(flow: Flow, charge: Charge, operation: Option<Operation>) -> Work {
     let Onward::Call(_, saga) = begin(flow).unwrap().onward else { panic!("{flow:?} begins with a call") };
     Work {
         claim: claim_in(State::InFlight(lease_until(30_000))),
-        matter: Matter::Charge(charge, operation),
+        subject: PaymentSubject::Charge(charge, operation),
         outbox: Outbox { saga, ..outbox() },
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::given::{at, charge, outbox};
 use crate::{operation, split, usd};
-use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums};
 use counterfoil_core::payments::operation::{self, Kind, Operation};
 use counterfoil_core::payments::payout::{self, Payout};
@@ -194,7 +194,9 @@ fn a_payout_ends_once_and_what_was_asked_does_not_change() {
 fn work_keeps_its_provider_its_payment_and_its_saga() {
     let old = Outbox { history: History { generation: 2, ..outbox().history }, ..outbox() };
     let spoil: [fn(&mut Outbox); 7] = [
-        |outbox| outbox.provider = Pinned { endpoint: "http://another".into(), ..outbox.provider.clone() },
+        |outbox| {
+            outbox.provider = ProviderBinding { endpoint: "http://another".into(), ..outbox.provider.clone() }
+        },
         |outbox| outbox.provider.profile = "another".into(),
         |outbox| outbox.payment = Payment::Charge(ChargeId::from_i64(8)),
         |outbox| outbox.payment = Payment::Payout(PayoutId::from_i64(7)),

@@ -7,7 +7,7 @@ use counterfoil_core::idempotency::fingerprint::{self, Fingerprint};
 use counterfoil_core::idempotency::key::IdempotencyKey;
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::payments::Matter;
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::json::Json;
@@ -77,15 +77,15 @@ impl<'a, S: Store> Stopped<'a, S> {
         };
         let operation = RowKey::Operation(outbox.tenant, outbox.id.into());
         let mut rows = store.read(vec![payment, operation]).await?.into_iter();
-        let matter = match (rows.next().flatten(), rows.next().flatten()) {
+        let subject = match (rows.next().flatten(), rows.next().flatten()) {
             (Some(Row::Charge(charge)), Some(Row::Operation(operation))) => {
-                Matter::Charge(charge, Some(operation))
+                PaymentSubject::Charge(charge, Some(operation))
             }
-            (Some(Row::Charge(charge)), _) => Matter::Charge(charge, None),
-            (Some(Row::Payout(payout)), _) => Matter::Payout(payout),
+            (Some(Row::Charge(charge)), _) => PaymentSubject::Charge(charge, None),
+            (Some(Row::Payout(payout)), _) => PaymentSubject::Payout(payout),
             _ => return Ok(None),
         };
-        Ok(outbox.parked.is_some().then_some(DeadLetter { outbox, matter }))
+        Ok(outbox.parked.is_some().then_some(DeadLetter { outbox, subject }))
     }
 }
 

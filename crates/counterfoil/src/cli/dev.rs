@@ -6,7 +6,7 @@ use crate::config::Override;
 use crate::exit::Exit;
 use crate::{logs, wire_up};
 use clap::Args;
-use counterfoil_simulator::{Options, Simulator};
+use counterfoil_provider_simulator::{Options, Simulator};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
@@ -58,8 +58,11 @@ impl Dev {
             let listener = listen(&self.listen, "--listen").await?;
             let simulator = Simulator::new(Options::default())
                 .map_err(|error| Exit::failed(format!("the provider simulator cannot start: {error}")))?;
-            let serving =
-                tokio::spawn(counterfoil_simulator::serve(provider, simulator, std::future::pending::<()>()));
+            let serving = tokio::spawn(counterfoil_provider_simulator::serve(
+                provider,
+                simulator,
+                std::future::pending::<()>(),
+            ));
             let address = listener.local_addr().map_err(Exit::failed)?;
             wire_up::serve(
                 &settings,

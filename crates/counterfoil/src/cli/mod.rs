@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A payments core: it charges at most once, answers every retry with the same bytes, and keeps its books straight.
+/// A payments core: it charges at most once, answers every retry with the same bytes, and keeps its ledger straight.
 #[derive(Debug, Parser)]
 #[command(name = "counterfoil", version, about, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Arguments {

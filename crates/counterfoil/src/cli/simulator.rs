@@ -4,7 +4,7 @@ use super::listen;
 use super::runtime::one_thread;
 use crate::exit::Exit;
 use clap::Args;
-use counterfoil_simulator::{Options, Simulator as Provider, serve};
+use counterfoil_provider_simulator::{Options, Simulator as Provider, serve};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -8,14 +8,14 @@
     reason = "a test that cannot go on says so"
 )]
 
-pub mod books;
 pub mod client;
 pub mod database;
+pub mod ledger;
 pub mod relay;
 
 pub use client::{Answer, Client, exchange, field};
 
-use counterfoil_simulator::{Options, Running};
+use counterfoil_provider_simulator::{Options, Running};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::TcpListener;

@@ -104,11 +104,11 @@ fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References
 
 /// Whether the row is for this charge, and for its provider. Charges of old stores know only the profile.
 fn belongs(outbox: &Outbox, charge: &Charge) -> bool {
-    let pinned = charge.provider.endpoint.is_empty() || charge.provider == outbox.provider;
+    let binding = charge.provider.endpoint.is_empty() || charge.provider == outbox.provider;
     let fits = !makes_its_payment(outbox)
         || (outbox.saga.flow == flow_of(&charge.order)
             && outbox.parked.is_some() == (charge.status == Status::Parked));
-    pinned && fits && charge.tenant == outbox.tenant
+    binding && fits && charge.tenant == outbox.tenant
 }
 
 /// The saga that makes a charge of that order.

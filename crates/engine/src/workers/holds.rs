@@ -1,13 +1,13 @@
 //! Holds whose deadline has passed are given back. Nobody may end them in between: a deadline counts from its instant
 //! on, whether or not this worker was there.
 
-use crate::books::spread::{Blocked, scatter};
 use crate::engine::Inner;
+use crate::ledger::spread::{Blocked, scatter};
 use crate::policy::HOLDS_INTERVAL;
 use crate::world::World;
 use counterfoil_core::audit::{Kind, Record, record_id};
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::payments::books::decide::{Frame, lapse};
+use counterfoil_core::payments::ledger::decide::{Frame, lapse};
 use counterfoil_core::types::id::{SetId, TransactionId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_gateway::Gateway;

@@ -3,12 +3,12 @@
 use crate::engine::Inner;
 use crate::fencing;
 use crate::signal::{ClaimOutcome, Signal};
-use crate::waiters::Meanwhile;
+use crate::waiters::InterimNews;
 use crate::world::World;
 use counterfoil_core::idempotency::claim::Claim;
-use counterfoil_core::outbox::{Outbox, Payment, Pinned};
+use counterfoil_core::outbox::{Outbox, Payment, ProviderBinding};
 use counterfoil_core::payments::attempt::resume::take_over;
-use counterfoil_core::payments::{Matter, Work};
+use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Span;
@@ -87,7 +87,7 @@ async fn resume_in_background<S: Store, G: Gateway, W: World>(inner: &Arc<Inner<
 }
 
 /// A place in the pace of recovery, given back when it is dropped.
-struct Place<S, G, W>(Arc<Inner<S, G, W>>, Pinned);
+struct Place<S, G, W>(Arc<Inner<S, G, W>>, ProviderBinding);
 
 impl<S, G, W> Drop for Place<S, G, W> {
     fn drop(&mut self) {
@@ -115,8 +115,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match self.take_over(outbox).await {
             Ok(Some(work)) => {
                 // Lost leases and stored news are both somebody else's to tell.
-                let _ = fencing::during(&self.world, pass, self.drive(Box::new(work), &Meanwhile::default()))
-                    .await;
+                let _ =
+                    fencing::during(&self.world, pass, self.drive(Box::new(work), &InterimNews::default()))
+                        .await;
             }
             Ok(None) => pass.leave().await,
             Err(error) => {
@@ -128,7 +129,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Takes the work over under a higher fence, unless somebody alive holds it or was faster.
     async fn take_over(&self, outbox: Outbox) -> Result<Option<Work>, ReadError> {
-        let Some(Work { claim, matter, outbox }) = self.work(&outbox).await? else {
+        let Some(Work { claim, subject, outbox }) = self.work(&outbox).await? else {
             return Ok(None);
         };
         let now = self.store.now();
@@ -148,7 +149,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match self.commit(set).await {
             Ok(_) => {
                 self.watch.saw(Signal::Claim { tenant: claim.tenant, outcome: ClaimOutcome::Reclaimed });
-                Ok(Some(Work { claim: resumption.claim, matter, outbox: resumption.outbox }))
+                Ok(Some(Work { claim: resumption.claim, subject, outbox: resumption.outbox }))
             }
             // Refused: somebody was faster. Otherwise the row is still due and is met again.
             Err(_) => Ok(None),
@@ -173,15 +174,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let (Some(Row::Claim(claim)), Some(Row::Outbox(outbox))) = (next(), next()) else {
             return Ok(None);
         };
-        let matter = match (next(), next()) {
+        let subject = match (next(), next()) {
             (Some(Row::Charge(charge)), Some(Row::Operation(operation))) => {
-                Matter::Charge(charge, Some(operation))
+                PaymentSubject::Charge(charge, Some(operation))
             }
-            (Some(Row::Charge(charge)), _) => Matter::Charge(charge, None),
-            (Some(Row::Payout(payout)), _) => Matter::Payout(payout),
+            (Some(Row::Charge(charge)), _) => PaymentSubject::Charge(charge, None),
+            (Some(Row::Payout(payout)), _) => PaymentSubject::Payout(payout),
             _ => return Ok(None),
         };
-        Ok(Some(Work { claim, matter, outbox }))
+        Ok(Some(Work { claim, subject, outbox }))
     }
 
     pub(crate) fn is_held_by_the_living(&self, claim: &Claim) -> bool {

@@ -1,9 +1,9 @@
 //! Many transactions under one key.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::idempotency::claim::State;
-use counterfoil_core::payments::books::{HoldTerms, Item, Post, Transfer};
+use counterfoil_core::payments::ledger::{HoldTerms, Item, Post, Transfer};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::Submitted;
 use counterfoil_store::Store;
@@ -125,7 +125,7 @@ async fn the_same_accounts_again_and_again_take_few_commits() {
     for shards in [1, 16] {
         let store = SharedStore::new();
         let engine = engine(&store, &Provider::default()).await;
-        let wide = counterfoil_core::payments::books::Open { shards, ..guarded("a", Some(0), None) };
+        let wide = counterfoil_core::payments::ledger::Open { shards, ..guarded("a", Some(0), None) };
         funded(&engine, &[(wide, 500), (guarded("b", Some(0), None), 0)]).await;
         let before = store.feed(counterfoil_store::Position(0), 1_000).await.unwrap().len();
         let items: Vec<Item> = (0..1_000).map(|_| item("a", "b", 1)).collect();

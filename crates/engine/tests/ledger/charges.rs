@@ -1,11 +1,11 @@
-//! Charges in the books: a captured one is posted with its answer, once; any other is not.
+//! Charges in the ledger: a captured one is posted with its answer, once; any other is not.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::chart::ROLES;
 use counterfoil_core::ledger::transaction::Kind;
-use counterfoil_core::payments::books::{Act, Open};
 use counterfoil_core::payments::charge::create::CreateCharge;
+use counterfoil_core::payments::ledger::{Act, Open};
 use counterfoil_core::payments::provider::{Approval, Outcome, Stands};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_engine::service::{Service, Submitted};

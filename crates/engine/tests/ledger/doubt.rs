@@ -1,10 +1,10 @@
-//! The books while the store fails in every way it may: nothing twice, nothing lost, and the key has the answer.
+//! The ledger while the store fails in every way it may: nothing twice, nothing lost, and the key has the answer.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::hold::State;
 use counterfoil_core::ledger::snapshot::Reader;
-use counterfoil_core::payments::books::{Act, Item};
+use counterfoil_core::payments::ledger::{Act, Item};
 use counterfoil_core::types::limits::SNAPSHOT_EVERY;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::memory::Fault::{self, Conflict, DoubtAfter, DoubtBefore, Pass, Throttle};

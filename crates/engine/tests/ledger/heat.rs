@@ -1,9 +1,9 @@
 //! Accounts that are written too often for one row are told, and only those.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::peer::alone;
 use crate::support::*;
-use counterfoil_core::payments::books::Open;
+use counterfoil_core::payments::ledger::Open;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::reference::References;
@@ -84,7 +84,7 @@ async fn spreading_an_account_cools_it() {
     let store = SharedStore::new();
     let (engine, heat) = watched(&store).await;
     funded(&engine, &[(guarded("hot", Some(0), None), 0)]).await;
-    let spread = counterfoil_core::payments::books::Act::Reshard { account: named("hot"), shards: 16 };
+    let spread = counterfoil_core::payments::ledger::Act::Reshard { account: named("hot"), shards: 16 };
     kept(&engine, "spread", spread).await;
     write(&engine, 1, "hot", 200).await;
     seconds(2).await;

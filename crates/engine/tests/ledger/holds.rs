@@ -1,9 +1,9 @@
 //! Holds: posted, voided, lapsed, and never ended twice.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::hold::State;
-use counterfoil_core::payments::books::decide::HOLD_DEFAULT;
+use counterfoil_core::payments::ledger::decide::HOLD_DEFAULT;
 use counterfoil_core::types::id::TransactionId;
 use counterfoil_engine::service::{Service, TransferView};
 use std::time::Duration;

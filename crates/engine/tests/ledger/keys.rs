@@ -1,10 +1,10 @@
-//! One key, one answer: for every request about the books.
+//! One key, one answer: for every request about the ledger.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::idempotency::claim::State;
 use counterfoil_core::ledger::convert::{Rate, Rounding};
-use counterfoil_core::payments::books::{Act, Convert, Item, Post};
+use counterfoil_core::payments::ledger::{Act, Convert, Item, Post};
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::id::TenantId;
 use counterfoil_engine::service::{Service, Submitted};
@@ -42,7 +42,7 @@ async fn scene() -> Scene {
     let store = SharedStore::new();
     let engine = engine_with(&store, &Provider::default(), short_windows()).await;
     funded(&engine, &[(guarded("a", Some(0), None), 1_000), (guarded("b", Some(0), Some(900)), 0)]).await;
-    open(&engine, counterfoil_core::payments::books::Open { asset: asset("EUR"), ..plain("e") }).await;
+    open(&engine, counterfoil_core::payments::ledger::Open { asset: asset("EUR"), ..plain("e") }).await;
     let held = number(&kept(&engine, "scene hold", hold("a", "b", 100)).await.1);
     let moved = number(&kept(&engine, "scene transfer", transfer("a", "b", 200)).await.1);
     Scene { store, engine, hold: held, transfer: moved }
@@ -177,7 +177,7 @@ async fn what_does_not_fit_leaves_no_trace_and_the_key_free() {
         (Act::Open(plain("chart:payable:USD")), "/code"),
         (Act::Open(guarded("upside", Some(10), Some(9))), "/cap"),
         (
-            Act::Open(counterfoil_core::payments::books::Open { asset: asset("NOPE"), ..plain("new") }),
+            Act::Open(counterfoil_core::payments::ledger::Open { asset: asset("NOPE"), ..plain("new") }),
             "/asset",
         ),
     ];
@@ -216,7 +216,7 @@ async fn what_is_not_there_is_not_found_and_so_is_what_is_anothers() {
     let theirs = request_of(TenantId::from_i64(2), "k", b"");
     let id = account(&scene.engine, "a").await.id;
     let mut order = order("a", "b", 1);
-    order.from = counterfoil_core::payments::books::Named::Id(id);
+    order.from = counterfoil_core::payments::ledger::Named::Id(id);
     let answer = scene.engine.keep(theirs, Act::Transfer(order)).await;
     assert!(matches!(answer, Submitted::Invalid(_)), "another tenant's account is an absent one: {answer:?}");
 }

@@ -1,4 +1,4 @@
-//! The books: every request about them, alone and against others, while nothing breaks and while everything does.
+//! The ledger: every request about them, alone and against others, while nothing breaks and while everything does.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 

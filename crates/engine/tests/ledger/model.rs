@@ -1,14 +1,14 @@
-//! The books against a model that is too simple to be wrong: sums per account, a list of holds, a list of transactions.
+//! The ledger against a model that is too simple to be wrong: sums per account, a list of holds, a list of transactions.
 //! Whatever is asked in whatever order, both say the same.
 
 mod sums;
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::account::Side::{Credit, Debit};
 use counterfoil_core::ledger::convert::{Rate, Rounding};
 use counterfoil_core::ledger::hold::State;
-use counterfoil_core::payments::books::{Act, Convert, HoldTerms, Item, Open, Post, PostLeg, Transfer};
+use counterfoil_core::payments::ledger::{Act, Convert, HoldTerms, Item, Open, Post, PostLeg, Transfer};
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{Service, Submitted};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use sums::{Account, Done, Held, Model, Moved};
 
-/// What is asked of the books.
+/// What is asked of the ledger.
 #[derive(Clone, Debug)]
 enum Step {
     OpenAgain(Index),
@@ -81,8 +81,8 @@ fn begins_beyond(floor: Option<i64>, cap: Option<i64>) -> bool {
     floor.is_some_and(|floor| floor > 0) || cap.is_some_and(|cap| cap < 0)
 }
 
-/// The books, the model, and how many requests there were.
-struct Books {
+/// The ledger, the model, and how many requests there were.
+struct Ledger {
     store: SharedStore,
     engine: TestEngine,
     model: Model,
@@ -91,11 +91,11 @@ struct Books {
 
 const EXPONENTS: [(&str, u32); 2] = [("USD", 2), ("JPY", 0)];
 
-impl Books {
-    async fn open(all: &[Bounds]) -> Books {
+impl Ledger {
+    async fn open(all: &[Bounds]) -> Ledger {
         let store = SharedStore::new();
         let engine = engine(&store, &Provider::default()).await;
-        let mut books = Books { store, engine, model: Model::default(), requests: 0 };
+        let mut ledger = Ledger { store, engine, model: Model::default(), requests: 0 };
         // Two without bounds, so that there is where money comes from.
         let free = [(true, None, None, 1), (true, None, None, 1)];
         for (number, (credit, floor, cap, shards)) in free.iter().chain(all).enumerate() {
@@ -103,10 +103,10 @@ impl Books {
             let (code, normal) = (format!("acc{number}"), if *credit { Credit } else { Debit });
             let order =
                 Open { asset: asset(asset_code), normal, shards: *shards, ..guarded(&code, *floor, *cap) };
-            open(&books.engine, order).await;
-            books.model.accounts.push(Account::new(code, asset_code, normal, (*floor, *cap)));
+            open(&ledger.engine, order).await;
+            ledger.model.accounts.push(Account::new(code, asset_code, normal, (*floor, *cap)));
         }
-        books
+        ledger
     }
 
     fn account(&self, index: Index) -> usize {
@@ -395,17 +395,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_books_and_the_model_say_the_same(
+    fn the_ledger_and_the_model_say_the_same(
         accounts in prop::collection::vec(bounds(), 3..7),
         steps in prop::collection::vec(step(), 1..50),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let mut books = Books::open(&accounts).await;
+            let mut ledger = Ledger::open(&accounts).await;
             for step in &steps {
-                books.take(step).await;
-                books.agree().await;
-                verified(&books.store).await;
+                ledger.take(step).await;
+                ledger.agree().await;
+                verified(&ledger.store).await;
             }
         });
     }

@@ -1,9 +1,9 @@
 //! Snapshots of balances: they come in time, stay few, and never change what a balance is.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
-use counterfoil_core::payments::books::Item;
+use counterfoil_core::payments::ledger::Item;
 use counterfoil_core::types::limits::{SNAPSHOT_EVERY, SNAPSHOTS_MAX};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{Position, Row, RowKey, Scan, Store, Upto};

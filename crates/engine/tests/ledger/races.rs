@@ -1,8 +1,8 @@
 //! Many at once on few guarded accounts: bounds are never passed, and everything that fits is done.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
-use counterfoil_core::payments::books::{Act, Open};
+use counterfoil_core::payments::ledger::{Act, Open};
 use counterfoil_engine::service::Submitted;
 use std::collections::HashMap;
 

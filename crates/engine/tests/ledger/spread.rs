@@ -1,9 +1,9 @@
 //! Accounts spread over shards: one balance to everybody who asks, whoever spread it.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::payments::books::{Act, Item, Open};
+use counterfoil_core::payments::ledger::{Act, Item, Open};
 use counterfoil_engine::service::Submitted;
 use counterfoil_store::{Row, Scan, Store};
 

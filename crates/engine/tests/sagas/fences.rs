@@ -5,7 +5,7 @@ use crate::support::*;
 use crate::words::*;
 use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::types::time::Span;
-use counterfoil_engine::Beside;
+use counterfoil_engine::SharedServices;
 use counterfoil_engine::service::Submitted;
 use counterfoil_gateway::fence::{Asked, Failure, Fence, Token};
 use counterfoil_store::{RowKey, Store};
@@ -79,7 +79,7 @@ impl Fence for Names {
 
 async fn fenced(store: &SharedStore, provider: &Provider, names: &Arc<Names>) -> TestEngine {
     let fence: Arc<dyn Fence> = Arc::<Names>::clone(names);
-    let beside = Beside { fence: Some((fence, Span::from_ms(30_000))), ..Beside::default() };
+    let beside = SharedServices { fence: Some((fence, Span::from_ms(30_000))), ..SharedServices::default() };
     engine_beside(store, beside_eu(provider), policy(), beside).await
 }
 

@@ -1,6 +1,6 @@
 //! Dead letters: listed with their evidence, settled as a human decides, audited, and never by a guess.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::audit::{Kind as Audited, record_id};

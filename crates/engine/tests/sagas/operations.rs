@@ -1,6 +1,6 @@
 //! What may be done to a charge, and what may not.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::outbox::Payment;
@@ -330,9 +330,9 @@ async fn what_a_payment_reserved_is_not_a_clients_to_end() {
     seconds(1).await;
     let operation = operations(&store, charge).await.remove(0);
     let hold = counterfoil_core::types::id::HoldId::from_i64(operation.id.to_i64());
-    let voided = counterfoil_core::payments::books::Act::End {
+    let voided = counterfoil_core::payments::ledger::Act::End {
         hold,
-        how: counterfoil_core::payments::books::End::Void,
+        how: counterfoil_core::payments::ledger::End::Void,
     };
     assert_eq!(keep(&engine, "steal", voided).await, Submitted::NotFound);
     assert_eq!(refund.await.unwrap().0, 201);

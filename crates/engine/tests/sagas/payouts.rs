@@ -1,6 +1,6 @@
 //! Payouts: what is available is judged, the provider is asked once, and what it will not pay is free again.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::audit::Kind as Audited;

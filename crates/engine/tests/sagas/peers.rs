@@ -1,6 +1,6 @@
 //! Payouts to a peer: who may be named, what is owed to it, and what waits when it is gone.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::peer::{alone, beside_eu};
 use crate::support::*;
 use crate::words::*;

@@ -1,7 +1,7 @@
 //! The same proofs for every saga: each step answered twice, each step refused, a crash after each commit, each
 //! compensation repeated, a compensation that fails. Whatever happens, the money adds up and nothing is half done.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::outbox::{FLOWS, Flow};
@@ -25,7 +25,7 @@ const SAGAS: [(Flow, Ends); 8] = [
     (Flow::Payout, Ends::AtAPeer),
 ];
 
-/// Whose books the money ends in.
+/// Whose ledger the money ends in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     Here,
@@ -318,7 +318,7 @@ async fn a_compensation_that_fails_is_a_dead_letter_and_keeps_the_money_reserved
     let letters = engine.dead_letters(TENANT, None, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].outbox.parked.unwrap().name(), "cannot_undo");
-    assert_eq!(letters[0].matter.status(), "parked");
+    assert_eq!(letters[0].subject.status(), "parked");
     assert_eq!(available(&engine, "wallet").await, 0, "nobody knows yet whether the card is free");
     verified(&stage.store).await;
 }

@@ -1,6 +1,6 @@
 //! Words for what is done to charges.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::peer::eu;
 use crate::support::*;
 use counterfoil_core::payments::charge::create::CreateCharge;

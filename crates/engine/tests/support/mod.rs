@@ -15,11 +15,11 @@ use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window;
 use counterfoil_core::ledger::chart::ROLES;
-use counterfoil_core::outbox::Pinned;
-use counterfoil_core::payments::Matter;
-use counterfoil_core::payments::books::decide;
+use counterfoil_core::outbox::ProviderBinding;
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
 use counterfoil_core::payments::charge::{Charge, Failure};
+use counterfoil_core::payments::ledger::decide;
 use counterfoil_core::payments::operation::launch::Impossible;
 use counterfoil_core::payments::operation::{Kind as OperationKind, Operation};
 use counterfoil_core::payments::payout::Payout;
@@ -38,14 +38,14 @@ use counterfoil_engine::present::{ItemResult, Made, Present, Shown};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Unresolved};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
-use counterfoil_engine::{Beside, Engine, Parts};
+use counterfoil_engine::{Engine, Parts, SharedServices};
 use counterfoil_gateway::{Call, Gateway, Lookup, Profile, Routes, breaker};
 use counterfoil_store::{ChangeSet, Row, RowKey, Store};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub mod books;
+pub mod ledger;
 pub mod peer;
 mod shared;
 
@@ -90,7 +90,7 @@ pub struct Played {
     decisions: VecDeque<Script>,
     decided: BTreeMap<String, Script>,
     /// What the payments were bound to that came here as the provider, and as a peer.
-    seen: [Vec<Pinned>; 2],
+    seen: [Vec<ProviderBinding>; 2],
 }
 
 impl Played {
@@ -141,7 +141,7 @@ impl Provider {
     }
 
     /// What the payments were bound to whose calls came to the provider, and to the peer.
-    pub fn seen(&self) -> [Vec<Pinned>; 2] {
+    pub fn seen(&self) -> [Vec<ProviderBinding>; 2] {
         self.0.lock().unwrap().seen.clone()
     }
 
@@ -180,17 +180,17 @@ pub fn approval_of(step: Step, amount: i64, payment: &str) -> Outcome {
 pub const UNKNOWN: Outcome = Outcome::Unknown(Cause::Timeout);
 
 impl Gateway for Provider {
-    fn pinned(&self) -> Pinned {
+    fn binding(&self) -> ProviderBinding {
         let profile = self.0.lock().unwrap().profile.unwrap_or("stripe").into();
-        Pinned { profile, endpoint: "http://provider".into() }
+        ProviderBinding { profile, endpoint: "http://provider".into() }
     }
 
-    fn rules(&self, pinned: &Pinned) -> Rules {
-        Profile::named(&pinned.profile).unwrap().rules
+    fn rules(&self, binding: &ProviderBinding) -> Rules {
+        Profile::named(&binding.profile).unwrap().rules
     }
 
     async fn call(&self, call: Call) -> Outcome {
-        self.0.lock().unwrap().seen[0].push(call.pinned.clone());
+        self.0.lock().unwrap().seen[0].push(call.binding.clone());
         self.played(call).await
     }
 
@@ -294,7 +294,7 @@ impl Present for Plain {
 
     fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, _: Ulid) -> Reply {
         let status = if how.is_ok() { 200 } else { 409 };
-        let body = format!("{how:?} {}", letter.matter.status());
+        let body = format!("{how:?} {}", letter.subject.status());
         Reply { status, media: Media::Json, location: None, body: body.into() }
     }
 
@@ -305,17 +305,17 @@ impl Present for Plain {
         Reply { status: 201, media: Media::Json, location: None, body: body.into() }
     }
 
-    fn failure(&self, matter: &Matter, failure: &Failure, request: Ulid) -> Reply {
-        let (what, id) = match matter {
-            Matter::Charge(charge, _) => ("charge", self.0.seal(Kind::Charge, charge.id.to_i64())),
-            Matter::Payout(payout) => ("payout", self.0.seal(Kind::Payout, payout.id.to_i64())),
+    fn failure(&self, subject: &PaymentSubject, failure: &Failure, request: Ulid) -> Reply {
+        let (what, id) = match subject {
+            PaymentSubject::Charge(charge, _) => ("charge", self.0.seal(Kind::Charge, charge.id.to_i64())),
+            PaymentSubject::Payout(payout) => ("payout", self.0.seal(Kind::Payout, payout.id.to_i64())),
         };
         let code = failure.code.name();
         let body = format!(r#"{{"error":"{code}","{what}":"{id}","request_id":"req_{request}"}}"#);
         Reply { status: 402, media: Media::Problem, location: None, body: body.into() }
     }
 
-    fn books(&self, shown: Shown<'_>, request: Ulid) -> Reply {
+    fn ledger(&self, shown: Shown<'_>, request: Ulid) -> Reply {
         let (status, body) = match shown {
             Shown::Opened(account) => (201, format!("opened {}", account.id.to_i64())),
             Shown::Resharded(account) => {
@@ -402,14 +402,14 @@ pub async fn engine_among(
     gateway: Routes<Provider, Peer>,
     policy: Policy,
 ) -> TestEngine {
-    engine_beside(store, gateway, policy, Beside::default()).await
+    engine_beside(store, gateway, policy, SharedServices::default()).await
 }
 
 pub async fn engine_beside(
     store: &SharedStore,
     gateway: Routes<Provider, Peer>,
     policy: Policy,
-    beside: Beside,
+    beside: SharedServices,
 ) -> TestEngine {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let parts = Parts {
@@ -420,7 +420,7 @@ pub async fn engine_beside(
         present: Arc::new(Plain(references)),
         watch: Arc::new(Deaf),
     };
-    Engine::start_beside(parts, beside).await.unwrap()
+    Engine::start_with(parts, beside).await.unwrap()
 }
 
 pub async fn engine(store: &SharedStore, provider: &Provider) -> TestEngine {

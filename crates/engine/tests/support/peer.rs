@@ -1,7 +1,7 @@
 //! A peer that follows the provider's script, and the ways to both.
 
 use super::Provider;
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Found, Outcome, Rules};
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
@@ -18,17 +18,17 @@ pub fn eu() -> PeerName {
 }
 
 impl Gateway for Peer {
-    fn pinned(&self) -> Pinned {
-        Pinned::to_peer(&eu(), "http://eu", "ac_ours")
+    fn binding(&self) -> ProviderBinding {
+        ProviderBinding::to_peer(&eu(), "http://eu", "ac_ours")
     }
 
     /// It keeps its keys for two hours.
-    fn rules(&self, _: &Pinned) -> Rules {
+    fn rules(&self, _: &ProviderBinding) -> Rules {
         Rules { dedup_window: Some(Span::from_ms(7_200_000)), ..PEER.rules }
     }
 
     async fn call(&self, call: Call) -> Outcome {
-        self.0.0.lock().unwrap().seen[1].push(call.pinned.clone());
+        self.0.0.lock().unwrap().seen[1].push(call.binding.clone());
         self.0.played(call).await
     }
 

@@ -1,9 +1,9 @@
 //! Verification while others write.
 
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
-use counterfoil_core::payments::books::Act;
+use counterfoil_core::payments::ledger::Act;
 use counterfoil_core::payments::operation::Kind;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_engine::service::Service;

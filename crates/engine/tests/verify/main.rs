@@ -1,4 +1,4 @@
-//! Verification of the books: on honest stores everything holds; each lie breaks the invariant it is about, and no
+//! Verification of the ledger: on honest stores everything holds; each lie breaks the invariant it is about, and no
 //! other.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
@@ -18,7 +18,7 @@ use counterfoil_core::ledger::account::{Account, Guard, Name};
 use counterfoil_core::ledger::balance::{Balance, Delta};
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::transaction::{Kind, Layer, Legs, Reversal, Transaction};
-use counterfoil_core::payments::books::Act;
+use counterfoil_core::payments::ledger::Act;
 use counterfoil_core::types::id::{AccountId, HoldId, SetId, TenantId, TransactionId};
 use counterfoil_engine::service::Service;
 use counterfoil_engine::verify::verify;
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use support::books::*;
+use support::ledger::*;
 use support::*;
 
 /// Invariants that do not hold.
@@ -79,11 +79,11 @@ async fn an_honest_store_holds_and_every_invariant_has_something_to_look_at() {
     let (store, _engine) = eventful().await;
     let report = verify(&store, |_| {}).await.unwrap();
     assert!(report.holds(), "{:#?}", report.findings());
-    let mut books: Vec<_> =
+    let mut ledger: Vec<_> =
         report.findings().into_iter().skip_while(|finding| finding.invariant != "journal_balances").collect();
-    books.retain(|finding| finding.invariant != "wallets_pay_with_the_card");
-    assert_eq!(books.len(), 11);
-    assert!(books.iter().all(|finding| finding.looked_at > 0), "{books:#?}");
+    ledger.retain(|finding| finding.invariant != "wallets_pay_with_the_card");
+    assert_eq!(ledger.len(), 11);
+    assert!(ledger.iter().all(|finding| finding.looked_at > 0), "{ledger:#?}");
 }
 
 /// Commits what no engine would.

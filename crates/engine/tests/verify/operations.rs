@@ -1,16 +1,16 @@
-//! What is done to charges, against its charges, its work and the books: each lie and each planted row breaks the
+//! What is done to charges, against its charges, its work and the ledger: each lie and each planted row breaks the
 //! invariants it is about, and no other.
 
 use crate::lying::Lying;
-use crate::support::books::*;
+use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
 use crate::{broken, id, told};
 use counterfoil_core::idempotency::claim::{Claim, Resource, State};
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::outbox::{Flow, Outbox, Park, Payment};
-use counterfoil_core::payments::books::decide::{self, Frame};
 use counterfoil_core::payments::charge::{Charge, Status as ChargeStatus, Wallet};
+use counterfoil_core::payments::ledger::decide::{self, Frame};
 use counterfoil_core::payments::operation::{Kind, Operation, Status};
 use counterfoil_core::payments::provider::{Fault, Outcome, Rejection};
 use counterfoil_core::types::id::{HoldId, OperationId, SetId, SubjectId, TransactionId};

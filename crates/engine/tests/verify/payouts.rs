@@ -1,4 +1,4 @@
-//! Payouts against their work, their claims and the books: each lie breaks the invariants it is about, and no other.
+//! Payouts against their work, their claims and the ledger: each lie breaks the invariants it is about, and no other.
 
 use crate::lying::Lying;
 use crate::support::peer::eu;
@@ -6,7 +6,7 @@ use crate::support::*;
 use crate::words::*;
 use crate::{broken, told};
 use counterfoil_core::ledger::hold::State;
-use counterfoil_core::outbox::{Flow, Payment, Pinned};
+use counterfoil_core::outbox::{Flow, Payment, ProviderBinding};
 use counterfoil_core::payments::payout::{Payout, Status};
 use counterfoil_core::payments::provider::{Cause, Outcome};
 use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, TransactionId};
@@ -75,7 +75,7 @@ async fn a_payout_whose_money_is_another_is_found() {
         assert_eq!(broken(&told_payout(&store, of, account)).await, ["payouts_are_posted"], "{of:?}");
     }
     // What went to the provider is no debt to a peer, and the other way round.
-    let peers: Lie = |payout| payout.provider = Pinned::to_peer(&eu(), "http://eu", "ac_ours");
+    let peers: Lie = |payout| payout.provider = ProviderBinding::to_peer(&eu(), "http://eu", "ac_ours");
     assert_eq!(broken(&told_payout(&store, Status::Failed, peers)).await, ["payouts_are_posted"]);
     let nameless: Lie = |payout| payout.provider_reference = None;
     assert_eq!(broken(&told_payout(&store, Status::Paid, nameless)).await, ["provider_effect_is_single"]);
@@ -130,8 +130,13 @@ async fn a_payout_to_a_peer_that_is_owed_to_somebody_else_is_found() {
     assert_eq!(answer(&engine.pay_out(paying_peer("paid", 100)).await).0, 201);
     verified(&store).await;
     let others: [Lie; 3] = [
-        |payout| payout.provider = Pinned::to_peer(&PeerName::parse("us").unwrap(), "http://eu", "ac_ours"),
-        |payout| payout.provider = Pinned { profile: "stripe".into(), endpoint: "http://provider".into() },
+        |payout| {
+            payout.provider =
+                ProviderBinding::to_peer(&PeerName::parse("us").unwrap(), "http://eu", "ac_ours")
+        },
+        |payout| {
+            payout.provider = ProviderBinding { profile: "stripe".into(), endpoint: "http://provider".into() }
+        },
         |payout| payout.provider.endpoint = "".into(),
     ];
     for other in others {

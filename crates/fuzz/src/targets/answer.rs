@@ -147,9 +147,9 @@ fn start() -> Check {
 }
 
 fn search(runtime: &Runtime, gateway: &StripeGateway, status: u16, body: &[u8]) -> Kind {
-    let Call { pinned, payment, amount, .. } = call(gateway);
+    let Call { binding, payment, amount, .. } = call(gateway);
     let lookup =
-        Lookup { pinned, step: Step::Charge, key: "cf".to_owned(), payment, reference: None, amount };
+        Lookup { binding, step: Step::Charge, key: "cf".to_owned(), payment, reference: None, amount };
     let found = runtime.block_on(gateway.lookup(lookup));
     let page = match &found {
         Found::Nothing | Found::Several | Found::Payment(_) => read(body),
@@ -251,7 +251,7 @@ fn kind(outcome: &Outcome) -> String {
 fn call(gateway: &StripeGateway) -> Call {
     let usd = Asset::parse("USD").expect("a currency");
     Call {
-        pinned: gateway.pinned(),
+        binding: gateway.binding(),
         step: Step::Charge,
         key: "cf0123456789".to_owned(),
         payment: "ch_1".to_owned(),

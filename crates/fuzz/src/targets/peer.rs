@@ -213,7 +213,7 @@ fn kind(outcome: &Outcome) -> String {
 
 fn call(gateway: &PeerGateway, destination: &str) -> Call {
     Call {
-        pinned: gateway.pinned(),
+        binding: gateway.binding(),
         step: Step::Payout,
         key: "cf0123456789".to_owned(),
         payment: "po_1".to_owned(),
@@ -224,8 +224,8 @@ fn call(gateway: &PeerGateway, destination: &str) -> Call {
 }
 
 fn lookup(gateway: &PeerGateway) -> Lookup {
-    let Call { pinned, step, key, payment, reference, amount, .. } = call(gateway, "alice");
-    Lookup { pinned, step, key, payment, reference, amount }
+    let Call { binding, step, key, payment, reference, amount, .. } = call(gateway, "alice");
+    Lookup { binding, step, key, payment, reference, amount }
 }
 
 /// A peer that says what it is told to, and the connector to it.

@@ -6,7 +6,7 @@ use crate::dice::Dice;
 use crate::target::{Check, Kind, Target};
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, State};
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::charge::{Charge, Order};
 use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
@@ -212,7 +212,7 @@ impl File {
             id: ChargeId::from_i64(number),
             tenant: TenantId::from_i64(i64::from(salt)),
             order: Arc::new(order),
-            provider: Pinned { profile: word().into(), endpoint: word().into() },
+            provider: ProviderBinding { profile: word().into(), endpoint: word().into() },
             provider_reference: Some(word()),
             ..charge(number)
         };

@@ -1,7 +1,7 @@
 //! Whole requests through the router and the engine: paths, queries, cursors, headers, keys, bodies.
 //!
 //! Whatever is sent, the answer is a success or a problem of the closed list, the same request under the same key is
-//! answered with the same bytes, and the books balance at the end.
+//! answered with the same bytes, and the ledger balance at the end.
 
 use crate::dice::Dice;
 use crate::target::{Check, Kind, Target, texts};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use counterfoil_api::{ApiSettings, App, Metrics, RequestLog, router};
 use counterfoil_core::idempotency::claim::LeasePolicy;
 use counterfoil_core::idempotency::window;
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Approval, Decline, Found, Outcome, Rules};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes};
@@ -104,7 +104,7 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// Requests before the books are checked and a new world begins.
+/// Requests before the ledger are checked and a new world begins.
 const WORLD: u64 = 400;
 const SECRET: &str = "sk_fuzz";
 
@@ -310,12 +310,12 @@ impl Answer {
 struct Approving;
 
 impl Gateway for Approving {
-    fn pinned(&self) -> Pinned {
-        Pinned { profile: "stripe".into(), endpoint: "http://provider".into() }
+    fn binding(&self) -> ProviderBinding {
+        ProviderBinding { profile: "stripe".into(), endpoint: "http://provider".into() }
     }
 
-    fn rules(&self, pinned: &Pinned) -> Rules {
-        Profile::named(&pinned.profile).expect("a profile").rules
+    fn rules(&self, binding: &ProviderBinding) -> Rules {
+        Profile::named(&binding.profile).expect("a profile").rules
     }
 
     async fn call(&self, call: Call) -> Outcome {

@@ -3,7 +3,7 @@
 use crate::provider::{
     Act, HASTY, KEY, PATIENT, Provider, call, charge, intent, next_request, reply, settings,
 };
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, Outcome};
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway_stripe::StripeGateway;
@@ -173,8 +173,9 @@ async fn a_payment_goes_to_the_endpoint_it_is_bound_to() {
     let old = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     let new = Provider::answering(500, "").await;
     let gateway = new.gateway(PATIENT);
-    let pinned = Pinned { profile: "stripe".into(), endpoint: format!("http://{}", old.addr).into() };
-    let outcome = gateway.call(call(pinned)).await;
+    let binding =
+        ProviderBinding { profile: "stripe".into(), endpoint: format!("http://{}", old.addr).into() };
+    let outcome = gateway.call(call(binding)).await;
     assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
     assert_eq!((old.seen().len(), new.seen().len()), (1, 0));
     assert!(old.seen()[0].head.contains(KEY));
@@ -185,7 +186,7 @@ async fn a_key_meant_for_tls_does_not_travel_without_it() {
     let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     let url = format!("stripe+https://{KEY}@{}", provider.addr);
     let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
-    let plain = provider.gateway(PATIENT).pinned();
+    let plain = provider.gateway(PATIENT).binding();
     assert_eq!(gateway.call(call(plain)).await, Outcome::NotSent);
     assert_eq!(provider.accepted(), 0);
 }
@@ -195,8 +196,9 @@ async fn a_payment_bound_to_tls_takes_no_plain_connection_to_the_same_server() {
     let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     let gateway = provider.gateway(PATIENT);
     charge(&gateway).await;
-    let pinned = Pinned { profile: "stripe".into(), endpoint: format!("https://{}", provider.addr).into() };
-    assert_eq!(gateway.call(call(pinned)).await, Outcome::NotSent);
+    let binding =
+        ProviderBinding { profile: "stripe".into(), endpoint: format!("https://{}", provider.addr).into() };
+    assert_eq!(gateway.call(call(binding)).await, Outcome::NotSent);
     assert_eq!((provider.seen().len(), provider.accepted()), (1, 1));
 }
 
@@ -204,8 +206,8 @@ async fn a_payment_bound_to_tls_takes_no_plain_connection_to_the_same_server() {
 async fn an_endpoint_that_is_none_is_not_sent() {
     let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     for endpoint in ["", "nowhere", "no where", "ftp://127.0.0.1", "https://127.0.0.1:1"] {
-        let pinned = Pinned { profile: "stripe".into(), endpoint: endpoint.into() };
-        let outcome = provider.gateway(PATIENT).call(call(pinned)).await;
+        let binding = ProviderBinding { profile: "stripe".into(), endpoint: endpoint.into() };
+        let outcome = provider.gateway(PATIENT).call(call(binding)).await;
         assert_eq!(outcome, Outcome::NotSent, "{endpoint:?}");
     }
     assert_eq!(provider.accepted(), 0);

@@ -106,7 +106,7 @@ async fn a_reference_that_would_change_the_query_is_not_searched_for() {
     let provider = Provider::answering(200, &page(&[], false)).await;
     let gateway = provider.gateway(PATIENT);
     let payment = "ch_1' OR status:'succeeded".to_owned();
-    let lookup = Lookup { payment, ..lookup(gateway.pinned(), Step::Charge) };
+    let lookup = Lookup { payment, ..lookup(gateway.binding(), Step::Charge) };
     assert_eq!(gateway.lookup(lookup).await, UNCLEAR);
     assert_eq!(provider.accepted(), 0);
 }

@@ -1,6 +1,6 @@
 //! A provider that plays a script, byte by byte, and remembers what it was asked.
 
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Found, Outcome, Step};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
@@ -101,9 +101,9 @@ pub(crate) fn settings(url: &str, timeout: Duration) -> Settings {
     }
 }
 
-pub(crate) fn call(pinned: Pinned) -> Call {
+pub(crate) fn call(binding: ProviderBinding) -> Call {
     Call {
-        pinned,
+        binding,
         step: Step::Charge,
         key: "cf0123456789".to_owned(),
         payment: "ch_1".to_owned(),
@@ -113,17 +113,17 @@ pub(crate) fn call(pinned: Pinned) -> Call {
     }
 }
 
-pub(crate) fn lookup(pinned: Pinned, step: Step) -> Lookup {
-    let Call { payment, amount, .. } = call(pinned.clone());
-    Lookup { pinned, step, key: "cf-lookup".to_owned(), payment, reference: None, amount }
+pub(crate) fn lookup(binding: ProviderBinding, step: Step) -> Lookup {
+    let Call { payment, amount, .. } = call(binding.clone());
+    Lookup { binding, step, key: "cf-lookup".to_owned(), payment, reference: None, amount }
 }
 
 pub(crate) async fn charge(gateway: &StripeGateway) -> Outcome {
-    gateway.call(call(gateway.pinned())).await
+    gateway.call(call(gateway.binding())).await
 }
 
 pub(crate) async fn look_up(gateway: &StripeGateway) -> Found {
-    gateway.lookup(lookup(gateway.pinned(), Step::Charge)).await
+    gateway.lookup(lookup(gateway.binding(), Step::Charge)).await
 }
 
 /// A whole answer; `headers` are lines that end in CR LF.

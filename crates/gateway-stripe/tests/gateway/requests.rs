@@ -1,7 +1,7 @@
 //! What the provider is sent.
 
 use crate::provider::{Act, HASTY, PATIENT, Provider, call, charge, intent, look_up, lookup};
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, Found, Outcome, Step};
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_gateway::{Call, Gateway, Lookup};
@@ -34,7 +34,7 @@ async fn a_charge_is_one_form_under_its_key() {
 async fn an_authorization_asks_for_manual_capture() {
     let provider = Provider::answering(200, &intent("pi_1", "requires_capture")).await;
     let gateway = provider.gateway(PATIENT);
-    let mut hold = call(gateway.pinned());
+    let mut hold = call(gateway.binding());
     hold.step = Step::Authorize;
     gateway.call(hold).await;
     let body = &provider.seen()[0].body;
@@ -83,17 +83,18 @@ async fn a_lookup_is_a_search_by_our_reference() {
 async fn what_is_bound_to_a_peer_is_never_sent_to_the_provider() {
     let provider = Provider::answering(200, r#"{"data":[],"has_more":false}"#).await;
     let gateway = provider.gateway(PATIENT);
-    let endpoint = gateway.pinned().endpoint;
+    let endpoint = gateway.binding().endpoint;
     for (name, step) in [("eu", Step::Payout), ("eu", Step::Charge)] {
-        let pinned = Pinned::to_peer(&PeerName::parse(name).unwrap(), &endpoint, "ac_1");
-        assert!(!gateway.serves(&pinned));
-        let call = Call { step, ..call(pinned.clone()) };
+        let binding = ProviderBinding::to_peer(&PeerName::parse(name).unwrap(), &endpoint, "ac_1");
+        assert!(!gateway.serves(&binding));
+        let call = Call { step, ..call(binding.clone()) };
         assert_eq!(gateway.call(call).await, Outcome::NotSent);
-        let lookup = Lookup { reference: Some("po_1".to_owned()), ..lookup(pinned, step) };
+        let lookup = Lookup { reference: Some("po_1".to_owned()), ..lookup(binding, step) };
         assert_eq!(gateway.lookup(lookup).await, Found::Unclear(Cause::Unreadable));
     }
     // Whatever stands in the endpoint: the profile says that it is a peer's.
-    let odd = Pinned { endpoint, ..Pinned::to_peer(&PeerName::parse("eu").unwrap(), "", "") };
+    let odd =
+        ProviderBinding { endpoint, ..ProviderBinding::to_peer(&PeerName::parse("eu").unwrap(), "", "") };
     assert_eq!(gateway.call(call(odd)).await, Outcome::NotSent);
     assert_eq!(provider.accepted(), 0);
 }

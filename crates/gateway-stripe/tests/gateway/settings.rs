@@ -1,7 +1,7 @@
 //! How a connector is started, what it binds payments to, and what it never shows.
 
 use crate::provider::{PATIENT, settings};
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Gateway, Profile};
 use counterfoil_gateway_stripe::{Bounds, Settings, SettingsError, StripeGateway};
@@ -12,15 +12,15 @@ const URL: &str = "stripe+https://sk_live_SECRET@API.stripe.com";
 #[test]
 fn payments_are_bound_to_the_profile_and_the_endpoint_without_the_key() {
     let gateway = StripeGateway::new(settings(URL, PATIENT)).unwrap();
-    let expected = Pinned { profile: "stripe".into(), endpoint: "https://api.stripe.com".into() };
-    assert_eq!(gateway.pinned(), expected);
+    let expected = ProviderBinding { profile: "stripe".into(), endpoint: "https://api.stripe.com".into() };
+    assert_eq!(gateway.binding(), expected);
 }
 
 #[test]
 fn the_rules_are_those_of_the_bound_profile_and_the_worst_for_an_unknown_one() {
     let gateway = StripeGateway::new(settings(URL, PATIENT)).unwrap();
     let rules = |profile: &str| {
-        gateway.rules(&Pinned { profile: profile.into(), endpoint: "https://elsewhere".into() })
+        gateway.rules(&ProviderBinding { profile: profile.into(), endpoint: "https://elsewhere".into() })
     };
     let mut adyen = Profile::named("adyen").unwrap().rules;
     adyen.send_within = rules("adyen").send_within;
@@ -35,7 +35,7 @@ fn bounds_that_are_given_go_before_the_profiles_own_and_before_no_others() {
     let rules = |set: &str, bound: &str| {
         let profile = Profile::named(set).unwrap();
         let gateway = StripeGateway::new(Settings { profile, bounds, ..settings(URL, PATIENT) }).unwrap();
-        gateway.rules(&Pinned { profile: bound.into(), endpoint: "https://elsewhere".into() })
+        gateway.rules(&ProviderBinding { profile: bound.into(), endpoint: "https://elsewhere".into() })
     };
     let (stripe, plain) = (rules("stripe", "stripe"), Profile::named("stripe").unwrap().rules);
     assert_eq!((stripe.dedup_window, stripe.late_delivery), (ms(7), Span::from_ms(8)));
@@ -49,8 +49,8 @@ fn a_request_is_said_to_leave_within_the_timeout_whoever_the_provider_is() {
     for (timeout, ms) in [(Duration::from_mins(10), 600_000), (Duration::from_micros(1_500), 2)] {
         let gateway = StripeGateway::new(settings(URL, timeout)).unwrap();
         for profile in ["stripe", "braintree-classic", "gone"] {
-            let pinned = Pinned { profile: profile.into(), endpoint: "https://elsewhere".into() };
-            assert_eq!(gateway.rules(&pinned).send_within, Span::from_ms(ms), "{profile}");
+            let binding = ProviderBinding { profile: profile.into(), endpoint: "https://elsewhere".into() };
+            assert_eq!(gateway.rules(&binding).send_within, Span::from_ms(ms), "{profile}");
         }
     }
 }

@@ -7,7 +7,7 @@ use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_gateway::{Call, Gateway, Lookup};
 use counterfoil_gateway_stripe::StripeGateway;
-use counterfoil_simulator::{EffectKind, Faults, Options, Running};
+use counterfoil_provider_simulator::{EffectKind, Faults, Options, Running};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ async fn a_charge_is_executed_once_and_found_again() {
 #[tokio::test]
 async fn an_authorization_is_held() {
     let (_provider, gateway) = start(PATIENT);
-    let mut hold = call(gateway.pinned());
+    let mut hold = call(gateway.binding());
     hold.step = Step::Authorize;
     let outcome = gateway.call(hold).await;
     let Outcome::Approved(approval) = &outcome else {
@@ -60,7 +60,7 @@ async fn an_authorization_is_held() {
 
 /// Holds 12.50 and gives the provider's reference of it.
 async fn held(gateway: &StripeGateway) -> String {
-    let hold = Call { step: Step::Authorize, ..call(gateway.pinned()) };
+    let hold = Call { step: Step::Authorize, ..call(gateway.binding()) };
     match gateway.call(hold).await {
         Outcome::Approved(approval) => approval.reference,
         other => panic!("{other:?}"),
@@ -70,12 +70,12 @@ async fn held(gateway: &StripeGateway) -> String {
 async fn step(gateway: &StripeGateway, step: Step, reference: &str, minor: i64, key: &str) -> Outcome {
     let amount = Money::new(minor, Asset::parse("USD").unwrap()).unwrap();
     let (reference, key) = (Some(reference.to_owned()), key.to_owned());
-    gateway.call(Call { step, reference, amount, key, ..call(gateway.pinned()) }).await
+    gateway.call(Call { step, reference, amount, key, ..call(gateway.binding()) }).await
 }
 
 async fn was(gateway: &StripeGateway, step: Step, reference: &str) -> Found {
     let reference = Some(reference.to_owned());
-    gateway.lookup(Lookup { reference, ..lookup(gateway.pinned(), step) }).await
+    gateway.lookup(Lookup { reference, ..lookup(gateway.binding(), step) }).await
 }
 
 fn stands(outcome: &Outcome) -> Option<(Stands, i64)> {
@@ -128,9 +128,9 @@ async fn a_hold_is_voided_and_never_captured_after() {
 async fn a_step_without_a_payment_to_do_it_to_is_not_sent() {
     let (provider, gateway) = start(PATIENT);
     for asked in [Step::Capture, Step::Void, Step::Refund] {
-        let call = Call { step: asked, ..call(gateway.pinned()) };
+        let call = Call { step: asked, ..call(gateway.binding()) };
         assert_eq!(gateway.call(call).await, Outcome::NotSent);
-        assert_eq!(gateway.lookup(lookup(gateway.pinned(), asked)).await, Found::Unclear(Cause::Unreadable));
+        assert_eq!(gateway.lookup(lookup(gateway.binding(), asked)).await, Found::Unclear(Cause::Unreadable));
     }
     assert_eq!(provider.effects().len(), 0);
 }
@@ -138,7 +138,7 @@ async fn a_step_without_a_payment_to_do_it_to_is_not_sent() {
 #[tokio::test]
 async fn a_declined_card_is_declined_by_call_and_by_lookup() {
     let (provider, gateway) = start(PATIENT);
-    let mut poor = call(gateway.pinned());
+    let mut poor = call(gateway.binding());
     poor.instrument = Some(Masked::new("pm_card_chargeDeclinedInsufficientFunds".to_owned()));
     let outcome = gateway.call(poor).await;
     let Outcome::Declined(decline) = &outcome else {
@@ -154,7 +154,7 @@ async fn a_declined_card_is_declined_by_call_and_by_lookup() {
 async fn a_key_reused_for_another_payment_is_unreadable() {
     let (provider, gateway) = start(PATIENT);
     charge(&gateway).await;
-    let mut other = call(gateway.pinned());
+    let mut other = call(gateway.binding());
     other.payment = "ch_2".to_owned();
     assert_eq!(gateway.call(other).await, Outcome::Unknown(Cause::Unreadable));
     assert_eq!(provider.effects().len(), 1);
@@ -209,7 +209,7 @@ async fn what_is_said_not_to_be_sent_is_never_executed() {
         for number in 0..64 {
             let gateway = Arc::clone(&gateway);
             calls.spawn(async move {
-                let mut call = call(gateway.pinned());
+                let mut call = call(gateway.binding());
                 call.payment = format!("ch_{round}_{number}");
                 call.key = format!("cf_{round}_{number}");
                 let payment = call.payment.clone();
@@ -236,12 +236,12 @@ async fn pay_out(gateway: &StripeGateway, minor: i64, to: Option<&str>, key: &st
     let amount = Money::new(minor, Asset::parse("USD").unwrap()).unwrap();
     let instrument = to.map(|to| Masked::new(to.to_owned()));
     let (step, payment, key) = (Step::Payout, "po_ours".to_owned(), key.to_owned());
-    gateway.call(Call { step, amount, instrument, payment, key, ..call(gateway.pinned()) }).await
+    gateway.call(Call { step, amount, instrument, payment, key, ..call(gateway.binding()) }).await
 }
 
 async fn paid_out(gateway: &StripeGateway, reference: Option<&str>) -> Found {
     let (reference, payment) = (reference.map(str::to_owned), "po_ours".to_owned());
-    gateway.lookup(Lookup { reference, payment, ..lookup(gateway.pinned(), Step::Payout) }).await
+    gateway.lookup(Lookup { reference, payment, ..lookup(gateway.binding(), Step::Payout) }).await
 }
 
 #[tokio::test]

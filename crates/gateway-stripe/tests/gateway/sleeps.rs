@@ -65,7 +65,7 @@ fn assert_nobody_else_came(listener: &TcpListener) {
 #[tokio::test]
 async fn a_request_that_sleeps_before_it_takes_its_connection_does_not_leave() {
     let (listener, gateway, arriving) = connected().await;
-    let call = gateway.call(call(gateway.pinned()));
+    let call = gateway.call(call(gateway.binding()));
     sleep(TIMEOUT);
     assert_eq!(call.await, Outcome::NotSent);
     drop(gateway);
@@ -94,7 +94,7 @@ async fn a_request_that_sleeps_while_it_connects_does_not_leave() {
 #[tokio::test]
 async fn time_runs_from_the_call_and_not_from_its_first_poll() {
     let (listener, gateway) = listening();
-    let call = gateway.call(call(gateway.pinned()));
+    let call = gateway.call(call(gateway.binding()));
     sleep(TIMEOUT);
     assert_eq!(call.await, Outcome::NotSent);
     drop(listener);

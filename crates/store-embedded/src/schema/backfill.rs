@@ -35,7 +35,7 @@ pub(super) fn run(db: &Connection) -> Result<(), OpenError> {
     let fixed: String =
         db.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [FIXED], |row| row.get(0))?;
     db.execute_batch(&format!("DROP TRIGGER {FIXED}"))?;
-    let mut books = Books::new(db)?;
+    let mut ledger = Ledger::new(db)?;
     let mut last = i64::MIN;
     loop {
         let page: Vec<Charge> =
@@ -43,10 +43,10 @@ pub(super) fn run(db: &Connection) -> Result<(), OpenError> {
         let Some(newest) = page.last() else { break };
         last = newest.id;
         for charge in &page {
-            books.take_in(charge)?;
+            ledger.take_in(charge)?;
         }
     }
-    books.log.write(db)?;
+    ledger.log.write(db)?;
     db.execute_batch(&fixed)?;
     Ok(())
 }
@@ -82,7 +82,7 @@ struct Chart {
     payable: i64,
 }
 
-struct Books<'a> {
+struct Ledger<'a> {
     db: &'a Connection,
     charts: HashMap<(i64, String), Chart>,
     /// Tenants that have a chart. The main account of old is the payable account of the first.
@@ -96,11 +96,11 @@ struct Books<'a> {
     log: Log,
 }
 
-impl<'a> Books<'a> {
-    fn new(db: &'a Connection) -> Result<Books<'a>> {
+impl<'a> Ledger<'a> {
+    fn new(db: &'a Connection) -> Result<Ledger<'a>> {
         let mut destinations = db.prepare("SELECT DISTINCT destination FROM charges")?;
         let credited: Result<HashSet<i64>> = destinations.query_map([], |row| row.get(0))?.collect();
-        Ok(Books {
+        Ok(Ledger {
             db,
             charts: HashMap::new(),
             tenants: HashSet::new(),

@@ -1,7 +1,7 @@
 //! Charges, by their sequential id, with an index by tenant for lists.
 
 use super::{Pen, cell};
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use counterfoil_core::types::mask::Masked;
@@ -129,7 +129,7 @@ fn read(row: &Row<'_>) -> Result<Charge> {
         status: cell::word(row, 9, Status::parse)?,
         sums: Sums { captured: row.get(16)?, refunded: row.get(17)?, refunding: row.get(18)? },
         working: row.get::<_, Option<i64>>(19)?.map(OperationId::from_i64),
-        provider: Pinned { profile: row.get(10)?, endpoint: row.get(20)? },
+        provider: ProviderBinding { profile: row.get(10)?, endpoint: row.get(20)? },
         provider_reference: row.get(11)?,
         failure: match failure {
             None => None,

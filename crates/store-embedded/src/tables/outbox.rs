@@ -2,7 +2,7 @@
 
 use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
 use counterfoil_core::saga::progress::{Progress, Way};
 use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
@@ -182,7 +182,7 @@ fn read(row: &Row<'_>) -> Result<Outbox> {
         hold: row.get::<_, Option<i64>>(9)?.map(HoldId::from_i64),
         claim: ClaimId::from_digest(cell::digest(row, 10)?),
         tenant: cell::tenant(row, 11)?,
-        provider: Pinned { profile: row.get(5)?, endpoint: row.get(6)? },
+        provider: ProviderBinding { profile: row.get(5)?, endpoint: row.get(6)? },
         due_at: cell::time(row, 12)?,
         created_at: cell::time(row, 13)?,
         history: History {

@@ -1,7 +1,7 @@
 //! Payouts, by their sequential id, with an index by tenant for lists.
 
 use super::{Pen, cell};
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::payout::{Order, Payout, Status};
 use counterfoil_core::types::id::{PayoutId, TenantId};
@@ -111,7 +111,7 @@ fn read(row: &Row<'_>) -> Result<Payout> {
             metadata: cell::word(row, 7, metadata::decode)?,
         }),
         status: cell::word(row, 8, Status::parse)?,
-        provider: Pinned { profile: row.get(9)?, endpoint: row.get(10)? },
+        provider: ProviderBinding { profile: row.get(9)?, endpoint: row.get(10)? },
         provider_reference: row.get(11)?,
         failure: match failure {
             None => None,

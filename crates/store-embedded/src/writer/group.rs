@@ -70,7 +70,7 @@ impl Drop for Ending {
 }
 
 /// What became of a group.
-enum Fate {
+enum NextStep {
     /// Every admitted set is durable, or none was admitted.
     Durable,
     /// Nothing was written.
@@ -135,9 +135,9 @@ impl Writer {
     /// Commits the group and answers every set in it.
     pub(super) fn commit(&mut self, group: &mut Vec<Job>) {
         self.shared.display.judging(true);
-        let (verdicts, fate) = self.attempt(group);
+        let (verdicts, next_step) = self.attempt(group);
         self.shared.display.judging(false);
-        answer(group.drain(..), verdicts, &fate);
+        answer(group.drain(..), verdicts, &next_step);
         // The display may have shown it all by now, and begun again for the group it saw judged.
         self.let_go();
     }
@@ -146,35 +146,35 @@ impl Writer {
         self.shared.progress.visible() < self.position
     }
 
-    fn attempt(&mut self, group: &mut [Job]) -> (Vec<Verdict>, Fate) {
+    fn attempt(&mut self, group: &mut [Job]) -> (Vec<Verdict>, NextStep) {
         if let Some(ailment) = self.shared.health.ailment() {
-            return (Vec::new(), Fate::Untouched(ailment.to_owned()));
+            return (Vec::new(), NextStep::Untouched(ailment.to_owned()));
         }
         let begun = monotonic();
         if let Err(why) = self.make_ready() {
-            return (Vec::new(), Fate::Untouched(why));
+            return (Vec::new(), NextStep::Untouched(why));
         }
         let mut writes = Vec::new();
         let verdicts = match self.fill(group, &mut writes) {
             Ok(verdicts) => verdicts,
             Err(error) => {
                 self.give_up();
-                return (Vec::new(), Fate::Untouched(reason(&error)));
+                return (Vec::new(), NextStep::Untouched(reason(&error)));
             }
         };
         let admitted = verdicts.iter().filter_map(Verdict::receipt).count();
         if admitted == 0 {
             self.let_go();
-            return (verdicts, Fate::Durable);
+            return (verdicts, NextStep::Durable);
         }
-        if let Err(fate) = self.make_durable(admitted, writes) {
+        if let Err(next_step) = self.make_durable(admitted, writes) {
             self.give_up();
-            return (verdicts, fate);
+            return (verdicts, next_step);
         }
         if let Some(observe) = &self.options.observe {
             observe(admitted, monotonic().saturating_sub(begun));
         }
-        (verdicts, Fate::Durable)
+        (verdicts, NextStep::Durable)
     }
 
     /// The image is right, nobody else writes, and the database takes what is durable; why not, if not.
@@ -374,7 +374,7 @@ impl Writer {
     }
 
     /// Makes the group at hand durable, and lets it be shown.
-    fn make_durable(&mut self, admitted: usize, writes: Vec<Write>) -> Result<(), Fate> {
+    fn make_durable(&mut self, admitted: usize, writes: Vec<Write>) -> Result<(), NextStep> {
         fault_at(self.options.fault.as_ref(), FaultPoint::Commit).map_err(|error| self.doubt(&error))?;
         let sets = u64::try_from(admitted).unwrap_or(0);
         let script = self.script.encode();
@@ -384,12 +384,12 @@ impl Writer {
         }
         match self.redo.append(self.position.saturating_add(1), sets, &script) {
             Ok(()) => {}
-            Err(Failed::Unwritten(error)) => return Err(Fate::Untouched(told(&error))),
+            Err(Failed::Unwritten(error)) => return Err(NextStep::Untouched(told(&error))),
             Err(Failed::Unconfirmed(error)) => {
                 let why = told(&error);
                 let stop = format!("the disk did not confirm a commit ({why}); restart to recover");
                 self.shared.health.fail(stop);
-                return Err(Fate::Doubtful(why));
+                return Err(NextStep::Doubtful(why));
             }
         }
         self.position = self.position.saturating_add(sets);
@@ -401,13 +401,13 @@ impl Writer {
     }
 
     /// The group may or may not be found after a restart.
-    fn doubt(&self, error: &Error) -> Fate {
+    fn doubt(&self, error: &Error) -> NextStep {
         let why = reason(error);
         if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
             let stop = format!("the disk did not confirm a commit ({why}); restart to recover");
             self.shared.health.fail(stop);
         }
-        Fate::Doubtful(why)
+        NextStep::Doubtful(why)
     }
 
     /// The image has what was not written.
@@ -455,22 +455,24 @@ fn balance_of(change: &Change) -> Option<(TenantId, AccountId, u8)> {
 }
 
 /// Answers every set. A refusal may rest on a neighbour's write, so it counts only once the group is durable.
-fn answer(jobs: impl Iterator<Item = Job>, verdicts: Vec<Verdict>, fate: &Fate) {
+fn answer(jobs: impl Iterator<Item = Job>, verdicts: Vec<Verdict>, next_step: &NextStep) {
     let mut verdicts = verdicts.into_iter();
     for job in jobs {
         let verdict = verdicts.next();
-        let result = match (fate, verdict) {
-            (Fate::Durable, Some(Verdict::Admitted(receipt))) => Ok(receipt),
-            (Fate::Durable, Some(Verdict::Refused(refusal))) => Err(CommitError::Refused(refusal)),
+        let result = match (next_step, verdict) {
+            (NextStep::Durable, Some(Verdict::Admitted(receipt))) => Ok(receipt),
+            (NextStep::Durable, Some(Verdict::Refused(refusal))) => Err(CommitError::Refused(refusal)),
             (_, Some(Verdict::Unfit(taken))) => Err(CommitError::Unavailable(format!(
                 "the store refused the set, which is a defect to report: {}",
                 taken.why()
             ))),
             // A set without a verdict cannot be; if it is, nothing is known of it.
-            (Fate::Doubtful(_), Some(Verdict::Admitted(_))) | (Fate::Durable, None) => {
+            (NextStep::Doubtful(_), Some(Verdict::Admitted(_))) | (NextStep::Durable, None) => {
                 Err(CommitError::InDoubt(job.set.id()))
             }
-            (Fate::Untouched(why) | Fate::Doubtful(why), _) => Err(CommitError::Unavailable(why.clone())),
+            (NextStep::Untouched(why) | NextStep::Doubtful(why), _) => {
+                Err(CommitError::Unavailable(why.clone()))
+            }
         };
         // Nobody may wait any more: the caller went away, the commit stands.
         let _ = job.answer.send(result);

@@ -5,7 +5,7 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Sett
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::{Policy, Reuse};
-use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
 use counterfoil_core::saga::progress::Progress;
 use counterfoil_core::types::asset::Asset;
@@ -37,7 +37,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
     let seed = Digest::of("test", &[&number.to_be_bytes()]);
     let id = ClaimId::from_digest(seed);
     let until = now.plus(Span::from_ms(30_000));
-    let provider = Pinned { profile: "simulator".into(), endpoint: "http://127.0.0.1:4242".into() };
+    let provider = ProviderBinding { profile: "simulator".into(), endpoint: "http://127.0.0.1:4242".into() };
     let holder = Holder { slot: 1, epoch: 1 };
     let chance = u128::from_be_bytes(std::array::from_fn(|at| seed.as_bytes()[at]));
     Work {

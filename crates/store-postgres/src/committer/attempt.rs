@@ -27,7 +27,7 @@ const BEGIN: &str = "BEGIN";
 const SILENT: &str = "the server does not answer";
 
 /// What became of a group.
-pub(super) enum Fate {
+pub(super) enum NextStep {
     /// Every admitted set is durable, or none was admitted.
     Durable(Vec<Verdict>),
     /// Nothing was written.
@@ -51,7 +51,12 @@ pub(super) enum Verdict {
 }
 
 /// Tries the group, and says whether the connection can be used again.
-pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], care: Care) -> (Fate, bool) {
+pub(super) async fn attempt(
+    session: &Session,
+    shared: &Shared,
+    group: &[Job],
+    care: Care,
+) -> (NextStep, bool) {
     let begun = monotonic();
     let (looked, remembered) = Lookups::of(group, care, &shared.memory);
     let begin = match care {
@@ -112,7 +117,7 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
         if is_begun && let Err(failed) = finish(session, "ROLLBACK").await {
             return give_up(session, failed).await;
         }
-        return (Fate::Durable(verdicts(judged, &Sealed::default())), true);
+        return (NextStep::Durable(verdicts(judged, &Sealed::default())), true);
     }
     if admitted.iter().any(|job| matches!(shared.ids.standing(job.set.id()), Some(Standing::Committed(_)))) {
         let why = "a set of its id is committed".to_owned();
@@ -132,10 +137,10 @@ pub(super) async fn attempt(session: &Session, shared: &Shared, group: &[Job], c
             if let Some(observe) = &shared.options.observe {
                 observe(admitted.len(), monotonic().saturating_sub(begun));
             }
-            (Fate::Durable(verdicts(judged, &sealed)), true)
+            (NextStep::Durable(verdicts(judged, &sealed)), true)
         }
         Err(Unsealed::Failed(failed)) => give_up(session, failed).await,
-        Err(Unsealed::Doubtful(why)) => (Fate::Doubtful(why), false),
+        Err(Unsealed::Doubtful(why)) => (NextStep::Doubtful(why), false),
     }
 }
 
@@ -367,19 +372,19 @@ fn verdicts(judged: Vec<Result<(), Box<Refusal>>>, sealed: &Sealed) -> Vec<Verdi
 }
 
 /// Ends the transaction, if it is still there to be ended, and says whose fault it was.
-async fn give_up(session: &Session, failed: Failed) -> (Fate, bool) {
+async fn give_up(session: &Session, failed: Failed) -> (NextStep, bool) {
     let Failed { blame, why, again } = failed;
     // Rolling back what is over already only warns.
     let clean = blame != Blame::Connection && finish(session, "ROLLBACK").await.is_ok();
     session.take_warning();
-    let fate = match blame {
-        Blame::Race => Fate::Race(why),
-        Blame::Holder => Fate::Held(why),
-        Blame::Set => Fate::AtFault(why, again),
-        Blame::World | Blame::Earlier => Fate::Untouched(why),
-        Blame::Connection => Fate::Broken(why),
+    let next_step = match blame {
+        Blame::Race => NextStep::Race(why),
+        Blame::Holder => NextStep::Held(why),
+        Blame::Set => NextStep::AtFault(why, again),
+        Blame::World | Blame::Earlier => NextStep::Untouched(why),
+        Blame::Connection => NextStep::Broken(why),
     };
     // A server that could not write may be a standby by now: the next group looks for the primary again.
     let keep = clean && blame != Blame::World;
-    (fate, keep)
+    (next_step, keep)
 }

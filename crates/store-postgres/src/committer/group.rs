@@ -1,7 +1,7 @@
 //! One committer: its connection, and what becomes of each group it takes.
 
 use super::answer::Sleepers;
-use super::attempt::{self, Fate, Verdict};
+use super::attempt::{self, NextStep, Verdict};
 use super::lookups::Care;
 use super::{Job, Waiting};
 use crate::error::OpenError;
@@ -114,16 +114,16 @@ impl Committer {
         self.wary = self.wary.saturating_sub(1);
         for _ in 0..TRIES_MAX {
             match self.attempt(&group, care).await {
-                Fate::Race(_) => {
+                NextStep::Race(_) => {
                     if care == Care::Hopeful {
                         self.wary = WARY_FOR;
                     }
                     care = Care::Thorough;
                 }
-                Fate::Broken(_) => {}
-                Fate::AtFault(..) | Fate::Held(_) => break,
-                fate @ (Fate::Durable(_) | Fate::Untouched(_) | Fate::Doubtful(_)) => {
-                    return self.answer(group, fate);
+                NextStep::Broken(_) => {}
+                NextStep::AtFault(..) | NextStep::Held(_) => break,
+                next_step @ (NextStep::Durable(_) | NextStep::Untouched(_) | NextStep::Doubtful(_)) => {
+                    return self.answer(group, next_step);
                 }
             }
         }
@@ -136,54 +136,54 @@ impl Committer {
         let (mut held, mut waited) = (KeySet::default(), Duration::ZERO);
         for job in group {
             let wants = || job.set.changes().iter().filter(|change| !matches!(change, Change::Insert(_)));
-            let fate = if waited >= HELD_WITHIN || wants().any(|change| held.contains(&change.key())) {
-                Fate::Held("somebody else holds a row that others want, too".to_owned())
+            let next_step = if waited >= HELD_WITHIN || wants().any(|change| held.contains(&change.key())) {
+                NextStep::Held("somebody else holds a row that others want, too".to_owned())
             } else {
                 let begun = Instant::now();
-                let fate = self.attempt_alone(&job).await;
-                if matches!(fate, Fate::Held(_)) {
+                let next_step = self.attempt_alone(&job).await;
+                if matches!(next_step, NextStep::Held(_)) {
                     waited = waited.saturating_add(begun.elapsed());
                     held.extend(wants().map(Change::key));
                 }
-                fate
+                next_step
             };
-            self.answer(vec![job], fate);
+            self.answer(vec![job], next_step);
         }
     }
 
-    async fn attempt_alone(&mut self, job: &Job) -> Fate {
-        let mut fate = Fate::Untouched(String::new());
+    async fn attempt_alone(&mut self, job: &Job) -> NextStep {
+        let mut next_step = NextStep::Untouched(String::new());
         for _ in 0..TRIES_MAX {
-            fate = self.attempt(std::slice::from_ref(job), Care::Alone).await;
-            if !matches!(fate, Fate::Race(_) | Fate::Held(_) | Fate::Broken(_)) {
+            next_step = self.attempt(std::slice::from_ref(job), Care::Alone).await;
+            if !matches!(next_step, NextStep::Race(_) | NextStep::Held(_) | NextStep::Broken(_)) {
                 break;
             }
         }
-        fate
+        next_step
     }
 
     /// Tries a group on the connection at hand, or on a new one if that is gone.
-    async fn attempt(&mut self, group: &[Job], care: Care) -> Fate {
+    async fn attempt(&mut self, group: &[Job], care: Care) -> NextStep {
         if self.connection.as_ref().is_some_and(|(session, _)| session.is_closed()) {
             self.disconnect();
         }
         if let Err(lost) = self.shared.history.is_whole() {
-            return Fate::Untouched(lost.to_string());
+            return NextStep::Untouched(lost.to_string());
         }
         if self.connection.is_none()
             && let Err(error) = self.connect().await
         {
-            return Fate::Untouched(error.to_string());
+            return NextStep::Untouched(error.to_string());
         }
         let Some((session, life)) = &self.connection else {
-            return Fate::Untouched("there is no connection".to_owned());
+            return NextStep::Untouched("there is no connection".to_owned());
         };
         let after = self.shared.seen();
-        let (fate, keep) = attempt::attempt(session, &self.shared, group, care).await;
-        if !matches!(fate, Fate::Durable(_)) {
+        let (next_step, keep) = attempt::attempt(session, &self.shared, group, care).await;
+        if !matches!(next_step, NextStep::Durable(_)) {
             self.shared.memory.forget(group.iter().flat_map(|job| job.set.changes()).map(Change::key));
         }
-        if matches!(fate, Fate::Doubtful(_)) {
+        if matches!(next_step, NextStep::Doubtful(_)) {
             for job in group {
                 self.shared.doubt(job.set.id(), Doubt { life: *life, after });
             }
@@ -191,14 +191,14 @@ impl Committer {
         if !keep {
             self.disconnect();
         }
-        fate
+        next_step
     }
 
     /// A refusal may rest on a neighbour's write, so it counts only once the group is durable.
-    fn answer(&self, group: Vec<Job>, fate: Fate) {
+    fn answer(&self, group: Vec<Job>, next_step: NextStep) {
         let mut sleepers = Sleepers::default();
-        match fate {
-            Fate::Durable(verdicts) => {
+        match next_step {
+            NextStep::Durable(verdicts) => {
                 for (job, verdict) in group.into_iter().zip(verdicts) {
                     match verdict {
                         Verdict::Committed(receipt) => {
@@ -211,20 +211,20 @@ impl Committer {
                     }
                 }
             }
-            Fate::Doubtful(why) => {
+            NextStep::Doubtful(why) => {
                 tracing::warn!(%why, sets = group.len(), "commits are in doubt");
                 in_doubt(group);
             }
-            Fate::Untouched(why) | Fate::Broken(why) => unavailable(group, &why),
-            Fate::Race(why) | Fate::Held(why) => {
+            NextStep::Untouched(why) | NextStep::Broken(why) => unavailable(group, &why),
+            NextStep::Race(why) | NextStep::Held(why) => {
                 tracing::debug!(%why, "other writers are in the way");
                 for job in group {
                     job.answer(Err(CommitError::Conflict), &mut sleepers);
                 }
             }
             // Its id tells that it is there, and from when.
-            Fate::AtFault(_, true) => in_doubt(group),
-            Fate::AtFault(why, false) => {
+            NextStep::AtFault(_, true) => in_doubt(group),
+            NextStep::AtFault(why, false) => {
                 unavailable(
                     group,
                     &format!("the database refused the set, which is a defect to report: {why}"),

@@ -85,8 +85,8 @@ impl Session {
         let connecting = tokio::time::timeout(target.within, host.connect(target.tls.clone()));
         let (client, connection) = connecting.await.map_err(|_| no_answer())??;
         let warned = Arc::new(AtomicBool::new(false));
-        let (heard, words) = mpsc::channel(WORDS_MAX);
-        let driver = tokio::spawn(drive(connection, Arc::clone(&warned), heard));
+        let (reply, words) = mpsc::channel(WORDS_MAX);
+        let driver = tokio::spawn(drive(connection, Arc::clone(&warned), reply));
         let session = Session { client, statements: Mutex::default(), warned, words, driver };
         tokio::time::timeout(CONNECT_WITHIN, session.vet(purpose)).await.map_err(|_| no_answer())??;
         Ok(session)
@@ -198,7 +198,7 @@ pub(crate) fn no_answer() -> OpenError {
 async fn drive(
     mut connection: Connection<Socket, tls::Stream>,
     warned: Arc<AtomicBool>,
-    heard: mpsc::Sender<String>,
+    reply: mpsc::Sender<String>,
 ) {
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         match message {
@@ -210,7 +210,7 @@ async fn drive(
             }
             Ok(AsyncMessage::Notification(word)) => {
                 // Who listens looks now and then all the same: a word too many may be lost.
-                let _ = heard.try_send(word.payload().to_owned());
+                let _ = reply.try_send(word.payload().to_owned());
             }
             Ok(_) => {}
             Err(error) => {

@@ -1,6 +1,6 @@
 //! Reading a row column by column as the core's types. A value that does not read is damage, never a default.
 
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::time::Time;
@@ -33,8 +33,8 @@ impl<'r> Line<'r> {
     }
 
     /// The provider a payment is bound to.
-    pub(crate) fn provider(&mut self) -> Result<Pinned, Damage> {
-        Ok(Pinned { profile: self.raw::<&str>()?.into(), endpoint: self.raw::<&str>()?.into() })
+    pub(crate) fn provider(&mut self) -> Result<ProviderBinding, Damage> {
+        Ok(ProviderBinding { profile: self.raw::<&str>()?.into(), endpoint: self.raw::<&str>()?.into() })
     }
 
     pub(crate) fn int(&mut self) -> Result<i64, Damage> {

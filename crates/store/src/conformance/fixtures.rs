@@ -8,7 +8,7 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Sett
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Media, Reply};
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::payments::payout::{self, Payout};
@@ -145,7 +145,7 @@ pub fn charge(number: i64) -> Charge {
         status: Status::Processing,
         sums: Sums::default(),
         working: None,
-        provider: pinned(),
+        provider: binding(),
         provider_reference: None,
         failure: None,
         created_at: NOW,
@@ -154,8 +154,8 @@ pub fn charge(number: i64) -> Charge {
 }
 
 /// The provider everything is bound to.
-pub fn pinned() -> Pinned {
-    Pinned { profile: "stripe".into(), endpoint: "http://127.0.0.1:8090".into() }
+pub fn binding() -> ProviderBinding {
+    ProviderBinding { profile: "stripe".into(), endpoint: "http://127.0.0.1:8090".into() }
 }
 
 /// A refund of 1.00 USD of that charge, under way.
@@ -189,7 +189,7 @@ pub fn payout(number: i64) -> Payout {
             metadata: BTreeMap::new(),
         }),
         status: payout::Status::Processing,
-        provider: pinned(),
+        provider: binding(),
         provider_reference: None,
         failure: None,
         created_at: NOW,
@@ -218,7 +218,7 @@ pub fn outbox(number: i64) -> Outbox {
         hold: None,
         claim: claim_id(number),
         tenant: TENANT,
-        provider: pinned(),
+        provider: binding(),
         due_at: lease(NOW).until,
         created_at: NOW,
         history: History::begun(NOW),

@@ -12,7 +12,7 @@ use counterfoil_core::ledger::account::{Account, Guard, Name, Side};
 use counterfoil_core::ledger::asset::Definition;
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::snapshot::Cursor;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
 use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::payments::payout::Payout;
@@ -126,7 +126,7 @@ pub async fn a_payout_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S
     let next = Payout { revision: 2, ..asked.clone() };
     let ordered = |order: Order| Payout { order: Arc::new(order), ..next.clone() };
     let (order, usd) = (Order::clone(&asked.order), asked.order.amount.asset());
-    let elsewhere = Pinned { endpoint: "http://elsewhere".into(), ..asked.provider.clone() };
+    let elsewhere = ProviderBinding { endpoint: "http://elsewhere".into(), ..asked.provider.clone() };
     for other in [
         Payout { provider: elsewhere, ..next.clone() },
         Payout { created_at: at(1), ..next.clone() },
@@ -199,10 +199,10 @@ pub async fn what_is_a_tenants_stays_the_tenants<S: Store>(store: &Arc<S>) {
 
 pub async fn work_stays_with_its_payment_and_its_provider<S: Store>(store: &Arc<S>) {
     let there = inserted(store, 1, outbox(1)).await;
-    let pinned = outbox(1).provider;
+    let binding = outbox(1).provider;
     for provider in [
-        Pinned { endpoint: "http://elsewhere".into(), ..pinned.clone() },
-        Pinned { profile: "adyen".into(), ..pinned },
+        ProviderBinding { endpoint: "http://elsewhere".into(), ..binding.clone() },
+        ProviderBinding { profile: "adyen".into(), ..binding },
     ] {
         let moved = Outbox { provider, revision: 2, ..outbox(1) };
         stays(store, &there, moved).await;

@@ -4,7 +4,7 @@ use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata;
 use counterfoil_core::ledger::account::{Code, Guard, Side};
-use counterfoil_core::payments::books::Open;
+use counterfoil_core::payments::ledger::Open;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::{ACCOUNT_CODE_BYTES_MAX, SHARDS_MAX};

@@ -1,11 +1,11 @@
 //! Reading a request for many transactions. What is not a transaction at all refuses the whole request; what only
-//! does not fit the books is told per transaction, by the engine.
+//! does not fit the ledger is told per transaction, by the engine.
 
 use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
 use crate::transaction::read::{ENTRY_LAYOUT, post};
 use crate::transfer::read::unheld;
-use counterfoil_core::payments::books::Item;
+use counterfoil_core::payments::ledger::Item;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::BULK_MAX;

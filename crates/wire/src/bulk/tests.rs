@@ -3,7 +3,7 @@ use super::{LAYOUT, read, write};
 use crate::form;
 use crate::given::{fields_of, json, members, references, refusals, sealed, transaction};
 use counterfoil_core::ledger::transaction::Kind as Why;
-use counterfoil_core::payments::books::{Item, Named, Refusal};
+use counterfoil_core::payments::ledger::{Item, Named, Refusal};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::{AccountId, SubjectId};
 use counterfoil_core::types::reference::Kind;

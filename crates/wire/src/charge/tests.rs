@@ -5,7 +5,7 @@ use crate::form;
 use crate::given::{charge, fields_of, members, references, refusals, sealed};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::Media;
-use counterfoil_core::payments::Matter;
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::create::Wanted;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::types::asset::Asset;
@@ -309,7 +309,7 @@ fn stored_failures() {
     ] {
         let charge = failed(code, Some("lost_card"));
         let reply = Presenter::new(references()).failure(
-            &Matter::Charge(charge.clone(), None),
+            &PaymentSubject::Charge(charge.clone(), None),
             charge.failure.as_ref().unwrap(),
             request,
         );
@@ -322,7 +322,7 @@ fn stored_failures() {
         }
         let held = Charge { status: Status::RequiresCapture, failure: None, ..charge.clone() };
         let reply = Presenter::new(references()).failure(
-            &Matter::Charge(held, None),
+            &PaymentSubject::Charge(held, None),
             charge.failure.as_ref().unwrap(),
             request,
         );

@@ -6,7 +6,7 @@ use counterfoil_core::outbox::{Park, Payment};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::operation::{Kind as Asked, Operation};
 use counterfoil_core::payments::provider::Step;
-use counterfoil_core::payments::{Matter, flow};
+use counterfoil_core::payments::{PaymentSubject, flow};
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::reference::{Kind, Reference, References};
 use counterfoil_engine::service::{DeadLetter, Resolution};
@@ -18,14 +18,14 @@ pub fn id(letter: &DeadLetter, references: &References) -> Reference {
 
 /// Appends a dead letter.
 pub fn write(out: &mut Vec<u8>, letter: &DeadLetter, references: &References) {
-    let DeadLetter { outbox, matter } = letter;
+    let DeadLetter { outbox, subject } = letter;
     let of = outbox.payment.reference(references);
     let (charge, payout) = match outbox.payment {
         Payment::Charge(_) => (Some(of.as_str()), None),
         Payment::Payout(_) => (None, Some(of.as_str())),
     };
-    let refund = refund_of(matter).map(|(refund, _)| references.seal(Kind::Refund, refund.id.to_i64()));
-    let amount = asked_for(matter);
+    let refund = refund_of(subject).map(|(refund, _)| references.seal(Kind::Refund, refund.id.to_i64()));
+    let amount = asked_for(subject);
     json::object(out, |all| {
         all.string("id", id(letter, references).as_str())
             .string("object", "dead_letter")
@@ -37,10 +37,10 @@ pub fn write(out: &mut Vec<u8>, letter: &DeadLetter, references: &References) {
             .string_or_null("payout", payout)
             .integer("amount", amount.minor())
             .string("currency", amount.asset().code())
-            .integer("money_at_risk", matter.amount().minor())
+            .integer("money_at_risk", subject.amount().minor())
             .object("gateway", |gateway| {
-                let own = matter.operation().and_then(|one| one.provider_reference.as_ref());
-                let reference = own.or(matter.provider_reference());
+                let own = subject.operation().and_then(|one| one.provider_reference.as_ref());
+                let reference = own.or(subject.provider_reference());
                 gateway
                     .string("name", outbox.provider.name())
                     .string("endpoint", &outbox.provider.endpoint)
@@ -73,37 +73,39 @@ pub fn write_resolved(
         all.string("object", "dead_letter_resolution")
             .string("dead_letter", id(letter, references).as_str())
             .string("resolution", resolution.name());
-        match &letter.matter {
-            Matter::Charge(charge, _) => {
+        match &letter.subject {
+            PaymentSubject::Charge(charge, _) => {
                 all.value("charge", |out| charge::write::write(out, charge, references))
             }
-            Matter::Payout(_) => all.null("charge"),
+            PaymentSubject::Payout(_) => all.null("charge"),
         };
-        match refund_of(&letter.matter) {
+        match refund_of(&letter.subject) {
             Some((one, charge)) => all.value("refund", |out| refund::write(out, one, charge, references)),
             None => all.null("refund"),
         };
-        match &letter.matter {
-            Matter::Charge(..) => all.null("payout"),
-            Matter::Payout(payout) => all.value("payout", |out| payout::write(out, payout, references)),
+        match &letter.subject {
+            PaymentSubject::Charge(..) => all.null("payout"),
+            PaymentSubject::Payout(payout) => {
+                all.value("payout", |out| payout::write(out, payout, references))
+            }
         };
     });
 }
 
 /// What a client asked for. What is at risk is what the provider was asked for: of a split charge only the card's part.
-fn asked_for(matter: &Matter) -> Money {
-    match matter {
-        Matter::Charge(charge, None) => charge.order.amount,
-        Matter::Charge(_, Some(_)) | Matter::Payout(_) => matter.amount(),
+fn asked_for(subject: &PaymentSubject) -> Money {
+    match subject {
+        PaymentSubject::Charge(charge, None) => charge.order.amount,
+        PaymentSubject::Charge(_, Some(_)) | PaymentSubject::Payout(_) => subject.amount(),
     }
 }
 
-fn refund_of(matter: &Matter) -> Option<(&Operation, &Charge)> {
-    match matter {
-        Matter::Charge(charge, Some(operation)) if operation.kind == Asked::Refund => {
+fn refund_of(subject: &PaymentSubject) -> Option<(&Operation, &Charge)> {
+    match subject {
+        PaymentSubject::Charge(charge, Some(operation)) if operation.kind == Asked::Refund => {
             Some((operation, charge))
         }
-        Matter::Charge(..) | Matter::Payout(_) => None,
+        PaymentSubject::Charge(..) | PaymentSubject::Payout(_) => None,
     }
 }
 

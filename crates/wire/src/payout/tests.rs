@@ -4,8 +4,8 @@ use crate::form;
 use crate::given::{fields_of, json, members, metadata, payout, references, refusals, sealed, usd};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::Media;
-use counterfoil_core::outbox::Pinned;
-use counterfoil_core::payments::Matter;
+use counterfoil_core::outbox::ProviderBinding;
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::payout::create::Wanted;
 use counterfoil_core::payments::payout::{Order, Payout, Status};
@@ -103,7 +103,7 @@ fn a_payout_to_a_peer_in_both_forms() {
 
 #[test]
 fn a_payout_to_a_peer_names_it() {
-    let eu = Pinned::to_peer(&PeerName::parse("eu").unwrap(), "http://eu:8080", "ac_1");
+    let eu = ProviderBinding::to_peer(&PeerName::parse("eu").unwrap(), "http://eu:8080", "ac_1");
     let failure = Failure { code: FailureCode::PayoutFailed, decline_code: Some("cap_exceeded".to_owned()) };
     let payout = Payout { provider: eu, failure: Some(failure.clone()), ..payout() };
     let mut text = Vec::new();
@@ -117,8 +117,8 @@ fn a_payout_to_a_peer_names_it() {
         FailureCode::GatewayUnavailable,
     ] {
         let failure = Failure { code, ..failure.clone() };
-        let matter = Matter::Payout(Payout { failure: Some(failure.clone()), ..payout.clone() });
-        let refused = Presenter::new(references()).failure(&matter, &failure, Ulid::from_bytes([0; 16]));
+        let subject = PaymentSubject::Payout(Payout { failure: Some(failure.clone()), ..payout.clone() });
+        let refused = Presenter::new(references()).failure(&subject, &failure, Ulid::from_bytes([0; 16]));
         let problem: Value = serde_json::from_slice(&refused.body).unwrap();
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("peer") && detail.contains("available again"), "{detail}");
@@ -166,8 +166,8 @@ fn a_failed_payout_says_why_and_openapi_says_what_is_written() {
         assert_eq!(shown["failure"]["code"], code.name());
         assert!(shown["failure"]["message"].as_str().unwrap().contains(words), "{shown}");
 
-        let matter = Matter::Payout(failed);
-        let refused = Presenter::new(references()).failure(&matter, &failure, Ulid::from_bytes([0; 16]));
+        let subject = PaymentSubject::Payout(failed);
+        let refused = Presenter::new(references()).failure(&subject, &failure, Ulid::from_bytes([0; 16]));
         let problem: Value = serde_json::from_slice(&refused.body).unwrap();
         assert_eq!((refused.media, &problem["error"]), (Media::Problem, &code.name().into()));
         assert_eq!(problem["payout"], sealed(Kind::Payout, 6));
@@ -180,8 +180,11 @@ fn a_failed_payout_says_why_and_openapi_says_what_is_written() {
 fn golden_failure() {
     let failure =
         Failure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".to_owned()) };
-    let reply =
-        Presenter::new(references()).failure(&Matter::Payout(payout()), &failure, Ulid::from_bytes([0; 16]));
+    let reply = Presenter::new(references()).failure(
+        &PaymentSubject::Payout(payout()),
+        &failure,
+        Ulid::from_bytes([0; 16]),
+    );
     let id = sealed(Kind::Payout, 6);
     assert_eq!(reply.status, 402);
     assert_eq!(

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const REQUEST: Ulid = Ulid::from_bytes([0; 16]);
 
 fn shown(shown: Shown<'_>) -> (Reply, Value) {
-    let reply = Presenter::new(references()).books(shown, REQUEST);
+    let reply = Presenter::new(references()).ledger(shown, REQUEST);
     let body = serde_json::from_slice(&reply.body).unwrap();
     (reply, body)
 }

@@ -4,7 +4,7 @@ use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata;
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::payments::books::{Post, PostLeg};
+use counterfoil_core::payments::ledger::{Post, PostLeg};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::LEGS_MAX;

@@ -3,7 +3,7 @@
 use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata;
-use counterfoil_core::payments::books::{End, HoldTerms, Transfer};
+use counterfoil_core::payments::ledger::{End, HoldTerms, Transfer};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::reference::References;

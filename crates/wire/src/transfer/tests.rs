@@ -5,7 +5,7 @@ use crate::given::{fields_of, fields_written, hold, json, references, refusals, 
 use counterfoil_core::ledger::account::Code;
 use counterfoil_core::ledger::hold::State;
 use counterfoil_core::ledger::transaction::Kind as Why;
-use counterfoil_core::payments::books::{End, HoldTerms, Named};
+use counterfoil_core::payments::ledger::{End, HoldTerms, Named};
 use counterfoil_core::types::id::{AccountId, TransactionId};
 use counterfoil_core::types::reference::Kind;
 use counterfoil_core::types::time::Time;

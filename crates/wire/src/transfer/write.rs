@@ -6,7 +6,7 @@ use crate::time::Stamp;
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::ledger::transaction::Transaction;
-use counterfoil_core::payments::books::Metadata;
+use counterfoil_core::payments::ledger::Metadata;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, TransactionId};
 use counterfoil_core::types::reference::{Kind, Reference, References};

@@ -2,8 +2,8 @@
 
 use counterfoil_core::idempotency::claim::{Claim, Settled, State};
 use counterfoil_core::idempotency::window::{Policy, Reuse};
-use counterfoil_core::payments::books::decide::captured;
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::payments::ledger::decide::captured;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::conformance::fixtures;

@@ -1,13 +1,13 @@
-//! The books: what was acknowledged, and what the provider did, against what the balances show. What was reserved for a
+//! The ledger: what was acknowledged, and what the provider did, against what the balances show. What was reserved for a
 //! payout is posted when it was paid and free when it was not.
 
-use super::super::books::{self, Balances, FUNDS, GUARDED};
+use super::super::ledger::{self, Balances, FUNDS, GUARDED};
 use super::super::order::{Charge, Order, Tender, What};
 use super::{Judged, Verdict, Wrong};
 use std::collections::HashSet;
 
 /// Judges the final answers of transfers, and what charges have moved, against the balances that they leave.
-pub(in super::super) fn judge_books(orders: &[Order], judged: &Judged, balances: &Balances) -> Verdict {
+pub(in super::super) fn judge_ledger(orders: &[Order], judged: &Judged, balances: &Balances) -> Verdict {
     let mut verdict = Verdict::default();
     // The last place is where the money comes from.
     let mut expected = vec![FUNDS; GUARDED.len()];
@@ -29,7 +29,7 @@ pub(in super::super) fn judge_books(orders: &[Order], judged: &Judged, balances:
     }
     let (taken, wallets) = (signed(judged.cards) - signed(judged.paid_out), signed(judged.wallets));
     let found = balances.guarded.iter().chain([&balances.world, &balances.receivable, &balances.payable]);
-    let names = (0..=GUARDED.len()).map(books::code).chain([books::RECEIVABLE, books::PAYABLE]);
+    let names = (0..=GUARDED.len()).map(ledger::code).chain([ledger::RECEIVABLE, ledger::PAYABLE]);
     for ((found, expected), name) in found.zip(expected.iter().chain([&taken, &(taken + wallets)])).zip(names)
     {
         if found != expected {
@@ -40,11 +40,11 @@ pub(in super::super) fn judge_books(orders: &[Order], judged: &Judged, balances:
     // What is parked or has no answer may hold something back; nothing else may.
     if balances.reserved != 0 && orders.iter().all(|order| order.first.is_some()) {
         let told =
-            format!("{} of {} are reserved though everything has ended", balances.reserved, books::PAYABLE);
+            format!("{} of {} are reserved though everything has ended", balances.reserved, ledger::PAYABLE);
         verdict.note(Wrong::Balance, told);
     }
     for (place, found) in balances.guarded.iter().enumerate().filter(|(_, found)| **found < 0) {
-        verdict.note(Wrong::Floor, format!("{} ended at {found}", books::code(place)));
+        verdict.note(Wrong::Floor, format!("{} ended at {found}", ledger::code(place)));
     }
     // What is receivable is a debit, the rest are credits.
     let sum = balances.guarded.iter().sum::<i64>() + balances.world + balances.payable - balances.receivable;

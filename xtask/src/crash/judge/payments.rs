@@ -1,7 +1,7 @@
 //! Charges and what was asked of them, and payouts: what clients were told against what the provider did and what is
 //! shown.
 
-use super::super::order::{Charge, Deed, Operate, Order, Tender, What};
+use super::super::order::{Charge, Operate, Order, SagaAction, Tender, What};
 use super::super::provider::Effect;
 use super::super::served::{Parked, Shown};
 use super::super::told::Told;
@@ -40,17 +40,17 @@ struct Asked {
     captured: Vec<u64>,
     voided: Vec<u64>,
     refunded: Vec<u64>,
-    /// Deeds that were refused, and those whose end nobody knows.
-    refused: Vec<Deed>,
-    open: Vec<Deed>,
+    /// SagaActions that were refused, and those whose end nobody knows.
+    refused: Vec<SagaAction>,
+    open: Vec<SagaAction>,
 }
 
 impl Asked {
-    fn told(&self, deed: Deed) -> &[u64] {
-        match deed {
-            Deed::Capture => &self.captured,
-            Deed::Void => &self.voided,
-            Deed::Refund => &self.refunded,
+    fn told(&self, action: SagaAction) -> &[u64] {
+        match action {
+            SagaAction::Capture => &self.captured,
+            SagaAction::Void => &self.voided,
+            SagaAction::Refund => &self.refunded,
         }
     }
 }
@@ -126,25 +126,25 @@ fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String,
     let mut all: HashMap<String, Asked> = HashMap::new();
     let mut refunds = HashSet::new();
     for (index, order) in evidence.orders.iter().enumerate() {
-        let What::Operate(Operate { deed, charge, amount }) = &order.what else { continue };
+        let What::Operate(Operate { action, charge, amount }) = &order.what else { continue };
         let (key, asked) = (&order.key, all.entry(charge.to_string()).or_default());
         let Some(first) = &order.first else {
             if evidence.parked.behind.contains(&index) {
                 continue;
             }
-            asked.open.push(*deed);
+            asked.open.push(*action);
             if !evidence.parked.orders.contains(&index) {
                 verdict.note(Wrong::Unanswered, format!("{key} has no final answer"));
             }
             continue;
         };
         if !first.is_success() {
-            asked.refused.push(*deed);
+            asked.refused.push(*action);
             continue;
         }
-        let told = match deed {
-            Deed::Capture => first.number("amount_captured"),
-            Deed::Void | Deed::Refund => first.number("amount"),
+        let told = match action {
+            SagaAction::Capture => first.number("amount_captured"),
+            SagaAction::Void | SagaAction::Refund => first.number("amount"),
         };
         let Some(told) = told else {
             verdict.note(Wrong::Mistaken, format!("{key}: the answer names no amount"));
@@ -154,14 +154,14 @@ fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String,
             verdict.note(Wrong::Amount, format!("{key} was answered with another amount"));
         }
         let id = first.names().unwrap_or_default();
-        match deed {
-            Deed::Capture => asked.captured.push(told),
-            Deed::Void => asked.voided.push(told),
-            Deed::Refund => asked.refunded.push(told),
+        match action {
+            SagaAction::Capture => asked.captured.push(told),
+            SagaAction::Void => asked.voided.push(told),
+            SagaAction::Refund => asked.refunded.push(told),
         }
-        let mistaken = match deed {
-            Deed::Capture | Deed::Void => id != **charge,
-            Deed::Refund => !refunds.insert(id.clone()),
+        let mistaken = match action {
+            SagaAction::Capture | SagaAction::Void => id != **charge,
+            SagaAction::Refund => !refunds.insert(id.clone()),
         };
         if mistaken {
             verdict.note(Wrong::Mistaken, format!("{key} was told of {id}"));
@@ -212,35 +212,35 @@ impl Case<'_> {
             // Its own capture is part of a split.
             Tender::Split { .. } => Some(charge.card()),
         };
-        self.compare(Deed::Capture, own, &done.captures, verdict);
-        self.compare(Deed::Void, None, &done.cancels, verdict);
-        self.compare(Deed::Refund, None, &done.refunds, verdict);
+        self.compare(SagaAction::Capture, own, &done.captures, verdict);
+        self.compare(SagaAction::Void, None, &done.cancels, verdict);
+        self.compare(SagaAction::Refund, None, &done.refunds, verdict);
         if asked.captured.len() > 1 || asked.voided.len() > 1 {
             verdict.note(Wrong::Double, format!("{id}: several captures or voids were acknowledged"));
         }
     }
 
     /// What was told of a deed against what was done, one by one.
-    fn compare(&self, deed: Deed, own: Option<u64>, done: &[u64], verdict: &mut Verdict) {
+    fn compare(&self, action: SagaAction, own: Option<u64>, done: &[u64], verdict: &mut Verdict) {
         let (id, mut done) = (self.id, done.to_vec());
-        for told in self.asked.told(deed).iter().chain(&own) {
+        for told in self.asked.told(action).iter().chain(&own) {
             match done.iter().position(|amount| amount == told) {
                 Some(place) => {
                     done.swap_remove(place);
                 }
                 None => {
-                    verdict.note(Wrong::Unpaid, format!("{id}: {deed:?} of {told} was told and not done"));
+                    verdict.note(Wrong::Unpaid, format!("{id}: {action:?} of {told} was told and not done"));
                 }
             }
         }
-        let open = self.asked.open.iter().filter(|open| **open == deed).count();
+        let open = self.asked.open.iter().filter(|open| **open == action).count();
         for amount in done.iter().skip(open) {
-            let (wrong, told) = if self.asked.refused.contains(&deed) {
+            let (wrong, told) = if self.asked.refused.contains(&action) {
                 (Wrong::PaidRefusal, "refused")
             } else {
                 (Wrong::Unexplained, "not told")
             };
-            verdict.note(wrong, format!("{id}: {deed:?} of {amount} was done and {told}"));
+            verdict.note(wrong, format!("{id}: {action:?} of {amount} was done and {told}"));
         }
     }
 
@@ -274,7 +274,7 @@ impl Case<'_> {
     }
 
     /// What the card and the account have paid: by the provider's effects, or, while something is open that may or may
-    /// not be in the books, by what was told.
+    /// not be in the ledger, by what was told.
     fn money(&self, settled: bool) -> (u64, u64) {
         if !self.first.is_success() {
             return (0, 0);

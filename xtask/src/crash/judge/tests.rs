@@ -1,7 +1,7 @@
 //! Planted lies: each must be found, and only it.
 
-use super::super::books::Balances;
-use super::super::order::{Charge, Deed, Operate, Order, Payout, Tender, What};
+use super::super::ledger::Balances;
+use super::super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
 use super::super::provider::{Effect, Kind};
 use super::super::served::{Parked, Shown};
 use super::super::told::tests::told;
@@ -38,28 +38,28 @@ fn declined(mut order: Order) -> Order {
     order
 }
 
-fn operation(key: u64, deed: Deed, of: u64, first: Option<Told>) -> Order {
-    let operate = Operate { deed, charge: format!("ch_{of}").into(), amount: None };
+fn operation(key: u64, action: SagaAction, of: u64, first: Option<Told>) -> Order {
+    let operate = Operate { action, charge: format!("ch_{of}").into(), amount: None };
     order(key, What::Operate(operate), first)
 }
 
 fn captured(key: u64, of: u64, amount: u64) -> Order {
     let body = format!(r#"{{"id":"ch_{of}","amount_captured":{amount}}}"#);
-    operation(key, Deed::Capture, of, Some(told(200, &body)))
+    operation(key, SagaAction::Capture, of, Some(told(200, &body)))
 }
 
 fn voided(key: u64, of: u64) -> Order {
     let body = format!(r#"{{"id":"ch_{of}","amount":{}}}"#, 100 + of);
-    operation(key, Deed::Void, of, Some(told(200, &body)))
+    operation(key, SagaAction::Void, of, Some(told(200, &body)))
 }
 
 fn given_back(key: u64, of: u64, amount: u64) -> Order {
     let body = format!(r#"{{"id":"re_{key}","amount":{amount}}}"#);
-    operation(key, Deed::Refund, of, Some(told(201, &body)))
+    operation(key, SagaAction::Refund, of, Some(told(201, &body)))
 }
 
-fn conflict(key: u64, deed: Deed, of: u64) -> Order {
-    operation(key, deed, of, Some(told(409, r#"{"error":"charge_state_conflict"}"#)))
+fn conflict(key: u64, action: SagaAction, of: u64) -> Order {
+    operation(key, action, of, Some(told(409, r#"{"error":"charge_state_conflict"}"#)))
 }
 
 fn effect(kind: Kind, number: u64, amount: u64) -> Effect {
@@ -124,7 +124,8 @@ fn an_honest_history_is_clean() {
     assert!(wrongs(&[paid(1), refused(2), paid(3)], &[done(3), done(1)]).is_empty());
     assert!(wrongs(&[], &[]).is_empty());
     let split = Tender::Split { place: 0, account: "ac_1".into(), wallet: 50 };
-    let orders = [made(1, Tender::Held), captured(2, 1, 60), conflict(3, Deed::Void, 1), made(4, split)];
+    let orders =
+        [made(1, Tender::Held), captured(2, 1, 60), conflict(3, SagaAction::Void, 1), made(4, split)];
     let effects = [
         held(1),
         effect(Kind::Capture, 1, 60),
@@ -192,7 +193,7 @@ fn a_success_without_effect() {
 #[test]
 fn a_refusal_with_an_effect() {
     assert_eq!(wrongs(&[refused(1)], &[done(1)]), [Wrong::PaidRefusal]);
-    let orders = [paid(1), conflict(2, Deed::Refund, 1)];
+    let orders = [paid(1), conflict(2, SagaAction::Refund, 1)];
     assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::PaidRefusal]);
     // What was held and is free again cost nobody anything.
     assert!(wrongs(&[refused(1)], &[held(1), effect(Kind::Cancel, 1, 101)]).is_empty());
@@ -210,7 +211,10 @@ fn another_amount_at_the_provider_or_in_the_answer() {
 #[test]
 fn a_key_without_an_answer_and_an_effect_nobody_was_told_of() {
     assert_eq!(wrongs(&[charge(1, Tender::Card, None)], &[]), [Wrong::Unanswered]);
-    assert_eq!(wrongs(&[paid(1), operation(2, Deed::Refund, 1, None)], &[done(1)]), [Wrong::Unanswered]);
+    assert_eq!(
+        wrongs(&[paid(1), operation(2, SagaAction::Refund, 1, None)], &[done(1)]),
+        [Wrong::Unanswered]
+    );
     assert_eq!(wrongs(&[paid(1)], &[done(1), done(2)]), [Wrong::Unexplained]);
     assert_eq!(wrongs(&[paid(1)], &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::Unexplained]);
     let nameless = Effect { payment: None, ..done(2) };
@@ -219,7 +223,7 @@ fn a_key_without_an_answer_and_an_effect_nobody_was_told_of() {
 
 #[test]
 fn what_is_parked_is_no_wrong_whether_or_not_it_was_done() {
-    let orders = [charge(1, Tender::Card, None), paid(2), operation(3, Deed::Refund, 2, None)];
+    let orders = [charge(1, Tender::Card, None), paid(2), operation(3, SagaAction::Refund, 2, None)];
     let parked = Parked {
         orders: [0, 2].into(),
         charges: ["ch_1".to_owned(), "ch_2".to_owned()].into(),
@@ -228,10 +232,10 @@ fn what_is_parked_is_no_wrong_whether_or_not_it_was_done() {
     for effects in [vec![done(2)], vec![done(1), done(2), effect(Kind::Refund, 2, 5)]] {
         let found = judged(&orders, &effects, &parked);
         assert!(found.verdict.is_clean(), "{:?}", found.verdict);
-        assert_eq!(found.cards, 102, "what nobody was told of is not in the books");
+        assert_eq!(found.cards, 102, "what nobody was told of is not in the ledger");
     }
     let behind = Parked { behind: [1].into(), ..Parked::default() };
-    let orders = [paid(2), operation(3, Deed::Refund, 2, None)];
+    let orders = [paid(2), operation(3, SagaAction::Refund, 2, None)];
     assert!(judged(&orders, &[done(2)], &behind).verdict.is_clean());
     let done = judged(&orders, &[done(2), effect(Kind::Refund, 2, 5)], &behind).verdict;
     assert_eq!(done.count(Wrong::Unexplained), 1, "what was never stored is never done");
@@ -308,57 +312,57 @@ mod money {
         transfer(number, Some(told(201, &format!(r#"{{"id":"tr_{number}","amount":{number}}}"#))))
     }
 
-    fn books(guarded: [i64; 4]) -> Balances {
+    fn ledger(guarded: [i64; 4]) -> Balances {
         Balances { guarded: guarded.to_vec(), world: -40_000, receivable: 0, payable: 0, reserved: 0 }
     }
 
     fn wrongs(orders: &[Order], balances: &Balances) -> Vec<Wrong> {
-        judge_books(orders, &Judged::default(), balances).counts.into_keys().collect()
+        judge_ledger(orders, &Judged::default(), balances).counts.into_keys().collect()
     }
 
     #[test]
-    fn honest_books_are_clean() {
-        assert!(wrongs(&[], &books([10_000; 4])).is_empty());
+    fn honest_ledger_are_clean() {
+        assert!(wrongs(&[], &ledger([10_000; 4])).is_empty());
         let refused = transfer(9, Some(told(400, SHORT)));
         let orders = [made(7), refused, charge(8, Tender::Card, None), made(5)];
-        assert!(wrongs(&orders, &books([9_988, 10_012, 10_000, 10_000])).is_empty());
+        assert!(wrongs(&orders, &ledger([9_988, 10_012, 10_000, 10_000])).is_empty());
     }
 
     #[test]
     fn a_transfer_that_is_lost_or_made_twice() {
-        assert_eq!(wrongs(&[made(7)], &books([10_000; 4])), [Wrong::Balance]);
-        assert_eq!(wrongs(&[made(7)], &books([9_986, 10_014, 10_000, 10_000])), [Wrong::Balance]);
+        assert_eq!(wrongs(&[made(7)], &ledger([10_000; 4])), [Wrong::Balance]);
+        assert_eq!(wrongs(&[made(7)], &ledger([9_986, 10_014, 10_000, 10_000])), [Wrong::Balance]);
         let refused = transfer(7, Some(told(400, SHORT)));
-        assert_eq!(wrongs(&[refused], &books([9_993, 10_007, 10_000, 10_000])), [Wrong::Balance]);
+        assert_eq!(wrongs(&[refused], &ledger([9_993, 10_007, 10_000, 10_000])), [Wrong::Balance]);
     }
 
     #[test]
     fn money_from_nowhere_and_a_broken_floor() {
-        let leak = Balances { world: -39_999, ..books([10_000; 4]) };
+        let leak = Balances { world: -39_999, ..ledger([10_000; 4]) };
         assert_eq!(wrongs(&[], &leak), [Wrong::Balance]);
-        assert_eq!(wrongs(&[made(10_001)], &books([-1, 20_001, 10_000, 10_000])), [Wrong::Floor]);
+        assert_eq!(wrongs(&[made(10_001)], &ledger([-1, 20_001, 10_000, 10_000])), [Wrong::Floor]);
     }
 
     #[test]
-    fn books_that_differ_from_the_provider_by_one_minor_unit() {
+    fn ledger_that_differ_from_the_provider_by_one_minor_unit() {
         let tender = Tender::Split { place: 2, account: "ac_1".into(), wallet: 50 };
         let orders = [super::made(4, tender)];
         let judged = Judged { cards: 54, wallets: 50, ..Judged::default() };
-        let right = Balances { receivable: 54, payable: 104, ..books([10_000, 10_000, 9_950, 10_000]) };
-        assert!(judge_books(&orders, &judged, &right).is_clean());
+        let right = Balances { receivable: 54, payable: 104, ..ledger([10_000, 10_000, 9_950, 10_000]) };
+        assert!(judge_ledger(&orders, &judged, &right).is_clean());
         for (receivable, payable) in [(55, 105), (54, 105), (53, 103)] {
-            let other = Balances { receivable, payable, ..books([10_000, 10_000, 9_950, 10_000]) };
-            assert!(judge_books(&orders, &judged, &other).count(Wrong::Balance) > 0);
+            let other = Balances { receivable, payable, ..ledger([10_000, 10_000, 9_950, 10_000]) };
+            assert!(judge_ledger(&orders, &judged, &other).count(Wrong::Balance) > 0);
         }
     }
 
     #[test]
     fn answers_that_are_missing_strange_or_mistaken() {
-        let still = books([10_000; 4]);
+        let still = ledger([10_000; 4]);
         assert_eq!(wrongs(&[transfer(7, None)], &still), [Wrong::Unanswered]);
         let declined = transfer(7, Some(told(402, r#"{"error":"card_declined"}"#)));
         assert_eq!(wrongs(&[declined], &still), [Wrong::Strange]);
-        let moved = books([9_986, 10_014, 10_000, 10_000]);
+        let moved = ledger([9_986, 10_014, 10_000, 10_000]);
         let twin = Order { key: "key-9".into(), ..made(7) };
         assert_eq!(wrongs(&[made(7), twin], &moved), [Wrong::Mistaken]);
         let other = transfer(14, Some(told(201, r#"{"id":"tr_1","amount":13}"#)));
@@ -395,20 +399,20 @@ mod payouts {
         assert!(wrongs(&orders, &effects).is_empty());
         let judged = judged(&orders, &effects, &Parked::default());
         assert_eq!((judged.cards, judged.paid_out), (104, 101));
-        let books = |receivable, payable, reserved| Balances {
+        let ledger = |receivable, payable, reserved| Balances {
             guarded: vec![10_000; 4],
             world: -40_000,
             receivable,
             payable,
             reserved,
         };
-        assert!(judge_books(&orders, &judged, &books(3, 3, 0)).is_clean());
+        assert!(judge_ledger(&orders, &judged, &ledger(3, 3, 0)).is_clean());
         // Never posted, posted twice, never released.
-        for wrong in [books(104, 104, 0), books(-98, -98, 0), books(3, 3, 101), books(3, 104, 0)] {
-            assert!(judge_books(&orders, &judged, &wrong).count(Wrong::Balance) > 0, "{wrong:?}");
+        for wrong in [ledger(104, 104, 0), ledger(-98, -98, 0), ledger(3, 3, 101), ledger(3, 104, 0)] {
+            assert!(judge_ledger(&orders, &judged, &wrong).count(Wrong::Balance) > 0, "{wrong:?}");
         }
         let open = [paid_out(1), payout(2, false, None), paid(4)];
-        assert!(judge_books(&open, &judged, &books(3, 3, 102)).is_clean(), "it is still under way");
+        assert!(judge_ledger(&open, &judged, &ledger(3, 3, 102)).is_clean(), "it is still under way");
     }
 
     #[test]

@@ -4,14 +4,14 @@
 use super::super::aftermath::{note_answers, replay_all};
 use super::super::board::Board;
 use super::super::client::{self, Shared, lock};
-use super::super::judge::{Evidence, Judged, Verdict, Wrong, judge, judge_books};
+use super::super::judge::{Evidence, Judged, Verdict, Wrong, judge, judge_ledger};
 use super::super::mix::Mix;
 use super::super::order::Order;
 use super::super::provider::{history, set_faults};
 use super::super::report::asked;
 use super::super::scene::{Kind, Plot, Scene};
 use super::super::served::{self, Parked};
-use super::super::{books, provider};
+use super::super::{ledger, provider};
 use super::contract::Contract;
 use super::fault::Fault;
 use super::operator;
@@ -80,7 +80,7 @@ pub(super) async fn run(
 }
 
 async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dice) -> Result<Found> {
-    let wallets = books::open(&scene.address).await?;
+    let wallets = ledger::open(&scene.address).await?;
     set_faults(scene.provider, &fault.faults(&contract, dice.roll())).await?;
     let mix = Mix { transfers: 0, payouts: 0, held: 30, split: 15, wallets };
     let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, CHARGES)));
@@ -142,9 +142,9 @@ async fn stock(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -
     let shown = served::payments(&scene.address).await?;
     let by_itself = fault.by_itself;
     let mut judged = judge(&Evidence { orders, effects: &effects, shown: &shown, parked, by_itself });
-    let balances = books::balances(&scene.address, "posted").await?;
-    let of_books = judge_books(orders, &judged, &balances);
-    judged.verdict.join(of_books);
+    let balances = ledger::balances(&scene.address, "posted").await?;
+    let of_ledger = judge_ledger(orders, &judged, &balances);
+    judged.verdict.join(of_ledger);
     Ok(judged)
 }
 

@@ -2,8 +2,8 @@
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::idempotency::reply::Reply;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Pinned, Saga};
-use counterfoil_core::payments::Matter;
+use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
+use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::create::Wanted;
 use counterfoil_core::payments::charge::{Charge, Status, Sums};
 use counterfoil_core::payments::operation::launch::{Impossible, Operate, allowed};
@@ -29,8 +29,8 @@ pub(crate) struct Payments {
     letters: Vec<DeadLetter>,
 }
 
-fn provider() -> Pinned {
-    Pinned { profile: "stripe".into(), endpoint: "http://provider:80".into() }
+fn provider() -> ProviderBinding {
+    ProviderBinding { profile: "stripe".into(), endpoint: "http://provider:80".into() }
 }
 
 impl Payments {
@@ -183,7 +183,7 @@ impl Payments {
             revision: 3,
         };
         let id = outbox.id;
-        self.letters.push(DeadLetter { outbox, matter: Matter::Charge(charge, None) });
+        self.letters.push(DeadLetter { outbox, subject: PaymentSubject::Charge(charge, None) });
         id
     }
 

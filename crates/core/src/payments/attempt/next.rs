@@ -74,7 +74,7 @@ pub fn quiescent_at(rules: &Rules, history: &History) -> Time {
 mod tests {
     use super::*;
     use crate::idempotency::claim::ClaimId;
-    use crate::outbox::{Flow, Payment, Pinned, Saga};
+    use crate::outbox::{Flow, Payment, ProviderBinding, Saga};
     use crate::saga::progress::Progress;
     use crate::types::digest::Digest;
     use crate::types::id::{ChargeId, TenantId};
@@ -99,7 +99,7 @@ mod tests {
             hold: None,
             claim: ClaimId::from_digest(Digest::from_bytes([0; 32])),
             tenant: TenantId::from_i64(1),
-            provider: Pinned { profile: "stripe".into(), endpoint: "http://p".into() },
+            provider: ProviderBinding { profile: "stripe".into(), endpoint: "http://p".into() },
             due_at: Time::EPOCH,
             created_at: Time::EPOCH,
             history,

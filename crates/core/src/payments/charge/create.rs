@@ -4,9 +4,9 @@ use super::{Charge, Order, Status, Sums, Wallet};
 use crate::audit::{Kind, Record, record_id};
 use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
 use crate::idempotency::request::Request;
-use crate::outbox::{Flow, History, Outbox, Payment, Pinned};
+use crate::outbox::{Flow, History, Outbox, Payment, ProviderBinding};
 use crate::payments::flow::{self, Onward, Turn};
-use crate::payments::{Matter, Opening, Work};
+use crate::payments::{Opening, PaymentSubject, Work};
 use crate::types::id::{AccountId, ChargeId, HoldId, Holder};
 use crate::types::mask::Masked;
 use crate::types::money::Money;
@@ -34,7 +34,7 @@ pub struct Wanted {
     pub capture: bool,
     /// The account to credit; absent means the tenant's main one of the currency.
     pub destination: Option<AccountId>,
-    /// What a wallet pays of it: money is moved in the books and at the provider, or neither.
+    /// What a wallet pays of it: money is moved in the ledger and at the provider, or neither.
     pub wallet: Option<Wallet>,
     /// The client's own words.
     pub description: Option<Masked<String>>,
@@ -87,7 +87,7 @@ pub struct Minted {
 /// step to begin with, which a test of the flows excludes.
 pub fn decide(
     command: CreateCharge,
-    provider: Pinned,
+    provider: ProviderBinding,
     lease: LeasePolicy,
     minted: &Minted,
     expired: Option<&Claim>,
@@ -95,7 +95,7 @@ pub fn decide(
     let (charge, now) = (minted.charge, minted.now);
     let lease = lease.grant(minted.holder, now);
     let request = command.request;
-    let Turn { books, onward } = flow::begin(command.wanted.flow())?;
+    let Turn { ledger, onward } = flow::begin(command.wanted.flow())?;
     let Onward::Call(_, saga) = onward else { return None };
     let claim = request.claim(charge.into(), Resource::Charge, State::InFlight(lease), now, expired);
     let outbox = Outbox {
@@ -134,5 +134,9 @@ pub fn decide(
         created_at: now,
         revision: 1,
     };
-    Some(Opening { work: Work { claim, matter: Matter::Charge(charge, None), outbox }, books, audit })
+    Some(Opening {
+        work: Work { claim, subject: PaymentSubject::Charge(charge, None), outbox },
+        ledger,
+        audit,
+    })
 }

@@ -2,7 +2,7 @@
 
 pub mod create;
 
-use crate::outbox::Pinned;
+use crate::outbox::ProviderBinding;
 use crate::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use crate::types::mask::Masked;
 use crate::types::money::Money;
@@ -26,7 +26,7 @@ pub struct Charge {
     /// The capture or void that is under way.
     pub working: Option<OperationId>,
     /// The provider and endpoint it is bound to for life; charges of old stores know only the profile.
-    pub provider: Pinned,
+    pub provider: ProviderBinding,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
     /// Why it failed, if it did.
@@ -38,7 +38,7 @@ pub struct Charge {
 }
 
 /// What a charge took and gave back, in minor units of its currency. Only the provider's part of it: what a wallet paid
-/// stands in the books alone.
+/// stands in the ledger alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Taken.
@@ -80,7 +80,7 @@ pub struct Order {
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
-/// The part of a charge that a balance in the books pays.
+/// The part of a charge that a balance in the ledger pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wallet {
     /// The account debited.

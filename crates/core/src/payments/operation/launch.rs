@@ -4,10 +4,10 @@ use super::{Kind, Operation, Status};
 use crate::audit::{Kind as Audited, Record, record_id};
 use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
 use crate::idempotency::request::Request;
-use crate::outbox::{History, Outbox, Payment, Pinned};
+use crate::outbox::{History, Outbox, Payment, ProviderBinding};
 use crate::payments::charge::{Charge, Status as ChargeStatus};
 use crate::payments::flow::{self, Onward, Turn};
-use crate::payments::{Matter, Work, turn_after};
+use crate::payments::{PaymentSubject, Work, turn_after};
 use crate::types::id::{ChargeId, HoldId, Holder, OperationId};
 use crate::types::money::Money;
 use crate::types::time::Time;
@@ -45,7 +45,7 @@ pub struct Launch {
     pub work: Work,
     /// The charge's revision before.
     pub expect: u64,
-    /// What happens in the books.
+    /// What happens in the ledger.
     pub turn: Turn,
     /// The audit record.
     pub audit: Record,
@@ -92,7 +92,7 @@ pub fn allowed(kind: Kind, wanted: Option<i64>, charge: &Charge) -> Result<i64, 
 pub fn launch(
     command: &Operate,
     charge: &Charge,
-    provider: Pinned,
+    provider: ProviderBinding,
     lease: LeasePolicy,
     minted: Minted,
     expired: Option<&Claim>,
@@ -128,7 +128,7 @@ pub fn launch(
         payment: Payment::Charge(charge.id),
         saga,
         // What a refund reserves has the refund's own number.
-        hold: turn.books.contains(&flow::Deed::Reserve).then(|| HoldId::from_i64(id.to_i64())),
+        hold: turn.ledger.contains(&flow::SagaAction::Reserve).then(|| HoldId::from_i64(id.to_i64())),
         claim: request.claim,
         tenant: request.tenant,
         provider,
@@ -152,8 +152,8 @@ pub fn launch(
             step.name()
         ),
     };
-    let matter = Matter::Charge(begun(charge, kind, id, minor), Some(operation));
-    let work = Work { claim, matter, outbox };
+    let subject = PaymentSubject::Charge(begun(charge, kind, id, minor), Some(operation));
+    let work = Work { claim, subject, outbox };
     Ok(Launch { work, expect: charge.revision, turn, audit })
 }
 

@@ -4,9 +4,9 @@ use super::{Order, Payout, Status};
 use crate::audit::{Kind, Record, record_id};
 use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
 use crate::idempotency::request::Request;
-use crate::outbox::{Flow, History, Outbox, Payment, Pinned};
+use crate::outbox::{Flow, History, Outbox, Payment, ProviderBinding};
 use crate::payments::flow::{self, Onward, Turn};
-use crate::payments::{Matter, Opening, Work};
+use crate::payments::{Opening, PaymentSubject, Work};
 use crate::types::id::{AccountId, HoldId, Holder, PayoutId};
 use crate::types::mask::Masked;
 use crate::types::money::Money;
@@ -61,7 +61,7 @@ pub struct Minted {
 /// step to begin with, which a test of the flows excludes.
 pub fn decide(
     command: CreatePayout,
-    provider: Pinned,
+    provider: ProviderBinding,
     lease: LeasePolicy,
     minted: Minted,
     expired: Option<&Claim>,
@@ -69,7 +69,7 @@ pub fn decide(
     let Minted { payout: id, now, .. } = minted;
     let lease = lease.grant(minted.holder, now);
     let CreatePayout { request, wanted } = command;
-    let Turn { books, onward } = flow::begin(Flow::Payout)?;
+    let Turn { ledger, onward } = flow::begin(Flow::Payout)?;
     let Onward::Call(_, saga) = onward else { return None };
     let claim = request.claim(id.into(), Resource::Payout, State::InFlight(lease), now, expired);
     let outbox = Outbox {
@@ -113,5 +113,5 @@ pub fn decide(
         created_at: now,
         revision: 1,
     };
-    Some(Opening { work: Work { claim, matter: Matter::Payout(payout), outbox }, books, audit })
+    Some(Opening { work: Work { claim, subject: PaymentSubject::Payout(payout), outbox }, ledger, audit })
 }

@@ -1,10 +1,10 @@
-//! A payout: money that leaves an account of the books for a bank account, by the provider, or for an account in the books
+//! A payout: money that leaves an account of the ledger for a bank account, by the provider, or for an account in the ledger
 //! of a peer.
 
 pub mod create;
 
 use super::charge::Failure;
-use crate::outbox::Pinned;
+use crate::outbox::ProviderBinding;
 use crate::types::id::{AccountId, PayoutId, TenantId};
 use crate::types::mask::Masked;
 use crate::types::money::Money;
@@ -12,7 +12,7 @@ use crate::types::time::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A payout. What it reserves in the books has its own number.
+/// A payout. What it reserves in the ledger has its own number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payout {
     /// Minted with the claim.
@@ -24,7 +24,7 @@ pub struct Payout {
     /// Where it stands.
     pub status: Status,
     /// The provider and endpoint it is bound to for life.
-    pub provider: Pinned,
+    pub provider: ProviderBinding,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
     /// Why it failed, if it did.

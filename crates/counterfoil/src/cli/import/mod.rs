@@ -179,7 +179,7 @@ async fn all(
     mut told: impl FnMut(&Command, Delivered),
 ) {
     let next = Arc::new(AtomicUsize::new(0));
-    let (results, mut heard) = mpsc::channel(connections);
+    let (results, mut reply) = mpsc::channel(connections);
     for _ in 0..connections.min(commands.len()) {
         let (sender, commands, next, results) =
             (Arc::clone(&sender), Arc::clone(&commands), Arc::clone(&next), results.clone());
@@ -194,7 +194,7 @@ async fn all(
         });
     }
     drop(results);
-    while let Some((at, delivered)) = heard.recv().await {
+    while let Some((at, delivered)) = reply.recv().await {
         if let Some(command) = commands.get(at) {
             told(command, delivered);
         }

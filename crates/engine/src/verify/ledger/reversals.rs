@@ -4,7 +4,7 @@ use super::super::report::Report;
 use super::super::rows::Rows;
 use super::Walk;
 use counterfoil_core::ledger::transaction::{Kind, Transaction};
-use counterfoil_core::payments::books::decide::is_reversible;
+use counterfoil_core::payments::ledger::decide::is_reversible;
 use counterfoil_core::types::id::TransactionId;
 use counterfoil_core::types::reference::Kind as ReferenceKind;
 use counterfoil_store::RowKey;

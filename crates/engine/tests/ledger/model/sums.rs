@@ -1,6 +1,6 @@
 //! The model: sums per account, a list of holds, a list of transactions.
 
-use crate::support::books::view;
+use crate::support::ledger::view;
 use counterfoil_core::ledger::account::Side::{self, Credit, Debit};
 use counterfoil_core::ledger::totals::View;
 use counterfoil_core::types::time::Time;

@@ -9,7 +9,7 @@ use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window;
 use counterfoil_core::ledger::account::{Code, Guard, Side};
-use counterfoil_core::payments::books::{Act, Metadata, Named, Open, Transfer};
+use counterfoil_core::payments::ledger::{Act, Metadata, Named, Open, Transfer};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::tenancy::Scopes;
 use counterfoil_core::types::asset::Asset;

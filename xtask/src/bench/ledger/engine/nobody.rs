@@ -1,6 +1,6 @@
-//! A provider that is never called: the books need none.
+//! A provider that is never called: the ledger need none.
 
-use counterfoil_core::outbox::Pinned;
+use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Found, Outcome, Rules};
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Call, Gateway, Lookup};
@@ -8,11 +8,11 @@ use counterfoil_gateway::{Call, Gateway, Lookup};
 pub(super) struct Nobody;
 
 impl Gateway for Nobody {
-    fn pinned(&self) -> Pinned {
-        Pinned { profile: "nobody".into(), endpoint: "nowhere".into() }
+    fn binding(&self) -> ProviderBinding {
+        ProviderBinding { profile: "nobody".into(), endpoint: "nowhere".into() }
     }
 
-    fn rules(&self, _: &Pinned) -> Rules {
+    fn rules(&self, _: &ProviderBinding) -> Rules {
         Rules {
             dedup_window: None,
             stores_errors: false,

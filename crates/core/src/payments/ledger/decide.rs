@@ -1,0 +1,439 @@
+//! Decisions about the ledger: from what a client asks and what is known to what happened. Whether the balances allow
+//! it is the store's judge to say, in the commit.
+
+use super::{Convert, End, HoldTerms, Metadata, Named, Open, Post, Transfer};
+use crate::ledger::account::{Account, Code, Guard, Name, Side};
+use crate::ledger::balance::{Balance, Delta};
+use crate::ledger::chart::{PREFIX, Role, peer_code};
+use crate::ledger::convert::{ConvertError, Converted, convert};
+use crate::ledger::hold::{Hold, State};
+use crate::ledger::transaction::{BadLegs, Kind, Layer, Leg, Legs, Transaction};
+use crate::payments::charge::Charge;
+use crate::types::asset::Asset;
+use crate::types::flaw::Flaw;
+use crate::types::id::{AccountId, HoldId, TenantId, TransactionId};
+use crate::types::limits::{AMOUNT_MAX, LEGS_MAX};
+use crate::types::peer::PeerName;
+use crate::types::time::{Span, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How long a hold lasts unless its maker says otherwise: seven days, as card authorizations do.
+pub const HOLD_DEFAULT: Span = Span::from_ms(7 * 86_400_000);
+
+/// What is known of the accounts a request names.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    accounts: BTreeMap<AccountId, Arc<Account>>,
+    codes: BTreeMap<String, AccountId>,
+}
+
+impl Known {
+    /// Learns an account.
+    pub fn learn(&mut self, account: Arc<Account>) {
+        self.codes.insert(account.code.as_str().to_owned(), account.id);
+        self.accounts.insert(account.id, account);
+    }
+
+    /// The account of that id.
+    pub fn get(&self, id: AccountId) -> Option<&Arc<Account>> {
+        self.accounts.get(&id)
+    }
+
+    /// The account a client named, if its tenant has it.
+    pub fn named(&self, named: &Named, tenant: TenantId) -> Option<&Arc<Account>> {
+        let id = match named {
+            Named::Id(id) => id,
+            Named::Code(code) => self.codes.get(code.as_str())?,
+        };
+        self.accounts.get(id).filter(|account| account.tenant == tenant)
+    }
+
+    /// What guarded accounts gain and lose by `legs`, each account once. Nothing if one is not known, or its sum does
+    /// not fit.
+    pub fn deltas(&self, legs: &[Leg]) -> Option<Vec<(Arc<Account>, Delta)>> {
+        let mut deltas = Vec::new();
+        for leg in legs {
+            add_delta(&mut deltas, self.accounts.get(&leg.account)?, leg)?;
+        }
+        Some(deltas)
+    }
+}
+
+/// Adds what a leg does to its account, if that is guarded. Nothing if the sum does not fit.
+pub fn add_delta(deltas: &mut Vec<(Arc<Account>, Delta)>, account: &Arc<Account>, leg: &Leg) -> Option<()> {
+    if account.guard.is_set() {
+        let delta = Delta::of(leg, account.normal);
+        match deltas.iter_mut().find(|(known, _)| known.id == account.id) {
+            Some((_, sum)) => *sum = sum.and(delta)?,
+            None => deltas.push((Arc::clone(account), delta)),
+        }
+    }
+    Some(())
+}
+
+/// Who decides what, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Whose request it is.
+    pub tenant: TenantId,
+    /// The number minted for what it makes.
+    pub id: TransactionId,
+    /// The store's time.
+    pub now: Time,
+}
+
+impl Frame {
+    fn transaction(self, kind: Kind, legs: Legs, metadata: Metadata) -> Transaction {
+        Transaction { id: self.id, tenant: self.tenant, kind, legs, metadata, at: self.now }
+    }
+}
+
+/// An opened account with its code and, where it is guarded, its first balance.
+pub fn open(open: Open, id: AccountId, tenant: TenantId, now: Time) -> (Account, Name, Option<Balance>) {
+    let name = Name { tenant, code: open.code.clone(), account: id };
+    let balance = open.guard.is_set().then(|| Balance {
+        floor: open.guard.floor,
+        cap: open.guard.cap,
+        revision: 1,
+        ..Balance::empty(tenant, id, 0, open.guard.guarded())
+    });
+    let account = Account {
+        id,
+        tenant,
+        code: open.code,
+        asset: open.asset,
+        normal: open.normal,
+        guard: open.guard,
+        shards: open.shards,
+        widest: open.shards,
+        metadata: open.metadata,
+        created_at: now,
+        revision: 1,
+    };
+    (account, name, balance)
+}
+
+/// What is wrong with an account to open.
+pub fn open_flaws(open: &Open) -> Vec<Flaw> {
+    let mut flaws = Vec::new();
+    if open.code.as_str().starts_with(PREFIX) {
+        flaws.push(Flaw::new(
+            "/code",
+            format!("codes that begin with `{PREFIX}` belong to the chart; choose another"),
+        ));
+    }
+    if let (Some(floor), Some(cap)) = (open.guard.floor, open.guard.cap)
+        && floor > cap
+    {
+        flaws.push(Flaw::new("/cap", "`cap` must not be below `floor`"));
+    }
+    flaws.extend(spread_flaw(open.guard, open.shards));
+    flaws
+}
+
+/// What is wrong with a spread, if anything is. An account that begins beyond its bound cannot be spread: its first
+/// shard would be short of its part while the others look free to give.
+pub fn spread_flaw(guard: Guard, shards: u16) -> Option<Flaw> {
+    let beyond = guard.floor.is_some_and(|floor| floor > 0) || guard.cap.is_some_and(|cap| cap < 0);
+    (beyond && shards > 1).then(|| {
+        Flaw::new("/shards", "an account with a floor above zero or a cap below zero has one shard; send 1")
+    })
+}
+
+/// The spread of an account changed.
+pub fn reshard(account: &Account, shards: u16) -> Account {
+    Account {
+        shards,
+        widest: account.widest.max(shards),
+        revision: account.revision.saturating_add(1),
+        ..account.clone()
+    }
+}
+
+/// A transfer, or the hold in its place.
+pub fn transfer(
+    order: Transfer,
+    known: &Known,
+    frame: Frame,
+) -> Result<(Transaction, Option<Hold>), Vec<Flaw>> {
+    let mut flaws = Vec::new();
+    let from = account(known, frame.tenant, &order.from, order.asset, ("/from", "/currency"), &mut flaws);
+    let to = account(known, frame.tenant, &order.to, order.asset, ("/to", "/currency"), &mut flaws);
+    let (Some(from), Some(to)) = (from, to) else { return Err(flaws) };
+    if from == to {
+        flaws.push(Flaw::new("/to", "`to` is the account the money comes from; name another"));
+    }
+    let default = frame.now.plus(HOLD_DEFAULT);
+    let expires_at = order.hold.map(|HoldTerms { expires_at }| expires_at.unwrap_or(default));
+    if expires_at.is_some_and(|at| at <= frame.now) {
+        flaws.push(Flaw::new("/expires_at", "`expires_at` has passed; name a time to come"));
+    }
+    if !flaws.is_empty() {
+        return Err(flaws);
+    }
+    let layer = if expires_at.is_some() { Layer::Pending } else { Layer::Posted };
+    let legs = Legs::transfer(from, to, order.amount, order.asset, layer)
+        .map_err(|bad| vec![Flaw::new("/amount", sentence(bad))])?;
+    let Some(expires_at) = expires_at else {
+        return Ok((frame.transaction(Kind::Transfer, legs, order.metadata), None));
+    };
+    let (transaction, hold) =
+        held(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, frame);
+    Ok((transaction, Some(hold)))
+}
+
+fn held(
+    from: AccountId,
+    to: AccountId,
+    (amount, asset): (i64, Asset),
+    expires_at: Time,
+    legs: Legs,
+    metadata: Metadata,
+    frame: Frame,
+) -> (Transaction, Hold) {
+    let id = HoldId::from_i64(frame.id.to_i64());
+    let hold = Hold {
+        id,
+        tenant: frame.tenant,
+        from,
+        to,
+        amount,
+        asset,
+        expires_at,
+        state: State::Pending,
+        metadata,
+        created_at: frame.now,
+        revision: 1,
+    };
+    (frame.transaction(Kind::Held(id), legs, Metadata::new()), hold)
+}
+
+/// The end a client gives a hold. The caller has seen that it is open.
+pub fn end(hold: &Hold, how: End, frame: Frame) -> Result<(Transaction, Hold), Vec<Flaw>> {
+    match how {
+        End::Void => Ok(release(hold, Kind::HoldVoided(hold.id), State::Voided { by: frame.id }, frame)),
+        End::Post { amount } => {
+            let amount = amount.unwrap_or(hold.amount);
+            if !(1..=hold.amount).contains(&amount) {
+                let message = format!("`amount` must be between 1 and the {} that are held", hold.amount);
+                return Err(vec![Flaw::new("/amount", message)]);
+            }
+            let mut legs = released(hold);
+            legs.extend(pair(hold, Layer::Posted, amount));
+            let state = State::Posted { amount, by: frame.id };
+            Ok((
+                frame.transaction(Kind::HoldPosted(hold.id), by_construction(legs, hold), Metadata::new()),
+                hold.ended(state),
+            ))
+        }
+    }
+}
+
+/// The end of a hold whose deadline has passed.
+pub fn lapse(hold: &Hold, frame: Frame) -> (Transaction, Hold) {
+    release(hold, Kind::HoldLapsed(hold.id), State::Lapsed { by: frame.id }, frame)
+}
+
+fn release(hold: &Hold, kind: Kind, state: State, frame: Frame) -> (Transaction, Hold) {
+    (frame.transaction(kind, by_construction(released(hold), hold), Metadata::new()), hold.ended(state))
+}
+
+fn released(hold: &Hold) -> Vec<Leg> {
+    pair(hold, Layer::Released, hold.amount).to_vec()
+}
+
+fn pair(hold: &Hold, layer: Layer, amount: i64) -> [Leg; 2] {
+    let leg = |account, side| Leg { account, side, layer, amount, asset: hold.asset };
+    [leg(hold.from, Side::Debit), leg(hold.to, Side::Credit)]
+}
+
+/// Pairs of equal legs always balance; the hold's own legs stand in for the impossible.
+fn by_construction(legs: Vec<Leg>, hold: &Hold) -> Legs {
+    Legs::balanced(legs).unwrap_or_else(|_| Legs::released_pair(hold.from, hold.to, hold.amount, hold.asset))
+}
+
+/// Legs as a client gave them.
+pub fn post(order: Post, known: &Known, frame: Frame) -> Result<Transaction, Vec<Flaw>> {
+    let mut flaws = Vec::new();
+    let mut legs = Vec::with_capacity(order.entries.len());
+    for (index, entry) in order.entries.iter().enumerate() {
+        let places = (format!("/entries/{index}/account"), format!("/entries/{index}/asset"));
+        let places = (places.0.as_str(), places.1.as_str());
+        if let Some(account) = account(known, frame.tenant, &entry.account, entry.asset, places, &mut flaws) {
+            legs.push(Leg {
+                account,
+                side: entry.side,
+                layer: Layer::Posted,
+                amount: entry.amount,
+                asset: entry.asset,
+            });
+        }
+    }
+    if !flaws.is_empty() {
+        return Err(flaws);
+    }
+    let legs = Legs::balanced(legs).map_err(|bad| {
+        let place = match bad {
+            BadLegs::Amount(index) => format!("/entries/{index}/amount"),
+            BadLegs::Twice(index) => format!("/entries/{index}/account"),
+            BadLegs::TooFew | BadLegs::TooMany | BadLegs::Unbalanced(_) => "/entries".to_owned(),
+        };
+        vec![Flaw::new(place, sentence(bad))]
+    })?;
+    Ok(frame.transaction(Kind::General, legs, order.metadata))
+}
+
+/// Whether a transaction may be undone by a client.
+pub const fn is_reversible(kind: Kind) -> bool {
+    match kind {
+        Kind::Transfer | Kind::General | Kind::Conversion | Kind::HoldPosted(_) => true,
+        // A captured charge is given back by a refund, which moves the money too.
+        Kind::Charge(_) | Kind::Reversal(_) | Kind::Held(_) | Kind::HoldVoided(_) | Kind::HoldLapsed(_) => {
+            false
+        }
+    }
+}
+
+/// The transaction that undoes `original`.
+pub fn reverse(original: &Transaction, frame: Frame) -> Transaction {
+    frame.transaction(Kind::Reversal(original.id), original.legs.posted().reversed(), Metadata::new())
+}
+
+/// What a conversion makes of its amount; `exponents` are the decimals of the two assets. Nothing of the ledger is needed
+/// for it, so an order that makes no sense is refused before the chart is opened for it.
+pub fn price(
+    order: &Convert,
+    from: &Account,
+    to: &Account,
+    exponents: (u8, u8),
+) -> Result<Converted, Vec<Flaw>> {
+    let wrong = |place: &str, message: &str| vec![Flaw::new(place, message)];
+    if from.asset == to.asset {
+        return Err(wrong("/to", "both accounts count the same asset; use a transfer"));
+    }
+    convert(order.amount, exponents.0, exponents.1, &order.rate, order.rounding).map_err(
+        |error| match error {
+            ConvertError::Zero => wrong("/amount", "nothing is left after rounding; convert more"),
+            ConvertError::TooLarge => wrong("/amount", "the converted amount is too large; convert less"),
+        },
+    )
+}
+
+/// The accounts of the chart that a conversion goes through.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    /// The exchange account of the first asset.
+    pub bought: AccountId,
+    /// The exchange account of the second asset.
+    pub sold: AccountId,
+    /// The rounding account of the second asset.
+    pub rounding: AccountId,
+}
+
+/// One asset for another, nothing made and nothing lost in either.
+pub fn exchange(
+    order: Convert,
+    from: &Account,
+    to: &Account,
+    converted: Converted,
+    chart: Exchange,
+    frame: Frame,
+) -> Result<Transaction, Vec<Flaw>> {
+    let leg = |account, side, amount, asset| Leg { account, side, layer: Layer::Posted, amount, asset };
+    let mut legs = vec![
+        leg(from.id, Side::Debit, order.amount, from.asset),
+        leg(chart.bought, Side::Credit, order.amount, from.asset),
+        leg(chart.sold, Side::Debit, converted.exchange, to.asset),
+        leg(to.id, Side::Credit, converted.to, to.asset),
+    ];
+    if converted.rounding > 0 {
+        legs.push(leg(chart.rounding, Side::Credit, converted.rounding, to.asset));
+    }
+    let legs = Legs::balanced(legs).map_err(|bad| vec![Flaw::new("", sentence(bad))])?;
+    Ok(frame.transaction(Kind::Conversion, legs, order.metadata))
+}
+
+/// The posting of a captured charge: what the provider owes now stands against what is owed to `credited`.
+pub fn captured(
+    charge: &Charge,
+    receivable: AccountId,
+    credited: AccountId,
+    now: Time,
+) -> Result<Transaction, BadLegs> {
+    let legs = Legs::transfer(
+        receivable,
+        credited,
+        charge.sums.captured,
+        charge.order.amount.asset(),
+        Layer::Posted,
+    )?;
+    let frame = Frame { tenant: charge.tenant, id: TransactionId::from_i64(charge.id.to_i64()), now };
+    Ok(frame.transaction(Kind::Charge(charge.id), legs, Metadata::new()))
+}
+
+/// Reserves money for a payment. It does not lapse: the payment ends it, one way or the other.
+pub fn reserve(
+    from: AccountId,
+    to: AccountId,
+    amount: i64,
+    asset: Asset,
+    frame: Frame,
+) -> Result<(Transaction, Hold), BadLegs> {
+    let legs = Legs::transfer(from, to, amount, asset, Layer::Pending)?;
+    Ok(held(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), frame))
+}
+
+/// An account of the chart.
+pub fn chart_account(role: Role, asset: Asset) -> Option<Open> {
+    Some(charted(role.code(asset).ok()?, asset, role.normal()))
+}
+
+/// The chart's account of what is owed to a peer.
+pub fn peer_account(peer: &PeerName, asset: Asset) -> Option<Open> {
+    Some(charted(peer_code(peer, asset).ok()?, asset, Side::Credit))
+}
+
+const fn charted(code: Code, asset: Asset, normal: Side) -> Open {
+    Open {
+        code,
+        asset,
+        normal,
+        guard: Guard { floor: None, cap: None },
+        shards: 1,
+        metadata: Metadata::new(),
+    }
+}
+
+fn account(
+    known: &Known,
+    tenant: TenantId,
+    named: &Named,
+    asset: Asset,
+    (place, asset_place): (&str, &str),
+    flaws: &mut Vec<Flaw>,
+) -> Option<AccountId> {
+    let Some(found) = known.named(named, tenant) else {
+        flaws.push(Flaw::new(place, "there is no such account; open it with POST /v1/accounts first"));
+        return None;
+    };
+    if found.asset != asset {
+        let message = format!("the account counts {}, not {asset}; name an account of {asset}", found.asset);
+        flaws.push(Flaw::new(asset_place, message));
+        return None;
+    }
+    Some(found.id)
+}
+
+/// What is wrong with legs, and what to do.
+pub fn sentence(bad: BadLegs) -> String {
+    match bad {
+        BadLegs::TooFew => "a transaction needs at least two entries".to_owned(),
+        BadLegs::TooMany => format!("a transaction has at most {LEGS_MAX} entries; split it"),
+        BadLegs::Amount(_) => format!("an amount must be between 1 and {AMOUNT_MAX}"),
+        BadLegs::Twice(_) => "the account stands in an earlier entry; add the amounts up into one".to_owned(),
+        BadLegs::Unbalanced(asset) => {
+            format!("debits and credits of {asset} differ; they must add up to zero")
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Payouts: what the provider paid, held against what is told, and what they took from the ledger.
+
+use super::{Evidence, Violation};
+use crate::client::request_id;
+use crate::provider::Effect;
+use crate::run::references;
+use counterfoil_core::payments::charge::FailureCode;
+use counterfoil_core::payments::payout::{Payout, Status};
+use counterfoil_core::payments::provider::Step;
+use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::ulid::Ulid;
+use counterfoil_store::Row;
+use std::collections::BTreeMap;
+
+/// Checks one payout against what the provider did for it.
+pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], found: &mut Vec<Violation>) {
+    let name = format!(
+        "payout {} of {} ({})",
+        payout.id.to_i64(),
+        payout.order.amount.minor(),
+        payout.status.name()
+    );
+    let mut say = |invariant, what: &str| {
+        found.push(Violation::new("payouts", invariant, format!("{name} {what}")));
+    };
+    let times = effects.iter().filter(|effect| !effect.own_duplicate).count();
+    if times > 1 {
+        say("I1", &format!("was paid {times} times"));
+    }
+    if effects.iter().any(|effect| effect.step != Step::Payout) {
+        say("I7", "has effects that nobody asked for");
+    }
+    match payout.status {
+        Status::Paid => {
+            let its = |effect: &&Effect| {
+                payout.provider_reference.as_ref() == Some(&effect.reference)
+                    && effect.amount == payout.order.amount.minor()
+                    && effect.asset == payout.order.amount.asset()
+            };
+            if !effects.iter().copied().any(|effect| its(&effect)) {
+                say("I7", "is told as paid and the provider did no such thing");
+            }
+        }
+        Status::Failed => {
+            if times > 0 {
+                say("I7", "was paid and is told as failed");
+            }
+            let payment = references().seal(Kind::Payout, payout.id.to_i64()).to_string();
+            let declined = evidence.declines.contains(&(payment, Step::Payout.name()));
+            let told = payout.failure.as_ref().is_some_and(|it| it.code == FailureCode::PayoutFailed);
+            if told && !declined {
+                say("I7", "is told as refused by the bank and was not");
+            }
+        }
+        Status::Processing => say("I9", "never ended"),
+        Status::Parked => {}
+    }
+}
+
+/// The place of the commit that made each payout, and how many commits there were when it was asked for.
+pub(super) fn begun(evidence: &Evidence) -> Vec<(usize, usize, &Payout)> {
+    let asked: BTreeMap<Ulid, usize> =
+        evidence.reply.iter().enumerate().map(|(place, reply)| (request_id(place), reply.commits)).collect();
+    let mut begun = Vec::new();
+    for (place, applied) in evidence.history.iter().enumerate() {
+        let request =
+            applied.rows().find_map(|row| if let Row::Claim(it) = row { Some(it.request) } else { None });
+        for (before, row) in applied.changes() {
+            if let (None, Some(Row::Payout(payout)), Some(since)) =
+                (before, row, request.and_then(|request| asked.get(&request)))
+            {
+                begun.push((*since, place, payout));
+            }
+        }
+    }
+    begun
+}

@@ -1,0 +1,188 @@
+//! What payments reserve in the ledger: a wallet's part of a split, what a refund gives back, what is paid out. It ends as the payment
+//! does, in the same commit, and a split's not before the card is free.
+
+use super::{Evidence, Violation};
+use crate::store::START;
+use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::outbox::{Flow, Outbox, Payment};
+use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::operation::{Operation, Status as OperationStatus};
+use counterfoil_core::payments::payout::{Payout, Status as PayoutStatus};
+use counterfoil_core::payments::provider::Step;
+use counterfoil_core::types::id::{HoldId, SubjectId};
+use counterfoil_core::types::time::{Span, Time};
+use counterfoil_store::{Row, RowKey, UNTOLD};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a reservation should stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Open,
+    Posted,
+    Freed,
+}
+
+/// Checks reservations and what is parked.
+pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
+    let mut works: BTreeMap<SubjectId, &Outbox> = BTreeMap::new();
+    let mut freed: BTreeMap<HoldId, Time> = BTreeMap::new();
+    for applied in &evidence.history {
+        for row in applied.rows() {
+            match row {
+                Row::Outbox(outbox) => drop(works.insert(outbox.id, outbox)),
+                Row::Hold(hold) if matches!(hold.state, State::Voided { .. }) => {
+                    freed.entry(hold.id).or_insert(applied.committed.receipt.at);
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut say = |invariant, what: String| found.push(Violation::new("reserved", invariant, what));
+    let mut owned: BTreeSet<HoldId> = BTreeSet::new();
+    for work in works.values() {
+        let reserves = matches!(work.saga.flow, Flow::Split | Flow::Refund | Flow::Payout);
+        let hold = work.hold.and_then(|id| match evidence.whose(&RowKey::Hold(UNTOLD, id)) {
+            Some(Row::Hold(hold)) => Some(hold),
+            _ => None,
+        });
+        match hold {
+            Some(hold) if reserves => {
+                if !owned.insert(hold.id) {
+                    say("I8", format!("two payments reserve under {}", hold.id.to_i64()));
+                }
+                for what in against(evidence, work, hold, &freed) {
+                    say("I7", what);
+                }
+            }
+            None if !reserves => {}
+            Some(_) | None => say(
+                "I7",
+                format!(
+                    "{} of {} has no reservation, or one too many",
+                    work.saga.flow.name(),
+                    work.id.to_i64()
+                ),
+            ),
+        }
+    }
+    for row in evidence.each() {
+        match row {
+            Row::Hold(hold) if hold.is_a_payments() && !owned.contains(&hold.id) => {
+                say("I8", format!("the reservation {} is no payment's", hold.id.to_i64()));
+            }
+            Row::Charge(charge) if charge.status == Status::Parked => {
+                let id = charge.working.map_or_else(|| charge.id.into(), SubjectId::from);
+                in_sight(evidence, id, &mut say);
+            }
+            Row::Operation(operation) if operation.status == OperationStatus::Parked => {
+                in_sight(evidence, operation.id.into(), &mut say);
+            }
+            Row::Payout(payout) if payout.status == PayoutStatus::Parked => {
+                in_sight(evidence, payout.id.into(), &mut say);
+            }
+            Row::Outbox(outbox) if outbox.parked.is_some() && !stands_parked(evidence, outbox) => {
+                say("I9", format!("{} is parked, and what it is for does not say so", outbox.id.to_i64()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is parked is a dead letter: its work is there and says why.
+fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static str, String)) {
+    let there = matches!(evidence.whose(&RowKey::Outbox(UNTOLD, id)), Some(Row::Outbox(work)) if work.parked.is_some());
+    if !there {
+        say("I9", format!("{} is parked and no dead letter shows it", id.to_i64()));
+    }
+}
+
+fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
+    let payment = match outbox.payment {
+        Payment::Charge(charge) => RowKey::Charge(UNTOLD, charge),
+        Payment::Payout(payout) => RowKey::Payout(UNTOLD, payout),
+    };
+    match evidence.whose(&RowKey::Operation(UNTOLD, outbox.id.into())).or_else(|| evidence.whose(&payment)) {
+        Some(Row::Operation(operation)) => operation.status == OperationStatus::Parked,
+        Some(Row::Charge(charge)) => charge.status == Status::Parked,
+        Some(Row::Payout(payout)) => payout.status == PayoutStatus::Parked,
+        _ => false,
+    }
+}
+
+/// A reservation against the payment that made it.
+fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
+    let own = match work.payment {
+        Payment::Charge(charge) => evidence.whose(&RowKey::Charge(UNTOLD, charge)),
+        Payment::Payout(payout) => evidence.whose(&RowKey::Payout(UNTOLD, payout)),
+    };
+    if let Some(Row::Payout(payout)) = own {
+        return of_payout(payout, hold);
+    }
+    let Some(Row::Charge(charge)) = own else {
+        return vec![format!("the reservation {} has no payment", hold.id.to_i64())];
+    };
+    let refund = match evidence.whose(&RowKey::Operation(UNTOLD, work.id.into())) {
+        Some(Row::Operation(refund)) => Some(refund),
+        _ => None,
+    };
+    let name = format!("{} of charge {}", work.saga.flow.name(), charge.id.to_i64());
+    let mut broken = Vec::new();
+    broken.extend(stands(hold, wanted(charge, refund)).map(|what| format!("{name}: {what}")));
+    let amount = refund.map(|it| it.amount.minor()).or(charge.order.wallet.map(|it| it.amount));
+    let from = match (refund, charge.order.wallet) {
+        (None, Some(wallet)) => wallet.account,
+        (Some(_), _) | (None, None) => charge.order.destination,
+    };
+    if amount != Some(hold.amount) || from != hold.from || hold.asset != charge.order.amount.asset() {
+        broken.push(format!("{name}: the reservation is of another amount or account"));
+    }
+    if refund.is_none() {
+        broken.extend(too_soon(evidence, charge, freed.get(&hold.id)).map(|what| format!("{name}: {what}")));
+    }
+    broken
+}
+
+/// How a reservation stands, if it should stand otherwise.
+fn stands(hold: &Hold, wanted: Wanted) -> Option<String> {
+    let stands = match hold.state {
+        State::Pending => Wanted::Open,
+        State::Posted { amount, .. } if amount == hold.amount => Wanted::Posted,
+        State::Voided { .. } => Wanted::Freed,
+        State::Posted { .. } | State::Lapsed { .. } => {
+            return Some("the reservation ended as no payment ends it".to_owned());
+        }
+    };
+    (stands != wanted).then(|| format!("the reservation is {stands:?} and should be {wanted:?}"))
+}
+
+/// A reservation against the payout that made it.
+fn of_payout(payout: &Payout, hold: &Hold) -> Vec<String> {
+    let name = format!("payout {}", payout.id.to_i64());
+    let wanted = match payout.status {
+        PayoutStatus::Paid => Wanted::Posted,
+        PayoutStatus::Failed => Wanted::Freed,
+        PayoutStatus::Processing | PayoutStatus::Parked => Wanted::Open,
+    };
+    let (amount, account) = (payout.order.amount, payout.order.account);
+    let same = (hold.amount, hold.asset, hold.from) == (amount.minor(), amount.asset(), account);
+    let other = (!same).then(|| "the reservation is of another amount or account".to_owned());
+    stands(hold, wanted).into_iter().chain(other).map(|what| format!("{name}: {what}")).collect()
+}
+
+fn wanted(charge: &Charge, refund: Option<&Operation>) -> Wanted {
+    match refund.map(|refund| refund.status) {
+        Some(OperationStatus::Succeeded) => Wanted::Posted,
+        Some(OperationStatus::Failed) => Wanted::Freed,
+        None if charge.status.is_captured() => Wanted::Posted,
+        None if charge.status == Status::Failed => Wanted::Freed,
+        Some(OperationStatus::Processing | OperationStatus::Parked) | None => Wanted::Open,
+    }
+}
+
+/// A wallet that is free while the card is still held pays for nothing.
+fn too_soon(evidence: &Evidence, charge: &Charge, freed: Option<&Time>) -> Option<String> {
+    let on = charge.provider_reference.as_ref()?;
+    let void = evidence.effects.iter().find(|it| it.step == Step::Void && it.on == *on)?;
+    let at = START.plus(Span::from_ms(void.at));
+    freed.filter(|freed| **freed < at).map(|_| "the wallet was free before the card was".to_owned())
+}

@@ -1,0 +1,317 @@
+//! One process's connector to the provider: requests over a network that delays and loses, answers as outcomes.
+
+use super::Provider;
+use crate::bank::Bug;
+use crate::chance::Chance;
+use crate::executor::{Executor, Group, OUTSIDE, lock};
+use crate::faults::{Fault, Faults, Site};
+use crate::store::Machine;
+use counterfoil_core::outbox::ProviderBinding;
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules, Step};
+use counterfoil_core::types::money::Money;
+use counterfoil_core::types::time::Span;
+use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// How long a connector waits for an answer. A request that has not left by then never leaves.
+pub const TIMEOUT: u64 = 20_000;
+
+/// A connector.
+#[derive(Clone)]
+pub struct Connector {
+    provider: Arc<Mutex<Provider>>,
+    machine: Arc<Mutex<Machine>>,
+    faults: Arc<Mutex<Faults>>,
+    executor: Executor,
+    latency: u64,
+    endpoint: String,
+    group: Group,
+    bug: Option<Bug>,
+    /// Keys of holds by payment, for a connector that uses them again.
+    holds: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+impl Connector {
+    /// A connector that binds new payments to `endpoint`.
+    pub fn new(
+        provider: Arc<Mutex<Provider>>,
+        machine: Arc<Mutex<Machine>>,
+        faults: Arc<Mutex<Faults>>,
+        executor: Executor,
+        latency: u64,
+        endpoint: String,
+        (group, bug): (Group, Option<Bug>),
+    ) -> Connector {
+        Connector {
+            provider,
+            machine,
+            faults,
+            executor,
+            latency,
+            endpoint,
+            group,
+            bug,
+            holds: Arc::default(),
+        }
+    }
+
+    /// The request arrives, is worked on, and the answer goes back.
+    async fn deliver(
+        self,
+        call: Call,
+        fault: Option<Fault>,
+        mut chance: Chance,
+        answer: oneshot::Sender<Outcome>,
+    ) {
+        let late = lock(&self.provider).profile().rules.late_delivery.ms().saturating_sub(1_000);
+        let there = match fault {
+            Some(Fault::Late | Fault::LateCut) => chance.between(TIMEOUT.min(late), late),
+            _ => chance.between(0, self.latency),
+        };
+        self.executor.sleep(there).await;
+        let arrived = lock(&self.provider).arrive(&call, fault, self.executor.now(), &mut chance);
+        let outcome = if let Some(outcome) = arrived {
+            outcome
+        } else {
+            self.executor.sleep(chance.between(0, self.latency.saturating_mul(4).min(900))).await;
+            lock(&self.provider).execute(&call, fault, self.executor.now(), &mut chance)
+        };
+        self.executor.note(&[3, u64::from(matches!(outcome, Outcome::Approved(_)))]);
+        let back = match fault {
+            Some(Fault::CallSlow) => chance.between(1_000, TIMEOUT.saturating_sub(2_000)),
+            _ => chance.between(0, self.latency),
+        };
+        self.executor.sleep(back).await;
+        let _ = answer.send(outcome);
+    }
+
+    async fn exchange(&self, call: Call) -> Outcome {
+        let (fault, mut chance) = lock(&self.faults).at(Site::Call);
+        let begun = self.executor.now();
+        let commits = lock(&self.machine).shelf.history().len();
+        lock(&self.provider).sent.push(super::Sent {
+            payment: call.payment.clone(),
+            step: call.step,
+            at: begun,
+            commits,
+        });
+        match fault {
+            Some(Fault::ConnectSlow) => self.executor.sleep(chance.between(1_000, TIMEOUT / 2)).await,
+            Some(Fault::Asleep) => {
+                self.executor.pause(self.group, begun.saturating_add(chance.between(10_000, 700_000)));
+                self.executor.sleep(1).await;
+            }
+            _ => {}
+        }
+        let overslept =
+            self.executor.now().saturating_sub(begun) >= TIMEOUT && self.bug != Some(Bug::SendsLate);
+        let away = lock(&self.provider).down_until > self.executor.now();
+        if overslept || away || fault == Some(Fault::NotSent) {
+            self.executor.sleep(chance.between(0, self.latency)).await;
+            return Outcome::NotSent;
+        }
+        let (sender, mut answer) = oneshot::channel();
+        if !matches!(fault, Some(Fault::CutBefore | Fault::HangBefore)) {
+            self.executor.spawn(OUTSIDE, self.clone().deliver(call, fault, chance.clone(), sender));
+        }
+        let cut = match fault {
+            Some(Fault::CutBefore | Fault::CutAfter | Fault::LateCut) => Some(chance.between(0, 5_000)),
+            _ => None,
+        };
+        let silent = matches!(fault, Some(Fault::HangBefore | Fault::HangAfter));
+        let patience = self.executor.sleep(cut.unwrap_or(TIMEOUT));
+        let mut patience = std::pin::pin!(patience);
+        tokio::select! {
+            biased;
+            outcome = &mut answer, if cut.is_none() && !silent => outcome.unwrap_or(Outcome::Unknown(Cause::Cut)),
+            () = &mut patience => Outcome::Unknown(if cut.is_some() { Cause::Cut } else { Cause::Timeout }),
+        }
+    }
+
+    /// What a broken connector makes of a call.
+    fn twisted(&self, mut call: Call, chance: &mut Chance) -> Call {
+        match self.bug {
+            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.word()),
+            Some(Bug::KeyConstant) => call.key = "cf".into(),
+            Some(Bug::CaptureKeyFresh) if call.step == Step::Capture => {
+                call.key = format!("{}{}", call.key, chance.word());
+            }
+            Some(Bug::RefundKeyFresh) if call.step == Step::Refund => {
+                call.key = format!("{}{}", call.key, chance.word());
+            }
+            Some(Bug::PayoutKeyFresh) if call.step == Step::Payout => {
+                call.key = format!("{}{}", call.key, chance.word());
+            }
+            Some(Bug::RefundKeyShared) if call.step == Step::Refund => {
+                call.key = format!("re{}", call.payment);
+            }
+            Some(Bug::VoidUnderChargeKey) => match call.step {
+                Step::Authorize => drop(lock(&self.holds).insert(call.payment.clone(), call.key.clone())),
+                Step::Void => {
+                    let key = lock(&self.holds).get(&call.payment).cloned();
+                    call.key = key.unwrap_or(call.key);
+                }
+                Step::Charge | Step::Capture | Step::Refund | Step::Payout => {}
+            },
+            Some(Bug::CaptureInFull) if call.step == Step::Capture => {
+                let held = lock(&self.provider).held(call.reference.as_ref());
+                let whole = held.and_then(|held| Money::new(held, call.amount.asset()).ok());
+                call.amount = whole.unwrap_or(call.amount);
+            }
+            Some(Bug::EndpointNotPinned) => call.binding.endpoint = self.endpoint.as_str().into(),
+            _ => {}
+        }
+        call
+    }
+
+    /// What a broken connector makes of an answer.
+    fn misread(&self, outcome: Outcome, call: &Call) -> Outcome {
+        let approval = || believed(call);
+        let decline = || {
+            Outcome::Declined(Decline { code: "card_declined".into(), decline_code: None, reference: None })
+        };
+        match (self.bug, outcome) {
+            (Some(Bug::TimeoutIsNotSent), Outcome::Unknown(Cause::Timeout))
+            | (Some(Bug::CutIsNotSent), Outcome::Unknown(Cause::Cut)) => Outcome::NotSent,
+            (Some(Bug::ErrorIsDecline), Outcome::Unknown(Cause::ServerError)) => decline(),
+            (Some(Bug::ErrorIsApproval), Outcome::Unknown(Cause::ServerError))
+            | (Some(Bug::UnreadableIsApproval), Outcome::Unknown(Cause::Unreadable)) => approval(),
+            (Some(Bug::TimeoutIsRejected), Outcome::Unknown(Cause::Timeout)) => {
+                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
+            (Some(Bug::AmountEchoed), Outcome::Approved(said)) => Outcome::Approved(Approval {
+                amount_minor: call.amount.minor(),
+                asset: Some(call.amount.asset()),
+                payment: Some(call.payment.clone()),
+                ..said
+            }),
+            (Some(Bug::CaptureInFull), Outcome::Approved(said)) => {
+                Outcome::Approved(Approval { amount_minor: call.amount.minor(), ..said })
+            }
+            (Some(Bug::VoidUnknownIsDone), Outcome::Unknown(_)) if call.step == Step::Void => approval(),
+            (Some(Bug::CaptureUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Capture => {
+                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
+            (Some(Bug::RefundUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Refund => {
+                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
+            (Some(Bug::PayoutUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Payout => {
+                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            }
+            (Some(Bug::PayoutUnknownIsDone), Outcome::Unknown(_)) if call.step == Step::Payout => approval(),
+            (Some(Bug::PayoutLateIsDeclined), Outcome::Unknown(Cause::Timeout))
+                if call.step == Step::Payout =>
+            {
+                decline()
+            }
+            (Some(Bug::CaptureEchoed), Outcome::Approved(said)) => {
+                Outcome::Approved(Approval { stands: call.step.leads_to(), ..said })
+            }
+            (_, outcome) => outcome,
+        }
+    }
+}
+
+impl Gateway for Connector {
+    fn binding(&self) -> ProviderBinding {
+        let profile = lock(&self.provider).profile().name.into();
+        ProviderBinding { profile, endpoint: self.endpoint.as_str().into() }
+    }
+
+    fn rules(&self, binding: &ProviderBinding) -> Rules {
+        let own = lock(&self.provider).profile();
+        let rules = Profile::named(&binding.profile).map_or(own.rules, |profile| profile.rules);
+        match self.bug {
+            Some(Bug::LagIgnored) => Rules { query_lag: Span::ZERO, ..rules },
+            Some(Bug::LateIgnored) => Rules { late_delivery: Span::ZERO, ..rules },
+            Some(Bug::WindowOverstated) => {
+                Rules { dedup_window: Some(Span::from_ms(365 * 86_400_000)), ..rules }
+            }
+            Some(Bug::ReexecutionDenied) => Rules { reexecutes_errors: false, ..rules },
+            _ => rules,
+        }
+    }
+
+    async fn call(&self, call: Call) -> Outcome {
+        let (seed, count) = (self.executor.now(), self.executor.polls());
+        let asked = call.clone();
+        let call = self.twisted(call, &mut Chance::at(&[seed, count]));
+        match self.bug {
+            Some(Bug::VoidBelieved) if call.step == Step::Void => return believed(&call),
+            Some(Bug::VoidLater) if call.step == Step::Void => {
+                let (later, answer) = (self.clone(), believed(&call));
+                self.executor.spawn(OUTSIDE, async move {
+                    later.executor.sleep(20_000).await;
+                    later.exchange(call).await;
+                });
+                return answer;
+            }
+            _ => {}
+        }
+        if self.bug == Some(Bug::CallHedged) {
+            let second = Call { key: format!("{}2", call.key), ..call.clone() };
+            tokio::select! {
+                biased;
+                outcome = self.exchange(call.clone()) => return outcome,
+                () = self.executor.sleep(1_500) => {}
+            }
+            return self.exchange(second).await;
+        }
+        let outcome = self.exchange(call.clone()).await;
+        let outcome = self.misread(outcome, &asked);
+        *lock(&self.provider).told.entry(outcome.name()).or_default() += 1;
+        outcome
+    }
+
+    async fn lookup(&self, lookup: Lookup) -> Found {
+        let (fault, mut chance) = lock(&self.faults).at(Site::Lookup);
+        self.executor.sleep(chance.between(0, self.latency)).await;
+        let away = lock(&self.provider).down_until > self.executor.now();
+        let unclear = match fault {
+            Some(Fault::LookupTimeout) => {
+                self.executor.sleep(TIMEOUT).await;
+                Some(Cause::Timeout)
+            }
+            Some(Fault::LookupError) => Some(Cause::ServerError),
+            _ if away => Some(Cause::Cut),
+            _ => None,
+        };
+        if let Some(cause) = unclear {
+            return if self.bug == Some(Bug::UnclearIsNothing) {
+                Found::Nothing
+            } else {
+                Found::Unclear(cause)
+            };
+        }
+        let stale = fault == Some(Fault::LookupStale);
+        let found = lock(&self.provider).find(&lookup, self.executor.now(), stale);
+        if matches!(found, Found::Payment(Outcome::Declined(_))) {
+            lock(&self.provider).declines.insert((lookup.payment.clone(), lookup.step.name()));
+        }
+        let back = match fault {
+            Some(Fault::LookupSlow) => chance.between(1_000, TIMEOUT.saturating_sub(2_000)),
+            _ => chance.between(0, self.latency),
+        };
+        self.executor.sleep(back).await;
+        match (self.bug, found) {
+            (Some(Bug::HeldIsDeclined), Found::Nothing) if lookup.step == Step::Capture => {
+                Found::Payment(super::declined(None))
+            }
+            (_, found) => found,
+        }
+    }
+}
+
+/// What a connector says that believes in what it asked for.
+fn believed(call: &Call) -> Outcome {
+    let known = call.reference.clone().filter(|_| matches!(call.step, Step::Capture | Step::Void));
+    Outcome::Approved(Approval {
+        reference: known.unwrap_or_else(|| "pi_believed".into()),
+        stands: call.step.leads_to(),
+        amount_minor: call.amount.minor(),
+        asset: Some(call.amount.asset()),
+        payment: Some(call.payment.clone()),
+    })
+}

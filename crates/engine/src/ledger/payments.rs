@@ -1,0 +1,261 @@
+//! Where payments meet the ledger: which account a charge credits, and what a saga's deeds do there. All of it goes into
+//! the set that makes the turn.
+
+use super::acts::insert;
+use super::spread::Deltas;
+use crate::engine::Inner;
+use crate::service::Submitted;
+use crate::signal::Signal;
+use crate::world::World;
+use counterfoil_core::ledger::account::{Account, Side};
+use counterfoil_core::ledger::chart::Role;
+use counterfoil_core::ledger::hold::Hold;
+use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::outbox::Flow;
+use counterfoil_core::payments::charge::Charge;
+use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
+use counterfoil_core::payments::flow::SagaAction;
+use counterfoil_core::payments::ledger::decide::{Frame, add_delta, captured, end, reserve};
+use counterfoil_core::payments::ledger::{End, Named};
+use counterfoil_core::payments::{PaymentSubject, Work};
+use counterfoil_core::types::flaw::Flaw;
+use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
+use counterfoil_core::types::peer::PeerName;
+use counterfoil_core::types::time::Time;
+use counterfoil_gateway::Gateway;
+use counterfoil_store::{Change, Row, RowKey, Store};
+use std::sync::Arc;
+
+/// Where the money of a captured charge goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Credit {
+    /// To the account the charge names.
+    Destination,
+    /// To the chart's suspense account, because that account cannot take it: the provider has the money already.
+    Suspense,
+}
+
+/// What deeds do in the ledger.
+#[derive(Default)]
+pub(crate) struct Booking {
+    /// Rows to write.
+    pub(crate) changes: Vec<Change>,
+    /// What guarded accounts gain and lose.
+    pub(crate) deltas: Deltas,
+}
+
+impl Booking {
+    /// Adds a transaction between these accounts.
+    fn post(&mut self, transaction: Transaction, accounts: [&Arc<Account>; 2]) -> Result<(), String> {
+        for leg in transaction.legs.as_slice() {
+            let account = accounts.into_iter().find(|account| account.id == leg.account);
+            let added = account.and_then(|account| add_delta(&mut self.deltas, account, leg));
+            added.ok_or_else(|| "the payment's posting does not fit its accounts".to_owned())?;
+        }
+        self.changes.push(insert(transaction));
+        Ok(())
+    }
+}
+
+impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
+    /// The account a charge will credit: the one it names, or the tenant's main one of the currency. The wallet that
+    /// pays a part of it is looked at too.
+    pub(crate) async fn destination(&self, command: &CreateCharge) -> Result<AccountId, Submitted> {
+        let (tenant, wanted) = (command.request.tenant, &command.wanted);
+        let credited = match wanted.destination {
+            Some(named) => self.named_for(tenant, wanted, named, "/destination").await?,
+            None => match self.chart(tenant, wanted.amount.asset(), Role::Payable).await {
+                Ok(account) => account.id,
+                Err(why) => {
+                    tracing::warn!(
+                        why,
+                        "failed closed: the tenant's accounts could not be had, the provider was not called"
+                    );
+                    self.watch.saw(Signal::FailClosed);
+                    return Err(Submitted::StoreUnavailable);
+                }
+            },
+        };
+        if let Some(wallet) = wanted.wallet
+            && self.named_for(tenant, wanted, wallet.account, "/wallet/account").await? == credited
+        {
+            let message = "the wallet is the account that is credited; name another".to_owned();
+            return Err(Submitted::Invalid(vec![Flaw::new("/wallet/account", message)]));
+        }
+        Ok(credited)
+    }
+
+    async fn named_for(
+        &self,
+        tenant: TenantId,
+        wanted: &Wanted,
+        named: AccountId,
+        place: &str,
+    ) -> Result<AccountId, Submitted> {
+        let asset = wanted.amount.asset();
+        let wrong = |message: String| Err(Submitted::Invalid(vec![Flaw::new(place, message)]));
+        match self.account(tenant, &Named::Id(named)).await {
+            Ok(Some(account)) if Role::Receivable.code(asset).is_ok_and(|code| code == account.code) => {
+                wrong("a charge debits this account by itself; name another".to_owned())
+            }
+            Ok(Some(account)) if account.asset == asset => Ok(account.id),
+            Ok(Some(account)) => wrong(format!(
+                "the account counts {}, not {asset}; name an account of {asset}",
+                account.asset
+            )),
+            Ok(None) if place == "/destination" => {
+                wrong("no such account; leave `destination` out to credit your main account".to_owned())
+            }
+            Ok(None) => wrong("no such account; open it with POST /v1/accounts first".to_owned()),
+            Err(_) => Err(Submitted::StoreUnavailable),
+        }
+    }
+
+    /// What `deeds` do in the ledger for this work.
+    pub(crate) async fn book(
+        &self,
+        actions: &[SagaAction],
+        work: &Work,
+        credit: Credit,
+        now: Time,
+    ) -> Result<Booking, String> {
+        let mut booking = Booking::default();
+        for action in actions {
+            match action {
+                SagaAction::Call(_) => {}
+                SagaAction::Reserve => self.reserve(&mut booking, work, now).await?,
+                SagaAction::Release => self.end_reservation(&mut booking, work, End::Void, now).await?,
+                SagaAction::Post => {
+                    match (&work.subject, work.outbox.saga.flow) {
+                        // What these move was reserved whole.
+                        (_, Flow::Refund) | (PaymentSubject::Payout(_), _) => {}
+                        (PaymentSubject::Charge(charge, _), _) => {
+                            self.post_captured(&mut booking, charge, credit, now).await?;
+                        }
+                    }
+                    self.end_reservation(&mut booking, work, End::Post { amount: None }, now).await?;
+                }
+            }
+        }
+        Ok(booking)
+    }
+
+    async fn post_captured(
+        &self,
+        booking: &mut Booking,
+        charge: &Charge,
+        credit: Credit,
+        now: Time,
+    ) -> Result<(), String> {
+        let receivable = self.chart(charge.tenant, charge.order.amount.asset(), Role::Receivable).await?;
+        let credited = match credit {
+            Credit::Suspense => self.suspense(charge).await?,
+            Credit::Destination => self.credited(charge).await?,
+        };
+        let transaction = captured(charge, receivable.id, credited.id, now)
+            .map_err(|bad| format!("the charge's posting has bad legs: {bad:?}"))?;
+        booking.post(transaction, [&receivable, &credited])
+    }
+
+    /// A part of a charge is reserved in the wallet that pays it; a refund in the account that was credited; a payout in
+    /// the account it is paid from.
+    async fn reserve(&self, booking: &mut Booking, work: &Work, now: Time) -> Result<(), String> {
+        let (tenant, asset) = (work.outbox.tenant, work.subject.amount().asset());
+        let hold = work.outbox.hold.ok_or_else(|| "nothing can be reserved without a number".to_owned())?;
+        let there = async |id: AccountId| {
+            let account = self.account(tenant, &Named::Id(id)).await.map_err(|error| error.to_string())?;
+            account.ok_or_else(|| "the account that pays is not there".to_owned())
+        };
+        let (from, to, amount) = match &work.subject {
+            PaymentSubject::Charge(charge, Some(refund)) => {
+                let receivable = self.chart(tenant, asset, Role::Receivable).await?;
+                (self.posted_to(charge).await?, receivable, refund.amount.minor())
+            }
+            PaymentSubject::Charge(charge, None) => {
+                let wallet = charge.order.wallet.ok_or_else(|| "there is nothing to reserve".to_owned())?;
+                (there(wallet.account).await?, self.credited(charge).await?, wallet.amount)
+            }
+            PaymentSubject::Payout(payout) => {
+                let to = match payout.provider.peer() {
+                    None => self.chart(tenant, asset, Role::Receivable).await?,
+                    Some(name) => {
+                        let peer = PeerName::parse(name).map_err(|_| "the peer has no name".to_owned())?;
+                        self.owed_to_peer(tenant, asset, &peer).await?
+                    }
+                };
+                (there(payout.order.account).await?, to, payout.order.amount.minor())
+            }
+        };
+        let frame = Frame { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
+        let (transaction, hold) = reserve(from.id, to.id, amount, asset, frame)
+            .map_err(|bad| format!("the reservation has bad legs: {bad:?}"))?;
+        booking.post(transaction, [&from, &to])?;
+        booking.changes.push(insert(hold));
+        Ok(())
+    }
+
+    /// Ends what was reserved for the work, if anything was.
+    async fn end_reservation(
+        &self,
+        booking: &mut Booking,
+        work: &Work,
+        how: End,
+        now: Time,
+    ) -> Result<(), String> {
+        let Some(id) = work.outbox.hold else { return Ok(()) };
+        let hold = self.reservation(work.outbox.tenant, id).await?;
+        let number = self.next_id(now).await.ok_or_else(|| "no id can be minted".to_owned())?;
+        let frame = Frame { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
+        let (transaction, ended) =
+            end(&hold, how, frame).map_err(|flaws| format!("the reservation cannot be ended: {flaws:?}"))?;
+        let mut accounts = Vec::with_capacity(2);
+        for account in [hold.from, hold.to] {
+            let found = self.account(hold.tenant, &Named::Id(account)).await;
+            let found = found.map_err(|error| error.to_string())?;
+            accounts.push(found.ok_or_else(|| "an account of the reservation is not there".to_owned())?);
+        }
+        let [from, to]: [Arc<Account>; 2] =
+            accounts.try_into().map_err(|_| "a reservation has two accounts".to_owned())?;
+        booking.post(transaction, [&from, &to])?;
+        booking.changes.push(Change::Replace { row: Arc::new(ended.into()), expect: hold.revision });
+        Ok(())
+    }
+
+    async fn reservation(&self, tenant: TenantId, id: HoldId) -> Result<Hold, String> {
+        let rows = self.store.read(vec![RowKey::Hold(tenant, id)]).await;
+        let rows = rows.map_err(|error| error.to_string())?;
+        match rows.into_iter().next() {
+            Some(Some(Row::Hold(hold))) => Ok(hold),
+            _ => {
+                Err("what was reserved for the payment is not there, which is a defect to report".to_owned())
+            }
+        }
+    }
+
+    /// The account a charge credits; suspense for charges of a store from before there were accounts.
+    async fn credited(&self, charge: &Charge) -> Result<Arc<Account>, String> {
+        let named = Named::Id(charge.order.destination);
+        match self.account(charge.tenant, &named).await.map_err(|error| error.to_string())? {
+            Some(account) => Ok(account),
+            None => self.suspense(charge).await,
+        }
+    }
+
+    /// The account a captured charge was posted to: where its money is to be taken from when it is given back.
+    async fn posted_to(&self, charge: &Charge) -> Result<Arc<Account>, String> {
+        let posting = RowKey::Transaction(charge.tenant, TransactionId::from_i64(charge.id.to_i64()));
+        let rows = self.store.read(vec![posting]).await.map_err(|error| error.to_string())?;
+        let Some(Some(Row::Transaction(posting))) = rows.into_iter().next() else {
+            return self.credited(charge).await;
+        };
+        let credited = posting.legs.as_slice().iter().find(|leg| leg.side == Side::Credit);
+        let named = credited.map_or(charge.order.destination, |leg| leg.account);
+        let account = self.account(charge.tenant, &Named::Id(named)).await;
+        let account = account.map_err(|error| error.to_string())?;
+        account.ok_or_else(|| "the account the charge was posted to is not there".to_owned())
+    }
+
+    async fn suspense(&self, charge: &Charge) -> Result<Arc<Account>, String> {
+        self.chart(charge.tenant, charge.order.amount.asset(), Role::Suspense).await
+    }
+}

@@ -1,0 +1,191 @@
+//! Words for requests about the ledger.
+
+use super::{SharedStore, TENANT, TestEngine, answer, request_of};
+use counterfoil_core::idempotency::request::Request;
+use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
+use counterfoil_core::ledger::hold::Hold;
+use counterfoil_core::ledger::totals::View;
+use counterfoil_core::ledger::transaction::Transaction;
+use counterfoil_core::payments::ledger::{Act, End, HoldTerms, Item, Named, Open, Post, PostLeg, Transfer};
+use counterfoil_core::types::asset::Asset;
+use counterfoil_core::types::id::{AccountId, HoldId, TransactionId};
+use counterfoil_core::types::time::Span;
+use counterfoil_engine::service::{BalanceView, Service, Submitted};
+use counterfoil_store::{Row, RowKey, Scan, Store, Upto};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub fn asset(code: &str) -> Asset {
+    Asset::parse(code).unwrap()
+}
+
+pub fn named(code: &str) -> Named {
+    Named::Code(Code::parse(code).unwrap())
+}
+
+/// A request under `key` whose body is `body`.
+pub fn request(key: &str, body: &impl std::fmt::Debug) -> Request {
+    request_of(TENANT, key, format!("{body:?}").as_bytes())
+}
+
+pub async fn keep(engine: &TestEngine, key: &str, act: Act) -> Submitted {
+    engine.keep(request(key, &act), act).await
+}
+
+/// The status and the body of what must be an answer of this very request.
+pub async fn kept(engine: &TestEngine, key: &str, act: Act) -> (u16, String) {
+    let (status, body, replayed) = answer(&keep(engine, key, act).await);
+    assert!(!replayed, "{key} was used before");
+    (status, body)
+}
+
+/// The number in a body.
+pub fn number(body: &str) -> i64 {
+    body.split_whitespace().nth(1).and_then(|word| word.trim_end_matches(':').parse().ok()).unwrap()
+}
+
+/// An account in USD that credits raise, without bounds.
+pub fn plain(code: &str) -> Open {
+    Open {
+        code: Code::parse(code).unwrap(),
+        asset: asset("USD"),
+        normal: Side::Credit,
+        guard: Guard::default(),
+        shards: 1,
+        metadata: BTreeMap::new(),
+    }
+}
+
+/// One with these bounds.
+pub fn guarded(code: &str, floor: Option<i64>, cap: Option<i64>) -> Open {
+    Open { guard: Guard { floor, cap }, ..plain(code) }
+}
+
+pub async fn open(engine: &TestEngine, open: Open) -> AccountId {
+    let key = format!("open {}", open.code);
+    let (status, body) = kept(engine, &key, Act::Open(open)).await;
+    assert_eq!(status, 201, "{body}");
+    AccountId::from_i64(number(&body))
+}
+
+/// A plain account `world` and, for each, one with these bounds that has so much.
+pub async fn funded(engine: &TestEngine, accounts: &[(Open, i64)]) {
+    open(engine, plain("world")).await;
+    for (account, amount) in accounts {
+        open(engine, account.clone()).await;
+        if *amount > 0 {
+            let code = account.code.as_str();
+            let (status, body) =
+                kept(engine, &format!("fund {code}"), transfer("world", code, *amount)).await;
+            assert_eq!(status, 201, "{body}");
+        }
+    }
+}
+
+pub fn order(from: &str, to: &str, amount: i64) -> Transfer {
+    Transfer {
+        from: named(from),
+        to: named(to),
+        amount,
+        asset: asset("USD"),
+        hold: None,
+        metadata: BTreeMap::new(),
+    }
+}
+
+pub fn transfer(from: &str, to: &str, amount: i64) -> Act {
+    Act::Transfer(order(from, to, amount))
+}
+
+/// A transfer that is only held.
+pub fn hold(from: &str, to: &str, amount: i64) -> Act {
+    Act::Transfer(Transfer { hold: Some(HoldTerms { expires_at: None }), ..order(from, to, amount) })
+}
+
+/// One that lapses after so many seconds from now.
+pub fn hold_for(store: &SharedStore, from: &str, to: &str, amount: i64, seconds: u64) -> Act {
+    let expires_at = Some(store.now().plus(Span::from_ms(seconds * 1_000)));
+    Act::Transfer(Transfer { hold: Some(HoldTerms { expires_at }), ..order(from, to, amount) })
+}
+
+pub fn post_hold(hold: i64, amount: Option<i64>) -> Act {
+    Act::End { hold: HoldId::from_i64(hold), how: End::Post { amount } }
+}
+
+pub fn void(hold: i64) -> Act {
+    Act::End { hold: HoldId::from_i64(hold), how: End::Void }
+}
+
+pub fn reverse(transaction: i64) -> Act {
+    Act::Reverse { transaction: TransactionId::from_i64(transaction) }
+}
+
+/// Legs as (code, amount): what is above zero is credited.
+pub fn legs(legs: &[(&str, i64)]) -> Post {
+    let entries = legs
+        .iter()
+        .map(|(code, amount)| PostLeg {
+            account: named(code),
+            side: if *amount < 0 { Side::Debit } else { Side::Credit },
+            amount: amount.abs(),
+            asset: asset("USD"),
+        })
+        .collect();
+    Post { entries, metadata: BTreeMap::new() }
+}
+
+pub async fn bulk(engine: &TestEngine, key: &str, items: &[Item]) -> Submitted {
+    engine.bulk(request(key, &items), items.to_vec()).await
+}
+
+/// The results in a bulk answer.
+pub fn results(body: &str) -> Vec<&str> {
+    body.split_once(": ").unwrap().1.split(',').collect()
+}
+
+pub async fn account(engine: &TestEngine, code: &str) -> Arc<Account> {
+    engine.account(TENANT, named(code)).await.unwrap().unwrap()
+}
+
+pub async fn balance_upto(engine: &TestEngine, code: &str, upto: Upto) -> BalanceView {
+    engine.balance(account(engine, code).await, upto).await.unwrap()
+}
+
+pub async fn balance(engine: &TestEngine, code: &str) -> View {
+    balance_upto(engine, code, Upto::Now).await.view
+}
+
+pub async fn posted(engine: &TestEngine, code: &str) -> i128 {
+    balance(engine, code).await.posted
+}
+
+pub async fn available(engine: &TestEngine, code: &str) -> i128 {
+    balance(engine, code).await.available
+}
+
+pub fn view(posted: i128, outgoing: i128, incoming: i128) -> View {
+    View { posted, outgoing, incoming, available: posted - outgoing }
+}
+
+/// All transactions, oldest first.
+pub async fn journal(store: &SharedStore) -> Vec<Transaction> {
+    let mut all: Vec<Transaction> = Vec::new();
+    loop {
+        let after = all.last().map(|transaction| (transaction.tenant, transaction.id));
+        let page = store.scan(Scan::Transactions { after, limit: 1_000 }).await.unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page.into_iter().filter_map(|row| match row {
+            Row::Transaction(transaction) => Some(transaction),
+            _ => None,
+        }));
+    }
+}
+
+pub async fn hold_row(store: &SharedStore, hold: i64) -> Hold {
+    match store.read(vec![RowKey::Hold(TENANT, HoldId::from_i64(hold))]).await.unwrap().remove(0) {
+        Some(Row::Hold(hold)) => hold,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,174 @@
+//! Everything one run of the provider knows, behind one lock.
+//!
+//! Owns the objects and the ways they may change; the requests decide, this applies. Objects are numbered in the
+//! order they were made and never removed within a run.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::effects::{Effect, EffectKind, Effects, Object};
+use crate::execute::Context;
+use crate::faults::NextStep;
+use crate::id;
+use crate::idempotency::Keys;
+use crate::intents::{Intent, Status};
+use crate::payouts::Payout;
+use crate::refusal::Refusal;
+use crate::spread::Spread;
+
+/// The provider's memory.
+pub(crate) struct State {
+    /// Part of every id; changes when the state is reset.
+    pub(crate) run: u64,
+    pub(crate) effects: Effects,
+    pub(crate) keys: Keys,
+    pub(crate) fate: NextStep,
+    /// Requests that will be delivered late.
+    pub(crate) late_pending: u32,
+    intents: Vec<Intent>,
+    intents_max: u32,
+    keys_max: usize,
+    /// The newest intent of each payment.
+    payments: Spread<u32>,
+    refunds: u32,
+    payouts: Vec<Payout>,
+}
+
+impl State {
+    pub(crate) fn new(run: u64, effects: Effects, intents_max: u32, keys_max: usize) -> Self {
+        State {
+            run,
+            effects,
+            keys: Keys::new(keys_max),
+            fate: NextStep::default(),
+            late_pending: 0,
+            intents: Vec::new(),
+            intents_max,
+            keys_max,
+            payments: Spread::new(),
+            refunds: 0,
+            payouts: Vec::new(),
+        }
+    }
+
+    /// Forgets every object, effect and key. Faults stay as they are set.
+    pub(crate) fn reset(&mut self, run: u64) {
+        self.run = run;
+        self.effects.restart(run);
+        self.keys = Keys::new(self.keys_max);
+        self.intents = Vec::new();
+        self.payments = Spread::new();
+        self.refunds = 0;
+        self.payouts = Vec::new();
+    }
+
+    /// The number of the intent with that id, if this run made it.
+    pub(crate) fn intent_number(&self, id: &str) -> Option<u32> {
+        id::number(id, id::INTENT, self.run).filter(|number| (*number as usize) < self.intents.len())
+    }
+
+    /// An intent by a number this run handed out.
+    pub(crate) fn intent(&self, number: u32) -> &Intent {
+        &self.intents[number as usize]
+    }
+
+    /// The newest intent of a payment; the earlier ones hang on it.
+    pub(crate) fn newest_intent(&self, payment: &str) -> Option<u32> {
+        self.payments.get(payment).copied()
+    }
+
+    /// The number the next intent will have, if there is room for it.
+    pub(crate) fn next_intent(&self) -> Result<u32, Refusal> {
+        u32::try_from(self.intents.len())
+            .ok()
+            .filter(|number| *number < self.intents_max)
+            .ok_or_else(|| Refusal::full(self.intents_max))
+    }
+
+    /// Adds the intent whose number [`State::next_intent`] gave.
+    pub(crate) fn add_intent(&mut self, mut intent: Intent) {
+        if let (Some(payment), Ok(number)) = (&intent.metadata.payment, self.next_intent()) {
+            intent.earlier = self.payments.insert(Arc::clone(payment), number);
+        }
+        self.intents.push(intent);
+    }
+
+    /// The number the next payout will have, if there is room for it.
+    pub(crate) fn next_payout(&self) -> Result<u32, Refusal> {
+        u32::try_from(self.payouts.len())
+            .ok()
+            .filter(|number| *number < self.intents_max)
+            .ok_or_else(|| Refusal::full(self.intents_max))
+    }
+
+    /// Adds the payout whose number [`State::next_payout`] gave.
+    pub(crate) fn add_payout(&mut self, payout: Payout) {
+        self.payouts.push(payout);
+    }
+
+    /// A payout by its number.
+    pub(crate) fn payout(&self, number: u32) -> Option<&Payout> {
+        self.payouts.get(number as usize)
+    }
+
+    /// Records an effect on an intent, twice if the provider is to misbehave.
+    pub(crate) fn record(
+        &mut self,
+        kind: EffectKind,
+        number: u32,
+        amount: u64,
+        context: &Context<'_>,
+    ) -> Result<(), Refusal> {
+        let intent = &self.intents[number as usize];
+        let payment = intent.metadata.payment.as_deref();
+        let object = Object::Intent(number);
+        self.effects.record(kind, object, payment, amount, intent.currency, context)?;
+        if context.twice {
+            // A second effect that finds no room simply does not happen.
+            let _ = self.effects.record(kind, object, payment, amount, intent.currency, context);
+        }
+        Ok(())
+    }
+
+    /// Moves an intent to its last state.
+    pub(crate) fn move_intent(&mut self, number: u32, status: Status, now_ms: u64) {
+        let intent = &mut self.intents[number as usize];
+        assert!(intent.moved.is_none(), "an intent moves once, and {number} moved before");
+        intent.moved = Some((now_ms, status));
+    }
+
+    /// Counts a refund and numbers it.
+    pub(crate) fn add_refund(&mut self, number: u32, amount: u64) -> u32 {
+        let intent = &mut self.intents[number as usize];
+        // Both are at most the captured amount, which the edge bounds far below overflow.
+        intent.refunded = intent.refunded.saturating_add(amount);
+        let refund = self.refunds;
+        self.refunds = self.refunds.saturating_add(1);
+        refund
+    }
+
+    /// The effects in that range, as outsiders see them.
+    pub(crate) fn effects_in(&self, range: Range<usize>) -> impl Iterator<Item = Effect> {
+        self.effects.entries.get(range).unwrap_or_default().iter().map(|entry| {
+            let (metadata, currency) = match entry.object {
+                Object::Intent(number) => {
+                    let intent = &self.intents[number as usize];
+                    (&intent.metadata, intent.currency)
+                }
+                Object::Payout(number) => {
+                    let payout = &self.payouts[number as usize];
+                    (&payout.metadata, payout.currency)
+                }
+            };
+            Effect {
+                kind: entry.kind,
+                key: entry.key.clone(),
+                payment: metadata.payment.clone(),
+                object: entry.object.id(self.run),
+                amount: entry.amount,
+                currency: currency.as_str().to_owned(),
+                at_ms: entry.at_ms,
+            }
+        })
+    }
+}
