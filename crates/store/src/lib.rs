@@ -19,4 +19,4 @@ pub use port::{
     CommitError, CommitReceipt, CommitRefusal, Committed, Due, EntryPage, Folded, Position, ReadError,
     RefusalReason, Scan, Store, Tally, Upto,
 };
-pub use row::{ClaimMap, KeyMap, KeySet, Row, RowKey, UNTOLD, adopted};
+pub use row::{ClaimMap, KeyMap, KeySet, Row, RowKey};

@@ -73,34 +73,6 @@ pub enum Row {
     Cursor(Cursor),
 }
 
-/// Stands for the tenant in keys told by commits from before keys named theirs, where nothing tells it any more. Nobody's: no
-/// row is under it.
-pub const UNTOLD: TenantId = TenantId::from_i64(i64::MIN);
-
-/// Gives keys that do not tell their tenant the one `owner` finds, or else the one that all others of the commit have. Those
-/// whose tenant nothing tells any more, because their rows are gone, are left out.
-pub fn adopted<E>(
-    keys: Vec<RowKey>,
-    mut owner: impl FnMut(&RowKey) -> Result<Option<TenantId>, E>,
-) -> Result<Vec<RowKey>, E> {
-    let mut found = Vec::with_capacity(keys.len());
-    for key in keys {
-        let tenant = match key.tenant() {
-            Some(UNTOLD) => owner(&key)?,
-            told => told,
-        };
-        found.push((key, tenant));
-    }
-    let mut tenants = found.iter().filter_map(|(_, tenant)| *tenant);
-    let first = tenants.next();
-    let only = first.filter(|first| tenants.all(|tenant| tenant == *first));
-    let key = |(key, tenant): (RowKey, Option<TenantId>)| match key.tenant() {
-        Some(UNTOLD) => Some(key.of(tenant.or(only)?)),
-        Some(_) | None => Some(key),
-    };
-    Ok(found.into_iter().filter_map(key).collect())
-}
-
 /// Identifies a row. What belongs to a tenant is known by it first: a key with another tenant's number finds nothing, so a
 /// number that got into the wrong hands opens nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

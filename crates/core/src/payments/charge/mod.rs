@@ -25,7 +25,7 @@ pub struct Charge {
     pub sums: ChargeSums,
     /// The capture or void that is under way.
     pub working: Option<OperationId>,
-    /// The provider and endpoint it is bound to for life; charges of old stores know only the profile.
+    /// The provider and endpoint it is bound to for life.
     pub provider: ProviderBinding,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
