@@ -7,7 +7,7 @@ mod given;
 
 use counterfoil_core::outbox::{History, ParkReason};
 use counterfoil_core::payments::attempt::judge::{
-    Attempt, AttemptVerdict, held_back, judge_outcome, judge_query,
+    Attempt, AttemptVerdict, judge_held_back, judge_outcome, judge_query,
 };
 use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
@@ -271,10 +271,10 @@ fn a_call_held_back_counts_for_nothing() {
     let pause = Span::from_ms(700);
     let clean = known(false, ATTEMPTS_MAX);
     let retry = AttemptVerdict::Retry { at_least: pause, history: clean };
-    assert_eq!(held_back(attempt(&clean), pause), retry);
+    assert_eq!(judge_held_back(attempt(&clean), pause), retry);
     let unknown = known(true, ATTEMPTS_MAX);
     let doubt = AttemptVerdict::Doubt { not_before: NOW.plus(pause), history: unknown };
-    assert_eq!(held_back(attempt(&unknown), pause), doubt);
+    assert_eq!(judge_held_back(attempt(&unknown), pause), doubt);
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let claim = &work.claim;
         let learnt = AuditRecord {
-            id: record_id(now, work.turn().saturating_add(1), self.world.chance()),
+            id: record_id(now, work.audit_order().saturating_add(1), self.world.chance()),
             tenant: claim.tenant,
             subject: work.outbox.payment.subject(),
             at: now,
@@ -178,7 +178,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let settled = Settled { reply, windows: windows() };
                 draft.settle(ClaimEvent::Failed(settled))
             }
-            NextStep::Onward(outbox) => {
+            NextStep::CallProvider(outbox) => {
                 let until = now.plus(self.policy.lease.lease);
                 draft.go_on(outbox, until)
             }

@@ -26,7 +26,7 @@ use counterfoil_core::payments::ledger::LedgerRefusal;
 use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::operation::launch::{self, Operate, OperationRefusal};
 use counterfoil_core::payments::payout::create::CreatePayout;
-use counterfoil_core::payments::{PaymentSubject, Work, turn_after};
+use counterfoil_core::payments::{AUDIT_PLACE_LAST, PaymentSubject, Work, audit_order_after};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, MintError, OperationId, SetId, SubjectId};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
@@ -251,7 +251,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let launch = self.launch(command, &charge, minted, expired).await?;
         let (work, before) = (Box::new(launch.work), Before::Charge(launch.expect));
-        Ok((now, work, launch.turn.ledger, launch.audit, before, set))
+        Ok((now, work, launch.transition.ledger, launch.audit, before, set))
     }
 
     /// The charge an operation is done to. Its key speaks first: who asks again does not keep others from the payment, and
@@ -290,7 +290,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Err(why @ (OperationRefusal::Status | OperationRefusal::Exceeds { .. })) => {
                 let reply = self.present.impossible(charge, command.kind, why, command.request.id);
                 let makes = Resolved::Operate(*command).refused_as();
-                let about = Some((charge.id.into(), turn_after(charge.revision, 15)));
+                let about = Some((charge.id.into(), audit_order_after(charge.revision, AUDIT_PLACE_LAST)));
                 let refused = Refused { makes, about, reply, error: "charge_state_conflict" };
                 Err(self.refused(&command.request, refused, expired).await)
             }
@@ -327,7 +327,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Commits the opening and drives the work; a client who hangs up cancels nothing.
     async fn begin(self: &Arc<Self>, opening: Opening, pass: Pass) -> (Begun, Option<(SubjectId, u64)>) {
         let Work { outbox, subject, .. } = &*opening.work;
-        let turn = turn_after(subject.revision(), 15);
+        let turn = audit_order_after(subject.revision(), AUDIT_PLACE_LAST);
         let about = subject.operation().map(|_| (outbox.payment.subject(), turn));
         let meanwhile = Arc::new(InterimNews::default());
         let (inner, active, tell) = (Arc::clone(self), self.enter(), Arc::clone(&meanwhile));

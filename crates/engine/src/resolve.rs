@@ -22,7 +22,7 @@ use counterfoil_core::payments::follow::{Follow, follow, give_up, unpark};
 use counterfoil_core::payments::provider::{
     Approval, Cause, LookupResult, ProviderOutcome, ProviderStep, Stands,
 };
-use counterfoil_core::payments::{Work, flow, turn_after};
+use counterfoil_core::payments::{AUDIT_PLACE_LAST, Work, audit_order_after, flow};
 use counterfoil_core::saga::progress::Direction;
 use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
 use counterfoil_core::types::time::Time;
@@ -119,8 +119,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Tried::Failed(why) => return self.failed_closed(&why),
                 Tried::Unresolved(why) => {
                     let reply = self.present.resolved(&letter(work.clone()), Err(why), request.id);
-                    let about =
-                        Some((work.outbox.payment.subject(), turn_after(work.subject.revision(), 15)));
+                    let about = Some((
+                        work.outbox.payment.subject(),
+                        audit_order_after(work.subject.revision(), AUDIT_PLACE_LAST),
+                    ));
                     let refused = Refused {
                         makes: Resource::Transaction,
                         about,

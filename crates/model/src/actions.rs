@@ -310,7 +310,7 @@ impl Protocol {
             follow::NextStep::Completed => (ClaimEvent::Completed(answer()), None),
             follow::NextStep::Failed(_) => (ClaimEvent::Failed(answer()), None),
             // A charge is one step: nothing comes after it.
-            follow::NextStep::Onward(_) => return,
+            follow::NextStep::CallProvider(_) => return,
             follow::NextStep::Retry { outbox, .. }
                 if matches!(held.claim.state, ClaimState::Uncertain(_)) =>
             {

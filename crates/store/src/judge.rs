@@ -52,7 +52,7 @@ impl Image {
                 Change::Remove { .. } => None,
                 // It was judged a moment ago against the same row.
                 Change::Move(motion) => {
-                    self.after(motion).ok().map(|balance| Arc::new(Row::Balance(balance)))
+                    self.balance_after(motion).ok().map(|balance| Arc::new(Row::Balance(balance)))
                 }
             };
             self.rows.insert(change.key(), row);
@@ -61,7 +61,7 @@ impl Image {
     }
 
     /// The balance after `motion`, as the next set will find it.
-    fn after(&self, motion: &Move) -> Result<Balance, BalanceRefusal> {
+    fn balance_after(&self, motion: &Move) -> Result<Balance, BalanceRefusal> {
         let key = RowKey::Balance(motion.tenant, motion.account, motion.shard);
         let found = match self.get(&key) {
             Some(Row::Balance(balance)) => *balance,
@@ -85,18 +85,18 @@ impl Image {
 /// Judges `set` against `image`: the first change whose precondition does not hold, or nothing.
 pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
     let changes = set.changes();
-    if let Some(change) = malformed(changes) {
+    if let Some(change) = first_malformed(changes) {
         return Err(Box::new(CommitRefusal { change, reason: RefusalReason::Malformed, found: None }));
     }
     for (index, change) in changes.iter().enumerate() {
         let found = image.get(&change.key());
         let reason = match change {
-            Change::Move(motion) => image.after(motion).err().map(|unfit| match unfit {
+            Change::Move(motion) => image.balance_after(motion).err().map(|refusal| match refusal {
                 BalanceRefusal::Insufficient => RefusalReason::Insufficient,
                 BalanceRefusal::CapExceeded => RefusalReason::CapExceeded,
                 BalanceRefusal::NotHeld => RefusalReason::NotHeld,
             }),
-            Change::Insert(_) | Change::Replace { .. } | Change::Remove { .. } => refuse(change, found),
+            Change::Insert(_) | Change::Replace { .. } | Change::Remove { .. } => refusal_of(change, found),
         };
         if let Some(reason) = reason {
             return Err(Box::new(CommitRefusal { change: index, reason, found: found.cloned() }));
@@ -105,7 +105,7 @@ pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
     Ok(())
 }
 
-fn malformed(changes: &[Change]) -> Option<usize> {
+fn first_malformed(changes: &[Change]) -> Option<usize> {
     if changes.is_empty() || changes.len() > CHANGES_PER_SET_MAX {
         return Some(0);
     }
@@ -113,10 +113,10 @@ fn malformed(changes: &[Change]) -> Option<usize> {
     keys.iter().enumerate().position(|(index, key)| keys.iter().take(index).any(|earlier| earlier == key))
 }
 
-fn refuse(change: &Change, found: Option<&Row>) -> Option<RefusalReason> {
+fn refusal_of(change: &Change, found: Option<&Row>) -> Option<RefusalReason> {
     match (change, found) {
         // Money enters a balance only by moving.
-        (Change::Insert(row), None) => (!row.may_begin()).then_some(RefusalReason::IllegalMove),
+        (Change::Insert(row), None) => (!row.may_be_inserted()).then_some(RefusalReason::IllegalMove),
         (Change::Move(_), _) => None,
         (Change::Insert(_), Some(_)) => Some(RefusalReason::Present),
         (Change::Replace { .. } | Change::Remove { .. }, None) => Some(RefusalReason::Absent),

@@ -139,7 +139,7 @@ impl RowKey {
 
     /// The same number under that tenant; what belongs to no tenant stays as it is.
     #[must_use]
-    pub fn of(self, tenant: TenantId) -> RowKey {
+    pub fn with_tenant(self, tenant: TenantId) -> RowKey {
         match self {
             RowKey::Claim(_, id) => RowKey::Claim(tenant, id),
             RowKey::Charge(_, id) => RowKey::Charge(tenant, id),
@@ -210,7 +210,7 @@ impl Row {
     }
 
     /// Whether a row may come to be like this: a balance begins with its bounds and nothing else.
-    pub fn may_begin(&self) -> bool {
+    pub fn may_be_inserted(&self) -> bool {
         match self {
             Row::Balance(balance) => balance.posted == 0 && balance.outgoing == 0 && balance.incoming == 0,
             _ => true,

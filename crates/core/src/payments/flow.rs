@@ -89,7 +89,7 @@ pub struct Transition {
     /// In order; all of it belongs into the set that makes the turn.
     pub ledger: Vec<SagaAction>,
     /// What follows.
-    pub onward: AfterStep,
+    pub next: AfterStep,
 }
 
 /// Where a saga goes.
@@ -109,7 +109,7 @@ pub enum AfterStep {
 pub fn begin(flow: Flow) -> Option<Transition> {
     let definition = latest(&DEFINITIONS, flow.name())?;
     let first = progress::action(&definition, SagaProgress::START)?;
-    walk(flow, &definition, NextAction::Do(first, SagaProgress::START))
+    transition_at(flow, &definition, NextAction::Do(first, SagaProgress::START))
 }
 
 /// The step a saga stands at; nothing if this build does not know its definition.
@@ -121,9 +121,9 @@ pub fn step(saga: Saga) -> Option<ProviderStep> {
 }
 
 /// What follows when the step a saga stands at has happened; nothing if this build does not know its definition.
-pub fn turn(saga: Saga, happened: StepResult) -> Option<Transition> {
+pub fn advance(saga: Saga, result: StepResult) -> Option<Transition> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
-    walk(saga.flow, &definition, progress::next(&definition, saga.progress, happened)?)
+    transition_at(saga.flow, &definition, progress::next(&definition, saga.progress, result)?)
 }
 
 /// The saga turned round, so that what the provider holds for it is given up next; nothing where that is not in its
@@ -139,14 +139,14 @@ pub fn give_up(saga: Saga) -> Option<Saga> {
 }
 
 /// Goes on over what the ledger do, up to the next call or the end.
-fn walk(
+fn transition_at(
     flow: Flow,
     definition: &SagaDefinition<SagaAction>,
     mut next: NextAction<SagaAction>,
 ) -> Option<Transition> {
     let mut ledger = Vec::new();
     loop {
-        let onward = match next {
+        let after = match next {
             NextAction::Do(SagaAction::Call(step), progress) => {
                 AfterStep::Call(step, Saga { flow, version: definition.version, progress })
             }
@@ -162,7 +162,7 @@ fn walk(
             NextAction::Undone => AfterStep::Undone,
             NextAction::Stuck(_) => AfterStep::Stuck,
         };
-        return Some(Transition { ledger, onward });
+        return Some(Transition { ledger, next: after });
     }
 }
 
@@ -171,10 +171,10 @@ mod tests {
     use super::*;
     use crate::outbox::FLOWS;
 
-    fn called(turn: &Transition) -> Saga {
-        match turn.onward {
+    fn called(transition: &Transition) -> Saga {
+        match transition.next {
             AfterStep::Call(_, saga) => saga,
-            AfterStep::Completed | AfterStep::Undone | AfterStep::Stuck => panic!("{turn:?}"),
+            AfterStep::Completed | AfterStep::Undone | AfterStep::Stuck => panic!("{transition:?}"),
         }
     }
 
@@ -187,8 +187,8 @@ mod tests {
                 assert!(step(saga).is_some(), "{saga:?}");
                 seen += 1;
                 assert!(seen < 20, "{flow:?} does not end");
-                for happened in [StepResult::Done, StepResult::Failed] {
-                    match turn(saga, happened).unwrap().onward {
+                for result in [StepResult::Done, StepResult::Failed] {
+                    match advance(saga, result).unwrap().next {
                         AfterStep::Call(_, next) => open.push(next),
                         AfterStep::Completed | AfterStep::Undone | AfterStep::Stuck => {}
                     }
@@ -203,10 +203,10 @@ mod tests {
             let begun = begin(flow).unwrap();
             assert_eq!(begun.ledger, [SagaAction::Reserve]);
             let saga = called(&begun);
-            let done = turn(saga, StepResult::Done).unwrap();
-            assert_eq!((done.ledger, done.onward), (vec![SagaAction::Post], AfterStep::Completed));
-            let refused = turn(saga, StepResult::Failed).unwrap();
-            assert_eq!((refused.ledger, refused.onward), (vec![SagaAction::Release], AfterStep::Undone));
+            let done = advance(saga, StepResult::Done).unwrap();
+            assert_eq!((done.ledger, done.next), (vec![SagaAction::Post], AfterStep::Completed));
+            let refused = advance(saga, StepResult::Failed).unwrap();
+            assert_eq!((refused.ledger, refused.next), (vec![SagaAction::Release], AfterStep::Undone));
         }
     }
 
@@ -214,24 +214,24 @@ mod tests {
     fn a_split_that_cannot_be_captured_is_voided_and_then_released() {
         let authorize = called(&begin(Flow::Split).unwrap());
         assert_eq!(step(authorize), Some(ProviderStep::Authorize));
-        let declined = turn(authorize, StepResult::Failed).unwrap();
-        assert_eq!((declined.ledger, declined.onward), (vec![SagaAction::Release], AfterStep::Undone));
+        let declined = advance(authorize, StepResult::Failed).unwrap();
+        assert_eq!((declined.ledger, declined.next), (vec![SagaAction::Release], AfterStep::Undone));
 
-        let capture = called(&turn(authorize, StepResult::Done).unwrap());
+        let capture = called(&advance(authorize, StepResult::Done).unwrap());
         assert_eq!(step(capture), Some(ProviderStep::Capture));
-        let undoing = turn(capture, StepResult::Failed).unwrap();
+        let undoing = advance(capture, StepResult::Failed).unwrap();
         assert_eq!(undoing.ledger, [], "the money stays reserved until the card is free");
         let void = called(&undoing);
         assert_eq!(step(void), Some(ProviderStep::Void));
-        let undone = turn(void, StepResult::Done).unwrap();
-        assert_eq!((undone.ledger, undone.onward), (vec![SagaAction::Release], AfterStep::Undone));
-        assert_eq!(turn(void, StepResult::Failed).unwrap().onward, AfterStep::Stuck);
+        let undone = advance(void, StepResult::Done).unwrap();
+        assert_eq!((undone.ledger, undone.next), (vec![SagaAction::Release], AfterStep::Undone));
+        assert_eq!(advance(void, StepResult::Failed).unwrap().next, AfterStep::Stuck);
     }
 
     #[test]
     fn a_definition_this_build_does_not_know_is_left_alone() {
         let saga = Saga { flow: Flow::Charge, version: 9, progress: SagaProgress::START };
-        assert_eq!((step(saga), turn(saga, StepResult::Done), give_up(saga)), (None, None, None));
+        assert_eq!((step(saga), advance(saga, StepResult::Done), give_up(saga)), (None, None, None));
     }
 
     #[test]
@@ -244,16 +244,16 @@ mod tests {
             }
             let back = back.unwrap();
             assert_eq!(step(back), Some(ProviderStep::Void));
-            assert_eq!(turn(back, StepResult::Done).unwrap().onward, AfterStep::Undone);
-            assert_eq!(turn(back, StepResult::Failed).unwrap().onward, AfterStep::Stuck);
+            assert_eq!(advance(back, StepResult::Done).unwrap().next, AfterStep::Undone);
+            assert_eq!(advance(back, StepResult::Failed).unwrap().next, AfterStep::Stuck);
             assert_eq!(give_up(back), None, "it is on its way back");
         }
         let authorize = called(&begin(Flow::Split).unwrap());
-        let capture = called(&turn(authorize, StepResult::Done).unwrap());
+        let capture = called(&advance(authorize, StepResult::Done).unwrap());
         assert_eq!(give_up(capture), give_up(authorize), "what was to be captured is held");
     }
 
-    fn told(definition: &SagaDefinition<SagaAction>) -> String {
+    fn line(definition: &SagaDefinition<SagaAction>) -> String {
         let word = |action: SagaAction| match action {
             SagaAction::Call(step) => step.name(),
             SagaAction::Reserve => "reserve",
@@ -279,6 +279,6 @@ mod tests {
             "refund 1: reserve/release refund post",
             "payout 1: reserve/release payout post",
         ];
-        assert_eq!(DEFINITIONS.iter().map(told).collect::<Vec<_>>(), released);
+        assert_eq!(DEFINITIONS.iter().map(line).collect::<Vec<_>>(), released);
     }
 }

@@ -30,7 +30,7 @@ pub enum NextStep {
     /// It was refused for good, and nothing of it is left.
     Failed(PaymentFailure),
     /// The next step is due at once, under the same lease.
-    Onward(Outbox),
+    CallProvider(Outbox),
     /// Certainly nothing happened; try again.
     Retry {
         /// The provider's own wish for a pause.
@@ -51,7 +51,7 @@ pub enum NextStep {
 
 /// Decides what follows. Nothing if this build does not know the saga's definition: the work is left to one that does.
 pub fn follow(work: &Work, verdict: &AttemptVerdict, now: Time) -> Option<Follow> {
-    let known = |history: &History| Outbox { history: *history, ..next_of(&work.outbox) };
+    let known = |history: &History| Outbox { history: *history, ..next_revision(&work.outbox) };
     let stays = |next_step| Some(Follow { subject: work.subject.clone(), ledger: Vec::new(), next_step });
     match verdict {
         AttemptVerdict::Retry { at_least, history } => {
@@ -61,9 +61,9 @@ pub fn follow(work: &Work, verdict: &AttemptVerdict, now: Time) -> Option<Follow
             stays(NextStep::Doubt { not_before: *not_before, outbox: known(history) })
         }
         AttemptVerdict::Park { reason, reference } => Some(park(work, *reason, reference.as_ref(), now)),
-        AttemptVerdict::Done(approval) => turn(work, &ProviderReply::Done(approval), now),
+        AttemptVerdict::Done(approval) => advance(work, &ProviderReply::Done(approval), now),
         AttemptVerdict::Failed { failure, reference } => {
-            turn(work, &ProviderReply::Refused(failure, reference.as_ref()), now)
+            advance(work, &ProviderReply::Refused(failure, reference.as_ref()), now)
         }
     }
 }
@@ -74,42 +74,44 @@ enum ProviderReply<'a> {
     Refused(&'a PaymentFailure, Option<&'a String>),
 }
 
-fn turn(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Follow> {
+fn advance(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Follow> {
     let saga = work.outbox.saga;
     let step = flow::step(saga)?;
-    let mut subject = unparked(work);
-    let happened = match reply {
+    let mut subject = subject_before_parking(work);
+    let result = match reply {
         ProviderReply::Done(approval) => {
-            done(&mut subject, step, approval);
+            apply_approval(&mut subject, step, approval);
             StepResult::Done
         }
         ProviderReply::Refused(failure, reference) => {
-            refused(&mut subject, saga, failure, *reference);
+            remember_failure(&mut subject, saga, failure, *reference);
             StepResult::Failed
         }
     };
-    let flow::Transition { ledger, onward } = flow::turn(saga, happened)?;
-    let next_step = match onward {
-        AfterStep::Call(_, saga) => NextStep::Onward(next_call(&work.outbox, saga, now)),
+    let flow::Transition { ledger, next } = flow::advance(saga, result)?;
+    let next_step = match next {
+        AfterStep::Call(_, saga) => NextStep::CallProvider(outbox_for_next_call(&work.outbox, saga, now)),
         AfterStep::Completed => {
             match &mut subject {
-                PaymentSubject::Charge(charge, operation) => complete(charge, operation.as_mut(), saga.flow),
+                PaymentSubject::Charge(charge, operation) => {
+                    complete_charge(charge, operation.as_mut(), saga.flow)
+                }
                 PaymentSubject::Payout(payout) => payout.status = payout::PayoutStatus::Paid,
             }
             NextStep::Completed
         }
-        AfterStep::Undone => NextStep::Failed(undone(&mut subject, saga.flow, reply)),
+        AfterStep::Undone => NextStep::Failed(undo_payment(&mut subject, saga.flow, reply)),
         AfterStep::Stuck => return Some(park(work, ParkReason::CannotUndo, None, now)),
     };
-    Some(Follow { subject: moved(&work.subject, subject), ledger, next_step })
+    Some(Follow { subject: with_next_revisions(&work.subject, subject), ledger, next_step })
 }
 
 /// A human goes on with parked work: it is tried again, or evidence is sought. It was parked because of something the provider
 /// did or said, so whatever is remembered, a call that it may not recognise is one too many, and a refusal proves nothing.
 pub fn unpark(work: &Work, now: Time) -> Follow {
-    let subject = moved(&work.subject, unparked(work));
+    let subject = with_next_revisions(&work.subject, subject_before_parking(work));
     let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
-    let outbox = Outbox { parked: None, history, ..next_of(&work.outbox) };
+    let outbox = Outbox { parked: None, history, ..next_revision(&work.outbox) };
     Follow { subject, ledger: Vec::new(), next_step: NextStep::Doubt { not_before: now, outbox } }
 }
 
@@ -117,18 +119,18 @@ pub fn unpark(work: &Work, now: Time) -> Follow {
 /// it has no way to.
 pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Follow> {
     let saga = flow::give_up(work.outbox.saga)?;
-    let mut subject = unparked(work);
+    let mut subject = subject_before_parking(work);
     let failure = PaymentFailure { code: FailureCode::MarkedFailed, decline_code: None };
-    refused(&mut subject, work.outbox.saga, &failure, None);
+    remember_failure(&mut subject, work.outbox.saga, &failure, None);
     if let PaymentSubject::Charge(charge, _) = &mut subject {
         charge.provider_reference = Some(held.reference.clone());
     }
-    let next_step = NextStep::Onward(next_call(&work.outbox, saga, now));
-    Some(Follow { subject: moved(&work.subject, subject), ledger: Vec::new(), next_step })
+    let next_step = NextStep::CallProvider(outbox_for_next_call(&work.outbox, saga, now));
+    Some(Follow { subject: with_next_revisions(&work.subject, subject), ledger: Vec::new(), next_step })
 }
 
 /// What the work is about, as it was before it was parked.
-fn unparked(work: &Work) -> PaymentSubject {
+fn subject_before_parking(work: &Work) -> PaymentSubject {
     let mut subject = work.subject.clone();
     if work.outbox.parked.is_none() {
         return subject;
@@ -149,12 +151,12 @@ fn unparked(work: &Work) -> PaymentSubject {
     subject
 }
 
-fn next_call(outbox: &Outbox, saga: Saga, now: Time) -> Outbox {
-    Outbox { saga, history: History::begun(now), parked: None, ..next_of(outbox) }
+fn outbox_for_next_call(outbox: &Outbox, saga: Saga, now: Time) -> Outbox {
+    Outbox { saga, history: History::begun(now), parked: None, ..next_revision(outbox) }
 }
 
 /// What the provider's word changes at once, whatever comes after.
-fn done(subject: &mut PaymentSubject, step: ProviderStep, approval: &Approval) {
+fn apply_approval(subject: &mut PaymentSubject, step: ProviderStep, approval: &Approval) {
     match subject {
         PaymentSubject::Charge(charge, operation) => {
             match step {
@@ -175,7 +177,12 @@ fn done(subject: &mut PaymentSubject, step: ProviderStep, approval: &Approval) {
 }
 
 /// A refusal is remembered at once: undoing may take long, and the answer says why it was done.
-fn refused(subject: &mut PaymentSubject, saga: Saga, failure: &PaymentFailure, reference: Option<&String>) {
+fn remember_failure(
+    subject: &mut PaymentSubject,
+    saga: Saga,
+    failure: &PaymentFailure,
+    reference: Option<&String>,
+) {
     if saga.progress.way == Direction::Back {
         return;
     }
@@ -193,7 +200,7 @@ fn refused(subject: &mut PaymentSubject, saga: Saga, failure: &PaymentFailure, r
     }
 }
 
-fn complete(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) {
+fn complete_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) {
     charge.status = match flow {
         Flow::Charge | Flow::Split | Flow::Capture => ChargeStatus::Succeeded,
         Flow::Authorize => ChargeStatus::RequiresCapture,
@@ -220,9 +227,9 @@ fn complete(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) 
     }
 }
 
-fn undone(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<'_>) -> PaymentFailure {
+fn undo_payment(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<'_>) -> PaymentFailure {
     let kept = match subject {
-        PaymentSubject::Charge(charge, operation) => charge_undone(charge, operation.as_mut(), flow),
+        PaymentSubject::Charge(charge, operation) => undo_charge(charge, operation.as_mut(), flow),
         PaymentSubject::Payout(payout) => {
             payout.status = payout::PayoutStatus::Failed;
             payout.failure.clone()
@@ -238,11 +245,7 @@ fn undone(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<'_>) -
 }
 
 /// The charge after its making or an operation on it was undone, and why it was.
-fn charge_undone(
-    charge: &mut Charge,
-    operation: Option<&mut Operation>,
-    flow: Flow,
-) -> Option<PaymentFailure> {
+fn undo_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) -> Option<PaymentFailure> {
     match flow {
         Flow::Charge | Flow::Authorize | Flow::Split => charge.status = ChargeStatus::Failed,
         // The charge is as it was before somebody asked.
@@ -292,31 +295,36 @@ fn park(work: &Work, reason: ParkReason, reference: Option<&String>, now: Time) 
         }
     }
     let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
-    let outbox = Outbox { parked: Some(reason), due_at: Time::MAX, history, ..next_of(&work.outbox) };
-    Follow { subject: moved(&work.subject, subject), ledger: Vec::new(), next_step: NextStep::Parked(outbox) }
+    let outbox = Outbox { parked: Some(reason), due_at: Time::MAX, history, ..next_revision(&work.outbox) };
+    Follow {
+        subject: with_next_revisions(&work.subject, subject),
+        ledger: Vec::new(),
+        next_step: NextStep::Parked(outbox),
+    }
 }
 
 /// Rows that changed get their next revision.
-fn moved(old: &PaymentSubject, new: PaymentSubject) -> PaymentSubject {
+fn with_next_revisions(old: &PaymentSubject, new: PaymentSubject) -> PaymentSubject {
     match (old, new) {
         (PaymentSubject::Charge(was, had), PaymentSubject::Charge(charge, operation)) => {
             let (changed, moved) = (*was != charge, *had != operation);
-            let charge = Charge { revision: next_if(changed, was.revision), ..charge };
-            let operation = operation.map(|one| Operation { revision: next_if(moved, one.revision), ..one });
+            let charge = Charge { revision: increment_if(changed, was.revision), ..charge };
+            let operation =
+                operation.map(|one| Operation { revision: increment_if(moved, one.revision), ..one });
             PaymentSubject::Charge(charge, operation)
         }
         (PaymentSubject::Payout(was), PaymentSubject::Payout(payout)) => {
             let changed = *was != payout;
-            PaymentSubject::Payout(Payout { revision: next_if(changed, was.revision), ..payout })
+            PaymentSubject::Payout(Payout { revision: increment_if(changed, was.revision), ..payout })
         }
         (PaymentSubject::Charge(..) | PaymentSubject::Payout(_), other) => other,
     }
 }
 
-const fn next_if(changed: bool, revision: u64) -> u64 {
+const fn increment_if(changed: bool, revision: u64) -> u64 {
     if changed { revision.saturating_add(1) } else { revision }
 }
 
-fn next_of(outbox: &Outbox) -> Outbox {
+fn next_revision(outbox: &Outbox) -> Outbox {
     Outbox { revision: outbox.revision.saturating_add(1), ..outbox.clone() }
 }

@@ -108,18 +108,25 @@ impl PaymentSubject {
 }
 
 impl Work {
-    /// Where a record of this work stands in the payment's history, among those of the same millisecond: the payment's
-    /// making in the order of its claim, then its operations in the order of the charge.
-    pub fn turn(&self) -> u64 {
+    /// Orders this work's audit records among records of the same payment and millisecond. Records of
+    /// the payment's creation come first, by the claim's revision. Records of operations follow, by
+    /// the charge's revision and then the claim's.
+    pub fn audit_order(&self) -> u64 {
         match self.subject.operation() {
             None => self.claim.revision,
-            Some(_) => turn_after(self.subject.revision(), self.claim.revision),
+            Some(_) => audit_order_after(self.subject.revision(), self.claim.revision),
         }
     }
 }
 
-/// The turn of what happens to a payment of that revision after it was made.
-pub fn turn_after(payment: u64, claim: u64) -> u64 {
-    const MAKING: u64 = 1 << 16;
-    MAKING.saturating_add(payment.saturating_mul(16)).saturating_add(claim.min(15))
+/// The last of the places that a payment revision has in the audit order. Claim revisions beyond it
+/// share it, and a record that must follow all others of the revision takes it directly.
+pub const AUDIT_PLACE_LAST: u64 = 15;
+
+/// The audit order of something that happens to a payment at that revision, after its creation.
+pub fn audit_order_after(payment_revision: u64, claim_revision: u64) -> u64 {
+    const AFTER_CREATION: u64 = 1 << 16;
+    const PLACES_PER_REVISION: u64 = AUDIT_PLACE_LAST + 1;
+    let place = claim_revision.min(AUDIT_PLACE_LAST);
+    AFTER_CREATION.saturating_add(payment_revision.saturating_mul(PLACES_PER_REVISION)).saturating_add(place)
 }

@@ -190,7 +190,7 @@ fn what_is_not_allowed_is_not_launched() {
 #[test]
 fn a_refund_reserves_its_amount_under_its_own_number() {
     let before = taken(200, 100);
-    let OperationLaunch { work, expect, turn, audit } =
+    let OperationLaunch { work, expect, transition, audit } =
         launched(OperationKind::Refund, Some(300), &before).unwrap();
     let lease = LEASE.grant(HOLDER, at(10));
     let id = OperationId::from_i64(9);
@@ -208,7 +208,7 @@ fn a_refund_reserves_its_amount_under_its_own_number() {
     };
     let after = Charge { sums: ChargeSums { refunding: 400, ..before.sums }, revision: 6, ..before.clone() };
     assert_eq!(work.subject, PaymentSubject::Charge(after, Some(refund)));
-    assert_eq!((expect, turn.ledger), (5, vec![SagaAction::Reserve]));
+    assert_eq!((expect, transition.ledger), (5, vec![SagaAction::Reserve]));
     assert_eq!((work.outbox.id, work.outbox.payment), (id.into(), Payment::Charge(before.id)));
     assert_eq!((work.outbox.hold, work.outbox.due_at), (Some(HoldId::from_i64(9)), lease.until));
     assert_eq!((work.claim.subject, work.claim.makes), (id.into(), Resource::Refund));
@@ -223,12 +223,12 @@ fn a_capture_or_void_holds_the_charge_and_reserves_nothing() {
         [(OperationKind::Capture, Resource::Capture, 400), (OperationKind::Void, Resource::Void, 1_000)]
     {
         let wanted = (kind == OperationKind::Capture).then_some(400);
-        let OperationLaunch { work, expect, turn, .. } = launched(kind, wanted, &held()).unwrap();
+        let OperationLaunch { work, expect, transition, .. } = launched(kind, wanted, &held()).unwrap();
         let working = Some(OperationId::from_i64(9));
         let PaymentSubject::Charge(charge, operation) = work.subject else { panic!("{kind:?}") };
         assert_eq!(charge, Charge { working, revision: 6, ..held() });
         assert_eq!(operation.unwrap().amount, usd(amount));
-        assert_eq!((expect, turn.ledger, work.outbox.hold), (5, vec![], None));
+        assert_eq!((expect, transition.ledger, work.outbox.hold), (5, vec![], None));
         assert_eq!((work.claim.makes, work.outbox.saga.flow), (makes, kind.flow()));
     }
 }

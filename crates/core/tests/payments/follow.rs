@@ -138,8 +138,8 @@ fn a_charge_that_is_held_has_taken_nothing_yet() {
 }
 
 /// The work as it goes on.
-fn onward(work: &Work, follow: &Follow) -> Work {
-    let NextStep::Onward(outbox) = &follow.next_step else { panic!("{follow:?}") };
+fn work_after(work: &Work, follow: &Follow) -> Work {
+    let NextStep::CallProvider(outbox) = &follow.next_step else { panic!("{follow:?}") };
     Work { claim: work.claim.clone(), subject: follow.subject.clone(), outbox: outbox.clone() }
 }
 
@@ -149,7 +149,7 @@ fn a_split_charge_is_captured_after_it_is_held_under_a_fresh_history() {
     authorize.outbox.history = History { generation: 4, unknown: true, ..authorize.outbox.history };
     let follow = after(&authorize, &approved(Stands::Held, 1_000));
     assert_eq!(follow.ledger, []);
-    let capture = onward(&authorize, &follow);
+    let capture = work_after(&authorize, &follow);
     let saga = Saga { progress: SagaProgress { step: 2, way: Direction::Forward }, ..authorize.outbox.saga };
     let outbox = Outbox { saga, history: History::begun(at(10)), revision: 2, ..authorize.outbox.clone() };
     assert_eq!(capture.outbox, outbox);
@@ -166,10 +166,10 @@ fn a_split_charge_is_captured_after_it_is_held_under_a_fresh_history() {
 #[test]
 fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reason() {
     let authorize = work(Flow::Split, split(), None);
-    let capture = onward(&authorize, &after(&authorize, &approved(Stands::Held, 1_000)));
+    let capture = work_after(&authorize, &after(&authorize, &approved(Stands::Held, 1_000)));
     let follow = after(&capture, &refused("expired_card"));
     assert_eq!(follow.ledger, []);
-    let void = onward(&capture, &follow);
+    let void = work_after(&capture, &follow);
     assert_eq!(void.outbox.saga.progress, SagaProgress { step: 1, way: Direction::Back });
 
     let undone = after(&void, &approved(Stands::Canceled, 0));

@@ -65,7 +65,7 @@ fn operation(kind: OperationKind, minor: i64) -> Operation {
 
 /// Work that stands at the first call of its flow.
 fn work(flow: Flow, charge: Charge, operation: Option<Operation>) -> Work {
-    let AfterStep::Call(_, saga) = begin(flow).unwrap().onward else { panic!("{flow:?} begins with a call") };
+    let AfterStep::Call(_, saga) = begin(flow).unwrap().next else { panic!("{flow:?} begins with a call") };
     Work {
         claim: claim_in(ClaimState::InFlight(lease_until(30_000))),
         subject: PaymentSubject::Charge(charge, operation),

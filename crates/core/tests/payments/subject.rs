@@ -8,7 +8,7 @@ use counterfoil_core::payments::charge::{Charge, ChargeStatus};
 use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::payments::provider::{ProviderStep, Rules};
-use counterfoil_core::payments::{PaymentSubject, Work, turn_after};
+use counterfoil_core::payments::{PaymentSubject, Work, audit_order_after};
 use counterfoil_core::types::id::{AccountId, PayoutId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
@@ -76,13 +76,13 @@ fn a_matter_tells_what_its_payment_says() {
 fn golden_turns() {
     let claim = |work: Work, revision| Work { claim: Claim { revision, ..work.claim }, ..work };
     let making = work(Flow::Split, charged(), None);
-    assert_eq!(claim(making, 9).turn(), 9, "a payment's making in the order of its claim");
+    assert_eq!(claim(making, 9).audit_order(), 9, "a payment's making in the order of its claim");
     let refund = work(Flow::Refund, charged(), Some(operation(OperationKind::Refund, 300)));
-    assert_eq!(claim(refund, 9).turn(), 65_536 + 5 * 16 + 9, "then what was done to it");
+    assert_eq!(claim(refund, 9).audit_order(), 65_536 + 5 * 16 + 9, "then what was done to it");
     for (revision, place) in [(0, 0), (1, 1), (14, 14), (15, 15), (16, 15), (u64::MAX, 15)] {
-        assert_eq!(turn_after(5, revision), 65_536 + 5 * 16 + place);
+        assert_eq!(audit_order_after(5, revision), 65_536 + 5 * 16 + place);
     }
-    assert_eq!(turn_after(u64::MAX, 1), u64::MAX);
+    assert_eq!(audit_order_after(u64::MAX, 1), u64::MAX);
 }
 
 #[test]

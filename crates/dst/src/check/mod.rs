@@ -93,7 +93,7 @@ impl Evidence {
 
     /// A row at the end by its number, whosever it is: the key's tenant does not count.
     pub fn whose(&self, key: &RowKey) -> Option<&Row> {
-        TENANTS.iter().find_map(|tenant| self.row(&key.clone().of(*tenant)))
+        TENANTS.iter().find_map(|tenant| self.row(&key.clone().with_tenant(*tenant)))
     }
 
     /// Every row at the end.

@@ -113,7 +113,7 @@ impl Shelf {
 
     /// One row by its number, whosever it is: the key's tenant does not count.
     pub fn whose(&self, key: &RowKey) -> Option<&Row> {
-        TENANTS.iter().find_map(|tenant| self.row(&key.clone().of(*tenant)))
+        TENANTS.iter().find_map(|tenant| self.row(&key.clone().with_tenant(*tenant)))
     }
 
     /// Commits all of the set or nothing.

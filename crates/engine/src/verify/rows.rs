@@ -125,6 +125,6 @@ impl Rows {
 fn by_id(key: &RowKey) -> RowKey {
     match key {
         RowKey::Name(..) | RowKey::Asset(..) => key.clone(),
-        _ => key.clone().of(UNTOLD),
+        _ => key.clone().with_tenant(UNTOLD),
     }
 }

@@ -208,7 +208,7 @@ pub async fn anothers_number_finds_nothing<S: Store>(store: &Arc<S>) {
     let other = TenantId::from_i64(2);
     let owned: Vec<RowKey> = all.iter().map(Row::key).filter(|key| key.tenant() == Some(TENANT)).collect();
     assert_eq!(owned.len(), 14);
-    let strange: Vec<RowKey> = owned.iter().map(|key| key.clone().of(other)).collect();
+    let strange: Vec<RowKey> = owned.iter().map(|key| key.clone().with_tenant(other)).collect();
     assert_eq!(rows(&**store, strange.clone()).await, vec![None; strange.len()]);
     for (number, key) in (2..).zip(strange) {
         assert_eq!(refused(&**store, set(number).remove(key, 1), RefusalReason::Absent).await, None);

@@ -68,7 +68,7 @@ pub struct Attempt<'a> {
 /// Judges the outcome of a call.
 pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &ProviderOutcome) -> AttemptVerdict {
     match outcome {
-        ProviderOutcome::Approved(approval) => approved(attempt, approval),
+        ProviderOutcome::Approved(approval) => judge_approval(attempt, approval),
         ProviderOutcome::Declined(_) if decline_is_one_of_several(attempt.history, rules, attempt.now) => {
             AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
         }
@@ -86,13 +86,15 @@ pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &ProviderOutc
             history.server_errors = history.server_errors.saturating_add(1);
             AttemptVerdict::Doubt { not_before: attempt.now, history }
         }
-        ProviderOutcome::Rejected(rejection) => failed(match rejection.fault {
+        ProviderOutcome::Rejected(rejection) => failed_with(match rejection.fault {
             ProviderFault::Request => FailureCode::GatewayRejected,
             ProviderFault::Credentials => FailureCode::GatewayUnauthorized,
         }),
-        ProviderOutcome::Busy { retry_after } => without_effect(attempt, retry_after.unwrap_or(Span::ZERO)),
-        ProviderOutcome::NotSent => without_effect(attempt, Span::ZERO),
-        ProviderOutcome::Unknown(cause) => doubt(attempt, *cause),
+        ProviderOutcome::Busy { retry_after } => {
+            judge_without_effect(attempt, retry_after.unwrap_or(Span::ZERO))
+        }
+        ProviderOutcome::NotSent => judge_without_effect(attempt, Span::ZERO),
+        ProviderOutcome::Unknown(cause) => judge_unknown(attempt, *cause),
     }
 }
 
@@ -144,7 +146,7 @@ pub fn decline_is_one_of_several(history: &History, rules: &Rules, now: Time) ->
 
 /// The provider's word is taken only if it says what we asked for: how the money stands, how much, in which currency,
 /// for which payment. A void leaves no amount behind to compare.
-fn approved(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
+fn judge_approval(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
     let amount = match attempt.step {
         ProviderStep::Void => true,
         ProviderStep::Charge
@@ -168,12 +170,12 @@ fn approved(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
     }
 }
 
-const fn failed(code: FailureCode) -> AttemptVerdict {
+const fn failed_with(code: FailureCode) -> AttemptVerdict {
     AttemptVerdict::Failed { failure: PaymentFailure { code, decline_code: None }, reference: None }
 }
 
 /// The call was held back by the circuit breaker: it does not count as an attempt.
-pub fn held_back(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
+pub fn judge_held_back(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     let history = *attempt.history;
     if history.unknown {
         return AttemptVerdict::Doubt { not_before: attempt.now.plus(at_least), history };
@@ -181,7 +183,7 @@ pub fn held_back(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     AttemptVerdict::Retry { at_least, history }
 }
 
-fn without_effect(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
+fn judge_without_effect(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     let mut history = *attempt.history;
     history.idle_calls = history.idle_calls.saturating_add(1);
     if history.unknown {
@@ -189,12 +191,12 @@ fn without_effect(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
         return AttemptVerdict::Doubt { not_before: attempt.now.plus(at_least), history };
     }
     if history.idle_calls >= attempt.attempts_max {
-        return failed(FailureCode::GatewayUnavailable);
+        return failed_with(FailureCode::GatewayUnavailable);
     }
     AttemptVerdict::Retry { at_least, history }
 }
 
-fn doubt(attempt: Attempt<'_>, cause: Cause) -> AttemptVerdict {
+fn judge_unknown(attempt: Attempt<'_>, cause: Cause) -> AttemptVerdict {
     let mut history = *attempt.history;
     history.unknown = true;
     history.last_sent_at = attempt.now;

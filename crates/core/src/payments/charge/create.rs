@@ -95,8 +95,8 @@ pub fn decide(
     let (charge, now) = (minted.charge, minted.now);
     let lease = lease.grant(minted.holder, now);
     let request = command.request;
-    let Transition { ledger, onward } = flow::begin(command.wanted.flow())?;
-    let AfterStep::Call(_, saga) = onward else { return None };
+    let Transition { ledger, next } = flow::begin(command.wanted.flow())?;
+    let AfterStep::Call(_, saga) = next else { return None };
     let claim = request.claim(charge.into(), Resource::Charge, ClaimState::InFlight(lease), now, expired);
     let outbox = Outbox {
         id: charge.into(),

@@ -7,7 +7,7 @@ use crate::idempotency::request::Request;
 use crate::outbox::{History, Outbox, Payment, ProviderBinding};
 use crate::payments::charge::{Charge, ChargeStatus};
 use crate::payments::flow::{self, AfterStep, Transition};
-use crate::payments::{PaymentSubject, Work, turn_after};
+use crate::payments::{PaymentSubject, Work, audit_order_after};
 use crate::types::id::{ChargeId, HoldId, Holder, OperationId};
 use crate::types::money::Money;
 use crate::types::time::Time;
@@ -46,7 +46,7 @@ pub struct OperationLaunch {
     /// The charge's revision before.
     pub expect: u64,
     /// What happens in the ledger.
-    pub turn: Transition,
+    pub transition: Transition,
     /// The audit record.
     pub audit: AuditRecord,
 }
@@ -102,8 +102,8 @@ pub fn launch(
     let minor = allowed(kind, command.amount, charge)?;
     let amount = Money::new(minor, charge.order.amount.asset())
         .map_err(|_| OperationRefusal::Exceeds { available: charge.order.card() })?;
-    let turn = flow::begin(kind.flow()).ok_or(OperationRefusal::Status)?;
-    let AfterStep::Call(step, saga) = turn.onward else { return Err(OperationRefusal::Status) };
+    let transition = flow::begin(kind.flow()).ok_or(OperationRefusal::Status)?;
+    let AfterStep::Call(step, saga) = transition.next else { return Err(OperationRefusal::Status) };
     let lease = lease.grant(minted.holder, now);
     let makes = match kind {
         OperationKind::Capture => Resource::Capture,
@@ -128,7 +128,7 @@ pub fn launch(
         payment: Payment::Charge(charge.id),
         saga,
         // What a refund reserves has the refund's own number.
-        hold: turn.ledger.contains(&flow::SagaAction::Reserve).then(|| HoldId::from_i64(id.to_i64())),
+        hold: transition.ledger.contains(&flow::SagaAction::Reserve).then(|| HoldId::from_i64(id.to_i64())),
         claim: request.claim,
         tenant: request.tenant,
         provider,
@@ -139,7 +139,11 @@ pub fn launch(
         revision: 1,
     };
     let audit = AuditRecord {
-        id: record_id(now, turn_after(charge.revision.saturating_add(1), claim.revision), minted.chance),
+        id: record_id(
+            now,
+            audit_order_after(charge.revision.saturating_add(1), claim.revision),
+            minted.chance,
+        ),
         tenant: request.tenant,
         subject: charge.id.into(),
         at: now,
@@ -154,7 +158,7 @@ pub fn launch(
     };
     let subject = PaymentSubject::Charge(begun(charge, kind, id, minor), Some(operation));
     let work = Work { claim, subject, outbox };
-    Ok(OperationLaunch { work, expect: charge.revision, turn, audit })
+    Ok(OperationLaunch { work, expect: charge.revision, transition, audit })
 }
 
 /// The charge while the operation goes on.

@@ -69,8 +69,8 @@ pub fn decide(
     let PayoutIds { payout: id, now, .. } = minted;
     let lease = lease.grant(minted.holder, now);
     let CreatePayout { request, wanted } = command;
-    let Transition { ledger, onward } = flow::begin(Flow::Payout)?;
-    let AfterStep::Call(_, saga) = onward else { return None };
+    let Transition { ledger, next } = flow::begin(Flow::Payout)?;
+    let AfterStep::Call(_, saga) = next else { return None };
     let claim = request.claim(id.into(), Resource::Payout, ClaimState::InFlight(lease), now, expired);
     let outbox = Outbox {
         id: id.into(),
