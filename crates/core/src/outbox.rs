@@ -22,7 +22,6 @@ pub struct Outbox {
     pub hold: Option<HoldId>,
     /// The claim whose fence guards it.
     pub claim: ClaimId,
-    /// Whose it is.
     pub tenant: TenantId,
     /// The provider and endpoint this payment is bound to for life.
     pub provider: ProviderBinding,
@@ -34,16 +33,13 @@ pub struct Outbox {
     pub history: History,
     /// Set when only a human can go on.
     pub parked: Option<ParkReason>,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
 /// A payment: what a history belongs to, and what a provider knows by our reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Payment {
-    /// A charge.
     Charge(ChargeId),
-    /// A payout.
     Payout(PayoutId),
 }
 
@@ -78,7 +74,6 @@ impl Payment {
 /// A saga under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Saga {
-    /// Which.
     pub flow: Flow,
     /// Under which of its definitions it began, and ends.
     pub version: u16,

@@ -18,7 +18,6 @@ pub struct Tenant {
     pub key_policy: Option<KeyPolicy>,
     /// When it was made.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
@@ -83,7 +82,6 @@ pub struct ApiKey {
     pub digest: Digest,
     /// What operators call it, `key_…`.
     pub id: String,
-    /// Whose it is.
     pub tenant: TenantName,
     /// What it may do.
     pub scopes: Scopes,
@@ -91,7 +89,6 @@ pub struct ApiKey {
     pub created_at: Time,
     /// When it was revoked.
     pub revoked_at: Option<Time>,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 

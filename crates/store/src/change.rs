@@ -13,14 +13,12 @@ pub enum Change {
     Insert(Arc<Row>),
     /// The row must be there with this revision.
     Replace {
-        /// The new row.
         row: Arc<Row>,
         /// The revision it replaces.
         expect: u64,
     },
     /// The row must be there with this revision.
     Remove {
-        /// Which row.
         key: RowKey,
         /// The revision that is removed.
         expect: u64,
@@ -32,15 +30,11 @@ pub enum Change {
 /// A guarded change of a balance: never an image of one, so two of them do not stand in each other's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// The account's tenant.
     pub tenant: TenantId,
-    /// Whose balance.
     pub account: AccountId,
-    /// Which shard of it.
     pub shard: u8,
     /// Which bounds the account has.
     pub guarded: Guarded,
-    /// By how much.
     pub delta: Delta,
 }
 
@@ -79,7 +73,6 @@ impl ChangeSet {
         self.with(Change::Replace { row: Arc::new(row.into()), expect })
     }
 
-    /// Adds a removal.
     pub fn remove(self, key: RowKey, expect: u64) -> ChangeSet {
         self.with(Change::Remove { key, expect })
     }
@@ -89,18 +82,15 @@ impl ChangeSet {
         self.with(Change::Move(motion))
     }
 
-    /// Adds a change.
     pub fn with(mut self, change: Change) -> ChangeSet {
         Arc::make_mut(&mut self.changes).push(change);
         self
     }
 
-    /// The set's id.
     pub fn id(&self) -> SetId {
         self.id
     }
 
-    /// The changes, in order.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }

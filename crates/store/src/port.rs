@@ -95,7 +95,6 @@ pub struct CommitReceipt {
 pub struct Committed {
     /// Its place and time.
     pub receipt: CommitReceipt,
-    /// Which set.
     pub set: SetId,
     /// The rows it wrote or removed.
     pub touched: Vec<RowKey>,
@@ -105,167 +104,55 @@ pub struct Committed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scan {
     /// A tenant's charges, newest first.
-    ChargesOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<ChargeId>,
-        /// At most so many.
-        limit: usize,
-    },
+    ChargesOf { tenant: TenantId, before: Option<ChargeId>, limit: usize },
     /// The audit records of one subject, in order.
-    Timeline {
-        /// Whose.
-        tenant: TenantId,
-        /// Of what.
-        subject: SubjectId,
-        /// Younger than this one.
-        after: Option<Ulid>,
-        /// At most so many.
-        limit: usize,
-    },
+    Timeline { tenant: TenantId, subject: SubjectId, after: Option<Ulid>, limit: usize },
     /// All claims, in the store's own order.
     Claims {
         /// After this one, told by all that a store may go by: its key and what it made.
         after: Option<(TenantId, ClaimId, SubjectId)>,
-        /// At most so many.
         limit: usize,
     },
     /// All charges, in the store's own order: by tenant and id, or by id.
-    Charges {
-        /// After this one.
-        after: Option<(TenantId, ChargeId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    Charges { after: Option<(TenantId, ChargeId)>, limit: usize },
     /// The operations on one charge, oldest first.
-    OperationsOn {
-        /// Whose.
-        tenant: TenantId,
-        /// Which.
-        charge: ChargeId,
-        /// Younger than this one.
-        after: Option<OperationId>,
-        /// At most so many.
-        limit: usize,
-    },
+    OperationsOn { tenant: TenantId, charge: ChargeId, after: Option<OperationId>, limit: usize },
     /// A tenant's refunds, newest first.
-    RefundsOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<OperationId>,
-        /// At most so many.
-        limit: usize,
-    },
+    RefundsOf { tenant: TenantId, before: Option<OperationId>, limit: usize },
     /// All operations, in the store's own order: by tenant and id, or by id.
-    Operations {
-        /// After this one.
-        after: Option<(TenantId, OperationId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    Operations { after: Option<(TenantId, OperationId)>, limit: usize },
     /// A tenant's payouts, newest first.
-    PayoutsOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<PayoutId>,
-        /// At most so many.
-        limit: usize,
-    },
+    PayoutsOf { tenant: TenantId, before: Option<PayoutId>, limit: usize },
     /// All payouts, in the store's own order: by tenant and id, or by id.
-    Payouts {
-        /// After this one.
-        after: Option<(TenantId, PayoutId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    Payouts { after: Option<(TenantId, PayoutId)>, limit: usize },
     /// All work, in the store's own order: by tenant and id, or by id.
-    Outbox {
-        /// After this one.
-        after: Option<(TenantId, SubjectId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    Outbox { after: Option<(TenantId, SubjectId)>, limit: usize },
     /// The work on a payment of which some call may have had an effect, whoever's it is: its making, and what was asked of it since.
-    DoubtOn {
-        /// Which payment.
-        payment: Payment,
-        /// At most so many.
-        limit: usize,
-    },
+    DoubtOn { payment: Payment, limit: usize },
     /// A tenant's parked work, newest first.
-    ParkedOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<SubjectId>,
-        /// At most so many.
-        limit: usize,
-    },
+    ParkedOf { tenant: TenantId, before: Option<SubjectId>, limit: usize },
     /// A tenant's accounts, newest first.
-    AccountsOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<AccountId>,
-        /// At most so many.
-        limit: usize,
-    },
+    AccountsOf { tenant: TenantId, before: Option<AccountId>, limit: usize },
     /// A tenant's own assets, by code.
-    AssetsOf {
-        /// Whose.
-        tenant: TenantId,
-    },
+    AssetsOf { tenant: TenantId },
     /// A tenant's transactions, newest first.
-    TransactionsOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<TransactionId>,
-        /// At most so many.
-        limit: usize,
-    },
+    TransactionsOf { tenant: TenantId, before: Option<TransactionId>, limit: usize },
     /// Snapshots of one account up to a point, newest first.
     Snapshots {
-        /// The account's tenant.
         tenant: TenantId,
-        /// Whose.
         account: AccountId,
         /// Only those that include nothing after this point.
         upto: Upto,
-        /// At most so many.
         limit: usize,
     },
     /// All accounts, in the store's own order: by tenant and id, or by id.
-    Accounts {
-        /// After this one.
-        after: Option<(TenantId, AccountId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    Accounts { after: Option<(TenantId, AccountId)>, limit: usize },
     /// All transactions, in the store's own order: by tenant and id, or by id.
-    Transactions {
-        /// After this one.
-        after: Option<(TenantId, TransactionId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    Transactions { after: Option<(TenantId, TransactionId)>, limit: usize },
     /// All balances, in the store's own order; shards of one account by number.
-    Balances {
-        /// After this one.
-        after: Option<(TenantId, AccountId, u8)>,
-        /// At most so many.
-        limit: usize,
-    },
+    Balances { after: Option<(TenantId, AccountId, u8)>, limit: usize },
     /// All holds, in the store's own order: by tenant and id, or by id.
-    Holds {
-        /// After this one.
-        after: Option<(TenantId, HoldId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    Holds { after: Option<(TenantId, HoldId)>, limit: usize },
     /// All tenants by name.
     Tenants,
     /// All API keys by digest.

@@ -37,23 +37,17 @@ pub type KeySet = HashSet<RowKey, RandomState>;
 pub enum Row {
     /// An idempotency record.
     Claim(Claim),
-    /// A charge.
     Charge(Charge),
     /// A capture, a void or a refund of a charge.
     Operation(Operation),
-    /// A payout.
     Payout(Payout),
     /// Work to be done.
     Outbox(Outbox),
     /// An audit record; never changed, never removed.
     Audit(AuditRecord),
-    /// A tenant.
     Tenant(Tenant),
-    /// An API key.
     ApiKey(ApiKey),
-    /// A worker slot.
     Slot(Slot),
-    /// A ledger account.
     Account(Account),
     /// An account's code; never changed, never removed.
     Name(AccountName),
@@ -65,7 +59,6 @@ pub enum Row {
     Transaction(Transaction),
     /// That a transaction was undone; never changed, never removed.
     Reversal(Reversal),
-    /// A held transfer.
     Hold(Hold),
     /// An account's sums at a position; never changed.
     Snapshot(Snapshot),
@@ -79,39 +72,26 @@ pub enum Row {
 pub enum RowKey {
     /// By tenant, and tenant and key, digested.
     Claim(TenantId, ClaimId),
-    /// By tenant and id.
     Charge(TenantId, ChargeId),
-    /// By tenant and id.
     Operation(TenantId, OperationId),
-    /// By tenant and id.
     Payout(TenantId, PayoutId),
     /// By tenant and what its claim makes.
     Outbox(TenantId, SubjectId),
     /// By tenant, subject and record.
     Audit(TenantId, SubjectId, Ulid),
-    /// By name.
     Tenant(TenantName),
     /// By the secret's digest: whose it is, is what is asked.
     ApiKey(Digest),
-    /// By number.
     Slot(u16),
-    /// By tenant and id.
     Account(TenantId, AccountId),
-    /// By tenant and code.
     Name(TenantId, AccountCode),
-    /// By tenant and code.
     Asset(TenantId, Asset),
-    /// By tenant, account and shard.
     Balance(TenantId, AccountId, u8),
-    /// By tenant and id.
     Transaction(TenantId, TransactionId),
     /// By tenant and the transaction that was undone.
     Reversal(TenantId, TransactionId),
-    /// By tenant and id.
     Hold(TenantId, HoldId),
-    /// By tenant, account and position.
     Snapshot(TenantId, AccountId, Position),
-    /// By reader.
     Cursor(FeedReader),
 }
 
@@ -161,7 +141,6 @@ impl RowKey {
 }
 
 impl Row {
-    /// The row's key.
     pub fn key(&self) -> RowKey {
         match self {
             Row::Claim(claim) => RowKey::Claim(claim.tenant, claim.id),

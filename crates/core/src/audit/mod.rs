@@ -19,7 +19,6 @@ pub fn record_id(at: Time, revision: u64, chance: u128) -> Ulid {
 pub struct AuditRecord {
     /// Sorts as time does, within a decision as written.
     pub id: Ulid,
-    /// Whose it is.
     pub tenant: TenantId,
     /// What it belongs to.
     pub subject: SubjectId,

@@ -39,7 +39,6 @@ impl ClaimId {
 pub struct Claim {
     /// Tenant and key, digested.
     pub id: ClaimId,
-    /// Whose it is.
     pub tenant: TenantId,
     /// What the first request asked for.
     pub fingerprint: Fingerprint,
@@ -57,36 +56,27 @@ pub struct Claim {
     pub revision: u64,
     /// How often somebody set out to execute the request.
     pub attempts: u32,
-    /// Where it stands.
     pub state: ClaimState,
 }
 
 /// The kinds of things a key can make or move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
-    /// A charge.
     Charge,
-    /// A ledger account.
     Account,
     /// An asset of the tenant's own.
     Asset,
     /// A transfer, held or not.
     Transfer,
-    /// A transaction.
     Transaction,
-    /// Many transactions.
     Bulk,
     /// Nothing new: an account has another spread.
     Shards,
-    /// A capture of a charge.
     Capture,
-    /// A void of a charge.
     Void,
-    /// A refund of a charge.
     Refund,
     /// Nothing new: a dead letter is resolved.
     Resolution,
-    /// A payout.
     Payout,
 }
 
@@ -223,15 +213,9 @@ pub enum ClaimEvent {
     /// The provider refused, or nothing happened and nothing will.
     Failed(Settled),
     /// Nothing happened; try again later.
-    PutOff {
-        /// When.
-        not_before: Time,
-    },
+    PutOff { not_before: Time },
     /// It may have happened; seek evidence later.
-    Doubted {
-        /// When.
-        not_before: Time,
-    },
+    Doubted { not_before: Time },
     /// The replay window is over and the answer is dropped.
     Aged {
         /// When the key is free again.

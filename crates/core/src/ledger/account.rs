@@ -14,7 +14,6 @@ use std::fmt;
 pub struct Account {
     /// Minted when it was opened.
     pub id: AccountId,
-    /// Whose it is.
     pub tenant: TenantId,
     /// The tenant's own name for it.
     pub code: AccountCode,
@@ -32,7 +31,6 @@ pub struct Account {
     pub metadata: BTreeMap<String, Masked<String>>,
     /// When it was opened.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
@@ -121,7 +119,6 @@ impl fmt::Display for AccountCode {
 /// A tenant's code taken by an account: what makes codes unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountName {
-    /// Whose it is.
     pub tenant: TenantId,
     /// The code.
     pub code: AccountCode,

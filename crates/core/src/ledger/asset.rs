@@ -7,7 +7,6 @@ use crate::types::time::Time;
 /// An asset a tenant defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AssetDefinition {
-    /// Whose it is.
     pub tenant: TenantId,
     /// Its code; never a currency's.
     pub asset: Asset,

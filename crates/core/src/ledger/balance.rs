@@ -8,9 +8,7 @@ use crate::types::id::{AccountId, TenantId};
 /// One shard of a guarded account's balance, in terms of the account's normal side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// The account's tenant.
     pub tenant: TenantId,
-    /// Whose it is.
     pub account: AccountId,
     /// Which of its shards.
     pub shard: u8,
@@ -24,7 +22,6 @@ pub struct Balance {
     pub floor: Option<i64>,
     /// This shard's part of the account's cap.
     pub cap: Option<i64>,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 

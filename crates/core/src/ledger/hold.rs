@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 pub struct Hold {
     /// Minted with the claim; the transaction that reserves has the same number.
     pub id: HoldId,
-    /// Whose it is.
     pub tenant: TenantId,
     /// The account reserved in.
     pub from: AccountId,
@@ -23,13 +22,10 @@ pub struct Hold {
     pub asset: Asset,
     /// When it lapses unless it was ended before.
     pub expires_at: Time,
-    /// Where it stands.
     pub state: HoldState,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
     /// When it was made.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
@@ -40,7 +36,6 @@ pub enum HoldState {
     Pending,
     /// So much of it was transferred; the rest is free again.
     Posted {
-        /// How much.
         amount: i64,
         /// By which transaction.
         by: TransactionId,

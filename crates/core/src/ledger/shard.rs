@@ -18,7 +18,6 @@ use crate::types::limits::SHARDS_MAX;
 pub struct ShardPart {
     /// Which shard.
     pub shard: u8,
-    /// By how much.
     pub delta: Delta,
 }
 

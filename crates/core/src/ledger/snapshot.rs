@@ -9,9 +9,7 @@ use crate::types::time::Time;
 /// An account's sums up to and with a position. It follows from the entries, so taking it twice gives the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The account's tenant.
     pub tenant: TenantId,
-    /// Whose it is.
     pub account: AccountId,
     /// The last commit it includes.
     pub position: Position,
@@ -30,7 +28,6 @@ pub struct Cursor {
     pub position: Position,
     /// The store's time of that commit.
     pub at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 

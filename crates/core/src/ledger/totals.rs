@@ -18,7 +18,6 @@ pub struct AccountEntry {
     pub position: Position,
     /// The store's time of that commit.
     pub at: Time,
-    /// Whose it is.
     pub account: AccountId,
     /// Which side.
     pub side: Side,

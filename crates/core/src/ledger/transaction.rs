@@ -13,15 +13,12 @@ use std::collections::BTreeMap;
 /// Something that happened in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// Minted with the claim.
     pub id: TransactionId,
-    /// Whose it is.
     pub tenant: TenantId,
     /// Why it happened.
     pub kind: TransactionKind,
     /// What it moved.
     pub legs: Legs,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
     /// When it was decided, on the store's clock.
     pub at: Time,
@@ -102,7 +99,6 @@ impl TransactionKind {
 /// One side of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
-    /// Which account.
     pub account: AccountId,
     /// Which side of it.
     pub side: Side,

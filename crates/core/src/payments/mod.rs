@@ -38,7 +38,6 @@ pub struct Work {
 pub enum PaymentSubject {
     /// A charge, and what is done to it; nothing while it is made.
     Charge(Charge, Option<Operation>),
-    /// A payout.
     Payout(Payout),
 }
 
@@ -49,7 +48,6 @@ pub struct Opening {
     pub work: Work,
     /// What happens in the ledger.
     pub ledger: Vec<SagaAction>,
-    /// The audit record.
     pub audit: AuditRecord,
 }
 

@@ -34,15 +34,11 @@ macro_rules! id {
 }
 
 id! {
-    /// A tenant.
     TenantId,
-    /// A charge.
     ChargeId,
     /// Something asked of a charge after it was made: a capture, a void or a refund.
     OperationId,
-    /// A payout.
     PayoutId,
-    /// A ledger account.
     AccountId,
     /// A ledger transaction.
     TransactionId,
@@ -81,7 +77,6 @@ pub struct Slot {
     pub epoch: u32,
     /// Ids with this slot may carry times before this instant, and no others.
     pub lease_until: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 

@@ -47,7 +47,6 @@ pub fn opening(number: i64) -> ChangeSet {
     set(number).insert(claim(number)).insert(charge(number)).insert(outbox(number)).insert(audit(number, 0))
 }
 
-/// The charge's id.
 pub const fn charge_id(number: i64) -> ChargeId {
     ChargeId::from_i64(number)
 }
@@ -254,7 +253,6 @@ pub fn tenant_name(name: &str) -> TenantName {
     TenantName::parse(name).expect("fixtures use valid names")
 }
 
-/// A tenant.
 pub fn tenant(name: &str, id: i64) -> Tenant {
     Tenant {
         id: TenantId::from_i64(id),

@@ -18,7 +18,6 @@ pub enum AttemptVerdict {
     Done(Approval),
     /// It was certainly not done, and will not be.
     Failed {
-        /// Why.
         failure: PaymentFailure,
         /// The provider's reference, where it made one.
         reference: Option<String>,
@@ -39,7 +38,6 @@ pub enum AttemptVerdict {
     },
     /// A human is needed.
     Park {
-        /// Why.
         reason: ParkReason,
         /// The provider's reference, where it gave one.
         reference: Option<String>,
@@ -53,7 +51,6 @@ pub struct Attempt<'a> {
     pub step: ProviderStep,
     /// What it was to take or to give, in minor units.
     pub amount_minor: i64,
-    /// Of what.
     pub asset: Asset,
     /// What was known before it.
     pub history: &'a History,

@@ -13,7 +13,6 @@ pub struct Resumption {
     pub claim: Claim,
     /// The work, due again when the new lease is over.
     pub outbox: Outbox,
-    /// The audit record.
     pub audit: AuditRecord,
 }
 

@@ -26,7 +26,6 @@ pub struct CreateCharge {
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCharge {
-    /// How much.
     pub amount: Money,
     /// The provider's token for the means of payment.
     pub payment_method: Masked<String>,
@@ -36,14 +35,11 @@ pub struct NewCharge {
     pub destination: Option<AccountId>,
     /// What a wallet pays of it: money is moved in the ledger and at the provider, or neither.
     pub wallet: Option<Wallet>,
-    /// The client's own words.
     pub description: Option<Masked<String>>,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
 impl NewCharge {
-    /// The saga it is.
     pub const fn flow(&self) -> Flow {
         match (self.wallet, self.capture) {
             (Some(_), _) => Flow::Split,
@@ -69,11 +65,9 @@ impl NewCharge {
 /// What the world adds to a decision.
 #[derive(Clone, Debug)]
 pub struct ChargeIds {
-    /// The charge's id.
     pub charge: ChargeId,
     /// The number of what it reserves in a wallet, if it does.
     pub hold: Option<HoldId>,
-    /// The store's time.
     pub now: Time,
     /// Chance for the audit record's id.
     pub chance: u128,

@@ -10,16 +10,12 @@ use crate::types::time::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// Minted with the claim.
     pub id: ChargeId,
-    /// Whose it is.
     pub tenant: TenantId,
     /// What was asked for. It never changes, so copies of the charge share it.
     pub order: Arc<ChargeOrder>,
-    /// Where it stands.
     pub status: ChargeStatus,
     /// What was taken and given back so far.
     pub sums: ChargeSums,
@@ -29,11 +25,8 @@ pub struct Charge {
     pub provider: ProviderBinding,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
-    /// Why it failed, if it did.
     pub failure: Option<PaymentFailure>,
-    /// Minted with the claim.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
@@ -64,7 +57,6 @@ impl ChargeSums {
 /// What a client asked for; fixed at creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChargeOrder {
-    /// How much.
     pub amount: Money,
     /// The provider's token for the means of payment.
     pub payment_method: Masked<String>,
@@ -74,9 +66,7 @@ pub struct ChargeOrder {
     pub destination: AccountId,
     /// What a wallet pays of it.
     pub wallet: Option<Wallet>,
-    /// The client's own words.
     pub description: Option<Masked<String>>,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 

@@ -79,7 +79,6 @@ pub struct DecisionContext {
     pub tenant: TenantId,
     /// The number minted for what it makes.
     pub id: TransactionId,
-    /// The store's time.
     pub now: Time,
 }
 

@@ -36,7 +36,6 @@ pub enum LedgerCommand {
     },
     /// Spread a guarded account over another number of shards.
     Reshard {
-        /// Which account.
         account: AccountSelector,
         /// 1 to 256.
         shards: u16,
@@ -45,7 +44,6 @@ pub enum LedgerCommand {
     Transfer(TransferOrder),
     /// End a hold.
     End {
-        /// Which.
         hold: HoldId,
         /// How.
         how: End,
@@ -53,10 +51,7 @@ pub enum LedgerCommand {
     /// Post legs.
     Post(Post),
     /// Undo a transaction.
-    Reverse {
-        /// Which.
-        transaction: TransactionId,
-    },
+    Reverse { transaction: TransactionId },
     /// Change one asset for another.
     Convert(Convert),
 }
@@ -74,11 +69,9 @@ pub struct Open {
     pub guard: Guard,
     /// Its spread, 1 to 256.
     pub shards: u16,
-    /// The client's own pairs.
     pub metadata: Metadata,
 }
 
-/// A transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferOrder {
     /// Debited.
@@ -91,7 +84,6 @@ pub struct TransferOrder {
     pub asset: Asset,
     /// Only reserve it.
     pub hold: Option<HoldTerms>,
-    /// The client's own pairs.
     pub metadata: Metadata,
 }
 
@@ -119,14 +111,12 @@ pub enum End {
 pub struct Post {
     /// As the client gave them.
     pub entries: Vec<PostLeg>,
-    /// The client's own pairs.
     pub metadata: Metadata,
 }
 
 /// A leg to post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostLeg {
-    /// Which account.
     pub account: AccountSelector,
     /// Which side.
     pub side: Side,
@@ -149,7 +139,6 @@ pub struct Convert {
     pub rate: Rate,
     /// What happens to fractions of a minor unit.
     pub rounding: Rounding,
-    /// The client's own pairs.
     pub metadata: Metadata,
 }
 

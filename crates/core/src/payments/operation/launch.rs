@@ -19,7 +19,6 @@ pub struct Operate {
     pub request: Request,
     /// To which charge.
     pub charge: ChargeId,
-    /// What.
     pub kind: OperationKind,
     /// How much of it; absent means all there is.
     pub amount: Option<i64>,
@@ -28,9 +27,7 @@ pub struct Operate {
 /// What the world adds to a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationIds {
-    /// The operation's id.
     pub operation: OperationId,
-    /// The store's time.
     pub now: Time,
     /// Chance for the audit record's id.
     pub chance: u128,
@@ -47,7 +44,6 @@ pub struct OperationLaunch {
     pub expect: u64,
     /// What happens in the ledger.
     pub transition: Transition,
-    /// The audit record.
     pub audit: AuditRecord,
 }
 

@@ -12,9 +12,7 @@ use crate::types::time::Time;
 /// A capture, a void or a refund.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Minted with the claim.
     pub id: OperationId,
-    /// Whose it is.
     pub tenant: TenantId,
     /// What it is done to.
     pub charge: ChargeId,
@@ -22,15 +20,11 @@ pub struct Operation {
     pub kind: OperationKind,
     /// How much; of a void, everything that was held.
     pub amount: Money,
-    /// Where it stands.
     pub status: OperationStatus,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
-    /// Why it failed, if it did.
     pub failure: Option<PaymentFailure>,
-    /// Minted with the claim.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
@@ -62,7 +56,6 @@ impl OperationKind {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The saga it is.
     pub const fn flow(self) -> Flow {
         match self {
             OperationKind::Capture => Flow::Capture,

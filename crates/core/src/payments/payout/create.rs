@@ -27,7 +27,6 @@ pub struct CreatePayout {
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPayout {
-    /// How much.
     pub amount: Money,
     /// The account to pay from; absent means the tenant's main one of the currency.
     pub account: Option<AccountId>,
@@ -36,18 +35,14 @@ pub struct NewPayout {
     /// The provider's name of the bank account, absent for the provider's default; or the account at the peer, by its id or
     /// code.
     pub destination: Option<Masked<String>>,
-    /// The client's own words.
     pub description: Option<Masked<String>>,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
 /// What the world adds to a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct PayoutIds {
-    /// The payout's id.
     pub payout: PayoutId,
-    /// The store's time.
     pub now: Time,
     /// Chance for the audit record's id.
     pub chance: u128,

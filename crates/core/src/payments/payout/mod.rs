@@ -15,38 +15,29 @@ use std::sync::Arc;
 /// A payout. What it reserves in the ledger has its own number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payout {
-    /// Minted with the claim.
     pub id: PayoutId,
-    /// Whose it is.
     pub tenant: TenantId,
     /// What was asked for. It never changes, so copies of the payout share it.
     pub order: Arc<PayoutOrder>,
-    /// Where it stands.
     pub status: PayoutStatus,
     /// The provider and endpoint it is bound to for life.
     pub provider: ProviderBinding,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
-    /// Why it failed, if it did.
     pub failure: Option<PaymentFailure>,
-    /// Minted with the claim.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
 /// What a client asked for; fixed at creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayoutOrder {
-    /// How much.
     pub amount: Money,
     /// The account it is paid from.
     pub account: AccountId,
     /// The provider's name of the bank account, absent for the provider's default; or the account at the peer.
     pub destination: Option<Masked<String>>,
-    /// The client's own words.
     pub description: Option<Masked<String>>,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
