@@ -1,7 +1,8 @@
-//! The one judge: whether a change set may commit against given rows.
+//! The judge: the one function that decides whether a change set may commit.
 //!
-//! It is pure. The in-memory, embedded and PostgreSQL stores call it under their own lock, so their meaning
-//! cannot drift; a store that expresses preconditions natively is held to it by the conformance suite.
+//! The judge is pure. The in-memory, embedded and PostgreSQL stores call it under their own lock,
+//! so the stores cannot disagree. The conformance suite holds a store to the same rules if the
+//! store expresses preconditions natively.
 
 use crate::change::{Change, ChangeSet, Move};
 use crate::port::{CommitRefusal, RefusalReason};
@@ -11,46 +12,47 @@ use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use foldhash::fast::RandomState;
 use std::sync::Arc;
 
-/// The rows a group of sets is judged against, with the writes of those already accepted laid over them.
+/// The rows that a group of sets is judged against. Every accepted set writes into the image, so
+/// later sets of the group see its changes.
 #[derive(Debug, Default)]
 pub struct Image {
     rows: KeyMap<Option<Arc<Row>>>,
 }
 
 impl Image {
-    /// An empty one with room for so many rows.
+    /// An empty image with capacity for that many rows.
     pub fn with_room(rows: usize) -> Image {
         Image { rows: KeyMap::with_capacity_and_hasher(rows, RandomState::default()) }
     }
 
-    /// Whether the row (or its absence) is already known.
+    /// Whether the image has the row, or knows that the row is absent.
     pub fn knows(&self, key: &RowKey) -> bool {
         self.rows.contains_key(key)
     }
 
-    /// Brings a row, or the knowledge that there is none.
+    /// Adds a row to the image, or its absence.
     pub fn bring(&mut self, key: RowKey, row: Option<impl Into<Arc<Row>>>) {
         self.rows.insert(key, row.map(Into::into));
     }
 
-    /// The row as the next set will find it. What was never brought counts as absent.
+    /// The row as the next set finds it. A row that the image does not know counts as absent.
     pub fn get(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).and_then(Option::as_deref)
     }
 
-    /// The same, to keep.
+    /// Like [`Image::get`], but returns a shared reference to keep.
     pub fn shared(&self, key: &RowKey) -> Option<Arc<Row>> {
         self.rows.get(key).cloned().flatten()
     }
 
-    /// Judges `set` and, if it may commit, lays its writes over the image for its neighbours.
+    /// Judges `set`. If the set may commit, the image takes over its writes.
     pub fn admit(&mut self, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
         judge(self, set)?;
         for change in set.changes() {
             let row = match change {
                 Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
                 Change::Remove { .. } => None,
-                // It was judged a moment ago against the same row.
+                // The judge accepted this move against the same balance, so an error cannot occur.
                 Change::Move(motion) => {
                     self.balance_after(motion).ok().map(|balance| Arc::new(Row::Balance(balance)))
                 }
@@ -60,7 +62,7 @@ impl Image {
         Ok(())
     }
 
-    /// The balance after `motion`, as the next set will find it.
+    /// The balance after `motion`. A shard without a row starts empty.
     fn balance_after(&self, motion: &Move) -> Result<Balance, BalanceRefusal> {
         let key = RowKey::Balance(motion.tenant, motion.account, motion.shard);
         let found = match self.get(&key) {
@@ -70,19 +72,19 @@ impl Image {
         found.moved(motion.delta)
     }
 
-    /// Forgets all rows but those `keep` names, and tells how many are left.
+    /// Drops all rows except those that `keep` selects. Returns the number of rows left.
     pub fn keep(&mut self, keep: impl Fn(&RowKey) -> bool) -> usize {
         self.rows.retain(|key, _| keep(key));
         self.rows.len()
     }
 
-    /// Forgets everything; the memory is kept for the next group.
+    /// Drops all rows and keeps the allocated memory for the next group.
     pub fn clear(&mut self) {
         self.rows.clear();
     }
 }
 
-/// Judges `set` against `image`: the first change whose precondition does not hold, or nothing.
+/// Judges `set` against `image`. The refusal names the first change whose precondition fails.
 pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
     let changes = set.changes();
     if let Some(change) = first_malformed(changes) {
@@ -115,7 +117,7 @@ fn first_malformed(changes: &[Change]) -> Option<usize> {
 
 fn refusal_of(change: &Change, found: Option<&Row>) -> Option<RefusalReason> {
     match (change, found) {
-        // Money enters a balance only by moving.
+        // Only a move can put money into a balance.
         (Change::Insert(row), None) => (!row.may_be_inserted()).then_some(RefusalReason::IllegalMove),
         (Change::Move(_), _) => None,
         (Change::Insert(_), Some(_)) => Some(RefusalReason::Present),

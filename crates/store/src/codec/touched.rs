@@ -35,7 +35,7 @@ const PAYOUT: u8 = 18;
 /// The tenant of the keys that follow.
 const OWNER: u8 = 19;
 
-/// To store.
+/// Encodes a commit's keys.
 pub fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
     let mut out = Vec::with_capacity(keys.len().saturating_mul(24));
     let mut current = None;
@@ -140,7 +140,7 @@ const fn number(number: i64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// Names have at most 64 bytes.
+/// Names have at most 64 bytes, so their length always fits the byte.
 fn put_named(out: &mut Vec<u8>, kind: u8, before: &[u8], name: &str) {
     let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
     put(out, kind, &[before, &[length], name.as_bytes()]);

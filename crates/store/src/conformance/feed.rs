@@ -1,4 +1,4 @@
-//! The feed: every committed set once, in one dense order, and each known by its id.
+//! The feed: every committed set once, in one dense order. Each set is also found by its id.
 
 use super::ask::{commit, refused, together, touched};
 use super::fixtures::ledger::{FLOOR, moving, posted};
@@ -29,7 +29,7 @@ pub async fn positions_are_dense_from_one<S: Store>(store: &Arc<S>) {
     assert_eq!(told, receipts);
 }
 
-pub async fn the_feed_tells_what_was_touched<S: Store>(store: &Arc<S>) {
+pub async fn the_feed_reports_touched_rows<S: Store>(store: &Arc<S>) {
     let sets = [
         opening(1),
         set(2)
@@ -48,7 +48,7 @@ pub async fn the_feed_tells_what_was_touched<S: Store>(store: &Arc<S>) {
     assert_eq!(told, expected);
 }
 
-pub async fn the_feed_tells_every_kind_of_row<S: Store>(store: &Arc<S>) {
+pub async fn the_feed_reports_every_kind_of_row<S: Store>(store: &Arc<S>) {
     let all = one_of_each().into_iter().fold(set(1), ChangeSet::insert);
     let motion = Move { shard: u8::MAX, ..moving(i64::MAX, FLOOR, posted(1)) };
     let sets = [all, set(2).shift(motion)];
@@ -100,7 +100,7 @@ pub async fn a_commit_is_known_by_its_set<S: Store>(store: &Arc<S>) {
     assert_eq!(store.committed(SetId::from_i64(2)).await, Ok(None));
 }
 
-pub async fn concurrent_commits_stand_in_one_order<S: Store>(store: &Arc<S>) {
+pub async fn concurrent_commits_have_one_order<S: Store>(store: &Arc<S>) {
     let answers = together(store, (1..=200).map(opening).collect()).await;
     let feed = feed(store, 0, SCAN_MAX).await;
     assert_eq!(feed.len(), 200);
