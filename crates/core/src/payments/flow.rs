@@ -1,23 +1,24 @@
-//! The flows as sagas: which deeds, in which order, and what undoes each.
+//! The payment flows as sagas: their steps, their order, and the compensation of each step.
 //!
-//! A definition that was released is never changed: a new version is added beside it, and work that began under the old
-//! one ends under it.
+//! A released definition never changes. A changed flow gets a new version beside the old one, and
+//! work ends under the definition it began with.
 
 use super::provider::ProviderStep;
 use crate::outbox::{Flow, Saga};
 use crate::saga::definition::{SagaDefinition, Stage, find, latest};
 use crate::saga::progress::{self, Direction, NextAction, SagaProgress, StepResult};
 
-/// What a step does.
+/// The action of a saga step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SagaAction {
-    /// Asks the provider for a step; it is committed before it is asked, and again with the answer.
+    /// Asks the provider to execute a step. The store commits the intent before the call and the
+    /// result after it.
     Call(ProviderStep),
-    /// Reserves money in the ledger, in the set that leads past it.
+    /// Reserves money in the ledger, in the change set that passes this step.
     Reserve,
-    /// Frees what was reserved, in the set that leads past it.
+    /// Releases the reserved money, in the change set that passes this step.
     Release,
-    /// Posts what happened, in the set that leads past it.
+    /// Posts the payment to the ledger, in the change set that passes this step.
     Post,
 }
 
@@ -25,7 +26,7 @@ const fn stage(action: SagaAction, undo: Option<SagaAction>) -> Stage<SagaAction
     Stage { action, undo }
 }
 
-/// Every definition there ever was.
+/// All definitions of all flows.
 pub const DEFINITIONS: [SagaDefinition<SagaAction>; 7] = [
     SagaDefinition {
         name: Flow::Charge.name(),
@@ -83,36 +84,36 @@ pub const DEFINITIONS: [SagaDefinition<SagaAction>; 7] = [
     },
 ];
 
-/// From one call to the next: what is done in the ledger on the way, and where it leads.
+/// The way from one provider call to the next: the ledger actions in between, and the saga's next
+/// state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// In order; all of it belongs into the set that makes the turn.
+    /// In order. All of them belong to the change set that commits the transition.
     pub ledger: Vec<SagaAction>,
-    /// What follows.
     pub next: AfterStep,
 }
 
-/// Where a saga goes.
+/// The state of a saga after a provider call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterStep {
-    /// The provider is asked for this step.
+    /// The next call to the provider.
     Call(ProviderStep, Saga),
-    /// Everything was done.
+    /// All steps are done.
     Completed,
-    /// A step was refused, and everything before it was undone.
+    /// A step was refused, and all earlier steps are undone.
     Undone,
-    /// What should undo a step was refused: only a human can go on.
+    /// A compensation was refused, so only a human can continue.
     Stuck,
 }
 
-/// How a saga of that flow begins, under its youngest definition.
+/// The first transition of a new saga, under the flow's latest definition.
 pub fn begin(flow: Flow) -> Option<Transition> {
     let definition = latest(&DEFINITIONS, flow.name())?;
     let first = progress::action(&definition, SagaProgress::START)?;
     transition_at(flow, &definition, NextAction::Do(first, SagaProgress::START))
 }
 
-/// The step a saga stands at; nothing if this build does not know its definition.
+/// The provider call at the saga's position; `None` if this build does not know the definition.
 pub fn step(saga: Saga) -> Option<ProviderStep> {
     match progress::action(&find(&DEFINITIONS, saga.flow.name(), saga.version)?, saga.progress)? {
         SagaAction::Call(step) => Some(step),
@@ -120,14 +121,14 @@ pub fn step(saga: Saga) -> Option<ProviderStep> {
     }
 }
 
-/// What follows when the step a saga stands at has happened; nothing if this build does not know its definition.
+/// Advances a saga after a provider call; `None` if this build does not know the definition.
 pub fn advance(saga: Saga, result: StepResult) -> Option<Transition> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
     transition_at(saga.flow, &definition, progress::next(&definition, saga.progress, result)?)
 }
 
-/// The saga turned round, so that what the provider holds for it is given up next; nothing where that is not in its
-/// definition, or it is on its way back already.
+/// Turns a saga around so that it voids the provider's hold next. `None` if the definition has no
+/// void, or the saga is already on its way back.
 pub fn give_up(saga: Saga) -> Option<Saga> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
     let void = Some(SagaAction::Call(ProviderStep::Void));
@@ -138,7 +139,7 @@ pub fn give_up(saga: Saga) -> Option<Saga> {
         .map(|progress| Saga { progress, ..saga })
 }
 
-/// Goes on over what the ledger do, up to the next call or the end.
+/// Collects ledger actions up to the next provider call or the end of the saga.
 fn transition_at(
     flow: Flow,
     definition: &SagaDefinition<SagaAction>,
@@ -267,7 +268,7 @@ mod tests {
         format!("{} {}: {}", definition.name, definition.version, steps.collect::<Vec<_>>().join(" "))
     }
 
-    /// Work that began under a definition ends under it: what was released is never changed.
+    /// Pins all definitions, because work in progress ends under the definition it began with.
     #[test]
     fn golden_definitions() {
         let released = [

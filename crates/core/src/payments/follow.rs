@@ -1,4 +1,5 @@
-//! What follows from an attempt: everything that changes, as one decision. The one place where a payment moves.
+//! The consequences of an attempt: every row that changes, in one decision. Payments change state
+//! here and nowhere else.
 
 use super::attempt::judge::AttemptVerdict;
 use super::charge::{Charge, ChargeStatus, FailureCode, PaymentFailure};
@@ -11,45 +12,44 @@ use crate::outbox::{Flow, History, Outbox, ParkReason, Saga};
 use crate::saga::progress::{Direction, StepResult};
 use crate::types::time::{Span, Time};
 
-/// What changes.
+/// All changes that follow from an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Follow {
-    /// What the work is about, moved: each row that changes has its next revision, the others stand as they stood.
+    /// The payment after the attempt. A changed row has its next revision; an unchanged row keeps
+    /// its revision.
     pub subject: PaymentSubject,
-    /// What happens in the ledger, in the same set.
+    /// Ledger actions of the same change set.
     pub ledger: Vec<SagaAction>,
-    /// What becomes of the claim and its work.
     pub next_step: NextStep,
 }
 
-/// What becomes of the claim and its work. When the work is due is the caller's to set.
+/// The next step of the claim and its work. The caller computes the due time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// It is done; the answer says so.
+    /// The flow succeeded; the claim gets its answer.
     Completed,
-    /// It was refused for good, and nothing of it is left.
+    /// The flow failed for good and left no effect.
     Failed(PaymentFailure),
-    /// The next step is due at once, under the same lease.
+    /// The next provider call is due at once, under the same lease.
     CallProvider(Outbox),
-    /// Certainly nothing happened; try again.
+    /// The call certainly had no effect; try again.
     Retry {
-        /// The provider's own wish for a pause.
+        /// The pause that the provider asks for.
         at_least: Span,
-        /// What is now known.
         outbox: Outbox,
     },
-    /// Perhaps something happened; seek evidence.
+    /// The call may have had an effect; look for evidence.
     Doubt {
-        /// Evidence cannot be had before this instant.
+        /// No evidence is available before this instant.
         not_before: Time,
-        /// What is now known.
         outbox: Outbox,
     },
-    /// A human is needed.
+    /// Only a human can continue.
     Parked(Outbox),
 }
 
-/// Decides what follows. Nothing if this build does not know the saga's definition: the work is left to one that does.
+/// Decides what follows from a verdict. `None` if this build does not know the saga's definition; a
+/// build that does must continue the work.
 pub fn follow(work: &Work, verdict: &AttemptVerdict, now: Time) -> Option<Follow> {
     let known = |history: &History| Outbox { history: *history, ..next_revision(&work.outbox) };
     let stays = |next_step| Some(Follow { subject: work.subject.clone(), ledger: Vec::new(), next_step });
@@ -68,7 +68,7 @@ pub fn follow(work: &Work, verdict: &AttemptVerdict, now: Time) -> Option<Follow
     }
 }
 
-/// A step that has happened, one way or the other.
+/// A definite result of a provider step.
 enum ProviderReply<'a> {
     Done(&'a Approval),
     Refused(&'a PaymentFailure, Option<&'a String>),
@@ -106,8 +106,10 @@ fn advance(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Follow> 
     Some(Follow { subject: with_next_revisions(&work.subject, subject), ledger, next_step })
 }
 
-/// A human goes on with parked work: it is tried again, or evidence is sought. It was parked because of something the provider
-/// did or said, so whatever is remembered, a call that it may not recognise is one too many, and a refusal proves nothing.
+/// Resumes parked work at a human's request.
+///
+/// The history is marked unknown: the provider's behaviour was the reason for parking. Therefore
+/// the next call must be one the provider recognises as a repetition, and a refusal proves nothing.
 pub fn unpark(work: &Work, now: Time) -> Follow {
     let subject = with_next_revisions(&work.subject, subject_before_parking(work));
     let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
@@ -115,8 +117,8 @@ pub fn unpark(work: &Work, now: Time) -> Follow {
     Follow { subject, ledger: Vec::new(), next_step: NextStep::Doubt { not_before: now, outbox } }
 }
 
-/// A human gives up what the provider holds for parked work: the saga undoes it as it undoes everything else. Nothing if
-/// it has no way to.
+/// Gives up the provider's hold of parked work at a human's request. The saga runs its
+/// compensations as after any refusal. `None` if the saga has no compensation for the hold.
 pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Follow> {
     let saga = flow::give_up(work.outbox.saga)?;
     let mut subject = subject_before_parking(work);
@@ -129,7 +131,7 @@ pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Follow> {
     Some(Follow { subject: with_next_revisions(&work.subject, subject), ledger: Vec::new(), next_step })
 }
 
-/// What the work is about, as it was before it was parked.
+/// The payment with the status it had before parking.
 fn subject_before_parking(work: &Work) -> PaymentSubject {
     let mut subject = work.subject.clone();
     if work.outbox.parked.is_none() {
@@ -155,7 +157,7 @@ fn outbox_for_next_call(outbox: &Outbox, saga: Saga, now: Time) -> Outbox {
     Outbox { saga, history: History::begun(now), parked: None, ..next_revision(outbox) }
 }
 
-/// What the provider's word changes at once, whatever comes after.
+/// Applies an approval to the payment, whatever step follows.
 fn apply_approval(subject: &mut PaymentSubject, step: ProviderStep, approval: &Approval) {
     match subject {
         PaymentSubject::Charge(charge, operation) => {
@@ -176,7 +178,8 @@ fn apply_approval(subject: &mut PaymentSubject, step: ProviderStep, approval: &A
     }
 }
 
-/// A refusal is remembered at once: undoing may take long, and the answer says why it was done.
+/// Stores the reason of a refusal at once, because compensations may take long and the final answer
+/// needs the reason.
 fn remember_failure(
     subject: &mut PaymentSubject,
     saga: Saga,
@@ -215,7 +218,7 @@ fn complete_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow:
                 ChargeStatus::Refunded
             }
         }
-        // No charge is about one.
+        // Payouts have no charge.
         Flow::Payout => charge.status,
     };
     if matches!(flow, Flow::Capture | Flow::Void) {
@@ -237,18 +240,18 @@ fn undo_payment(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<
     };
     match reply {
         ProviderReply::Refused(failure, _) => kept.unwrap_or_else(|| (*failure).clone()),
-        // What was undone last succeeded; why it was undone was remembered.
+        // The last compensation succeeded; the stored failure says why it ran.
         ProviderReply::Done(_) => {
             kept.unwrap_or(PaymentFailure { code: FailureCode::GatewayRejected, decline_code: None })
         }
     }
 }
 
-/// The charge after its making or an operation on it was undone, and why it was.
+/// Marks a charge as undone: its creation or an operation on it. Returns the stored failure.
 fn undo_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) -> Option<PaymentFailure> {
     match flow {
         Flow::Charge | Flow::Authorize | Flow::Split => charge.status = ChargeStatus::Failed,
-        // The charge is as it was before somebody asked.
+        // The charge returns to its state before the operation.
         Flow::Capture | Flow::Void => {
             charge.status = ChargeStatus::RequiresCapture;
             charge.working = None;
@@ -257,7 +260,7 @@ fn undo_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flo
             let amount = operation.as_ref().map_or(0, |operation| operation.amount.minor());
             charge.sums.refunding = charge.sums.refunding.saturating_sub(amount);
         }
-        // No charge is about one.
+        // Payouts have no charge.
         Flow::Payout => {}
     }
     match operation {
@@ -269,9 +272,11 @@ fn undo_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flo
     }
 }
 
-/// Parks the work. A refund leaves its charge as it is: what it reserved stays reserved, the rest can still be given
-/// back. It is parked because of something the provider did or said, so whoever goes on with it must take it for done
-/// until there is proof, and a refusal for none.
+/// Parks the work. A parked refund does not change its charge: the reserved amount stays reserved,
+/// and the rest remains refundable.
+///
+/// The history is marked unknown, because the provider's behaviour was the reason for parking.
+/// Until there is proof, any continuation must assume an effect, and a refusal proves nothing.
 fn park(work: &Work, reason: ParkReason, reference: Option<&String>, now: Time) -> Follow {
     let mut subject = work.subject.clone();
     match &mut subject {
@@ -303,7 +308,7 @@ fn park(work: &Work, reason: ParkReason, reference: Option<&String>, now: Time) 
     }
 }
 
-/// Rows that changed get their next revision.
+/// Gives every changed row its next revision.
 fn with_next_revisions(old: &PaymentSubject, new: PaymentSubject) -> PaymentSubject {
     match (old, new) {
         (PaymentSubject::Charge(was, had), PaymentSubject::Charge(charge, operation)) => {

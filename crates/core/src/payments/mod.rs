@@ -1,7 +1,8 @@
-//! Payments: where claim, outbox, saga, audit and ledger are composed into one decision.
+//! Payments: claim, outbox, saga, audit and ledger, composed into one decision.
 //!
-//! A flow's deeds are in [`flow`]. One call to the provider is an [`attempt`]: what to do next, what its outcome means.
-//! [`follow`](follow::follow) turns that meaning into everything that changes, as one decision.
+//! [`flow`] defines the steps of each flow. An [`attempt`] is one call to the provider: the choice
+//! of the call and the verdict on its outcome. [`follow`](follow::follow) turns the verdict into
+//! all changes, as one decision.
 
 pub mod attempt;
 pub mod charge;
@@ -22,37 +23,36 @@ use flow::SagaAction;
 use operation::Operation;
 use payout::Payout;
 
-/// Work for a payment, as it stands in the store.
+/// The stored rows of work in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// The claim whose fence guards it.
+    /// The claim whose fence guards the work.
     pub claim: Claim,
-    /// What it is about.
     pub subject: PaymentSubject,
-    /// What is still to be done.
     pub outbox: Outbox,
 }
 
-/// What work is about.
+/// The payment that the work belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PaymentSubject {
-    /// A charge, and what is done to it; nothing while it is made.
+    /// A charge, and the operation on it. `None` while the charge is created.
     Charge(Charge, Option<Operation>),
     Payout(Payout),
 }
 
-/// Everything that must be committed together before the provider may be called for a payment that is made.
+/// The first change set of a payment, which must be committed before the first provider call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// The work, with its payment processing.
+    /// The work; its payment has the status processing.
     pub work: Work,
-    /// What happens in the ledger.
+    /// The ledger actions of the set.
     pub ledger: Vec<SagaAction>,
     pub audit: AuditRecord,
 }
 
 impl PaymentSubject {
-    /// What the work takes or gives: an operation's own amount, else what the provider is asked for.
+    /// The amount that the work asks the provider for: an operation's own amount, else the
+    /// payment's.
     pub fn amount(&self) -> Money {
         match self {
             PaymentSubject::Charge(_, Some(operation)) => operation.amount,
@@ -64,7 +64,7 @@ impl PaymentSubject {
         }
     }
 
-    /// The provider's reference of the payment, once it is known.
+    /// The provider's reference of the payment, once known.
     pub const fn provider_reference(&self) -> Option<&String> {
         match self {
             PaymentSubject::Charge(charge, _) => charge.provider_reference.as_ref(),
@@ -72,7 +72,7 @@ impl PaymentSubject {
         }
     }
 
-    /// The provider's token of what is charged, or of the bank account that is paid.
+    /// The provider's token of the payment method, or of the bank account.
     pub fn instrument(&self) -> Option<&Masked<String>> {
         match self {
             PaymentSubject::Charge(charge, _) => Some(&charge.order.payment_method),
@@ -80,7 +80,6 @@ impl PaymentSubject {
         }
     }
 
-    /// The payment's revision.
     pub const fn revision(&self) -> u64 {
         match self {
             PaymentSubject::Charge(charge, _) => charge.revision,
@@ -88,7 +87,7 @@ impl PaymentSubject {
         }
     }
 
-    /// The word for where the payment stands.
+    /// The name of the payment's status.
     pub const fn status(&self) -> &'static str {
         match self {
             PaymentSubject::Charge(charge, _) => charge.status.name(),
@@ -96,7 +95,7 @@ impl PaymentSubject {
         }
     }
 
-    /// The operation, if it is about one.
+    /// The operation, if the work belongs to one.
     pub const fn operation(&self) -> Option<&Operation> {
         match self {
             PaymentSubject::Charge(_, operation) => operation.as_ref(),

@@ -1,6 +1,6 @@
-//! Judging an attempt: what the provider's word means for the step that was tried.
+//! Judges an attempt: the meaning of the provider's answer for the attempted step.
 //!
-//! An outcome that may have charged never becomes terminal by counting.
+//! Counting attempts never makes an outcome terminal that may have charged.
 
 use super::next::{quiescent_at, recognised};
 use crate::outbox::{History, ParkReason};
@@ -11,54 +11,51 @@ use crate::payments::provider::{
 use crate::types::asset::Asset;
 use crate::types::time::{Span, Time};
 
-/// What an attempt means for its step.
+/// The verdict on an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptVerdict {
-    /// It was done, as the provider says.
+    /// The provider executed the step.
     Done(Approval),
-    /// It was certainly not done, and will not be.
+    /// The step was certainly not executed and never will be.
     Failed {
         failure: PaymentFailure,
-        /// The provider's reference, where it made one.
+        /// The provider's reference, if it created one.
         reference: Option<String>,
     },
-    /// Certainly nothing happened; try again.
+    /// The call certainly had no effect; try again.
     Retry {
-        /// The provider's own wish for a pause.
+        /// The pause that the provider asks for.
         at_least: Span,
-        /// What is now known.
         history: History,
     },
-    /// Perhaps something happened; seek evidence.
+    /// The call may have had an effect; look for evidence.
     Doubt {
-        /// Evidence cannot be had before this instant.
+        /// No evidence is available before this instant.
         not_before: Time,
-        /// What is now known.
         history: History,
     },
-    /// A human is needed.
+    /// Only a human can continue.
     Park {
         reason: ParkReason,
-        /// The provider's reference, where it gave one.
+        /// The provider's reference, if it gave one.
         reference: Option<String>,
     },
 }
 
-/// The facts an attempt is judged on.
+/// The facts that an attempt is judged on.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// The step that was tried.
     pub step: ProviderStep,
-    /// What it was to take or to give, in minor units.
+    /// The amount of the step, in minor units of `asset`.
     pub amount_minor: i64,
     pub asset: Asset,
-    /// What was known before it.
+    /// The history before the attempt.
     pub history: &'a History,
     /// The payment's public reference, which the provider must repeat.
     pub reference: &'a str,
-    /// How many calls without effect are allowed.
+    /// The number of allowed calls without effect.
     pub attempts_max: u32,
-    /// When the attempt ended.
+    /// The time at which the attempt ended.
     pub now: Time,
 }
 
@@ -76,8 +73,8 @@ pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &ProviderOutc
             },
             reference: decline.reference.clone(),
         },
-        // A rejection answers this call only: an earlier one under the same key may have been executed. It may not even be
-        // the provider's, but that of something in between that knows no keys.
+        // A rejection answers this call only; an earlier call with the same key may have been
+        // executed. The rejection may also come from a proxy that knows nothing about keys.
         ProviderOutcome::Rejected(_) if attempt.history.unknown => {
             let mut history = *attempt.history;
             history.server_errors = history.server_errors.saturating_add(1);
@@ -95,7 +92,7 @@ pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &ProviderOutc
     }
 }
 
-/// Judges what a status query found.
+/// Judges the result of a status query.
 pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) -> AttemptVerdict {
     match found {
         LookupResult::Payment(outcome @ (ProviderOutcome::Approved(_) | ProviderOutcome::Declined(_))) => {
@@ -103,7 +100,8 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) ->
         }
         LookupResult::Several => park(ParkReason::Contradiction),
         LookupResult::Nothing if attempt.now >= quiescent_at(rules, attempt.history) => {
-            // Proof: nothing was executed and nothing can still arrive. A fresh key leaves stored errors behind.
+            // Proof that nothing was executed and nothing can still arrive. The next generation has
+            // a fresh key and so avoids stored errors.
             let history = History {
                 generation: attempt.history.generation.saturating_add(1),
                 idle_calls: attempt.history.idle_calls,
@@ -111,7 +109,7 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) ->
             };
             AttemptVerdict::Doubt { not_before: attempt.now, history }
         }
-        // It is there, has been for longer than the provider remembers keys, and still has no end.
+        // The payment outlived the provider's memory of keys and still has no final state.
         LookupResult::Payment(
             ProviderOutcome::Rejected(_)
             | ProviderOutcome::Busy { .. }
@@ -120,7 +118,7 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) ->
         ) if rules.dedup_window.is_some() && !recognised(rules, attempt.history, attempt.now) => {
             park(ParkReason::NoEvidence)
         }
-        // It is there but not at its end, or it is not visible yet, or the question was not answered.
+        // The payment is not final or not yet visible, or the query failed.
         LookupResult::Payment(
             ProviderOutcome::Rejected(_)
             | ProviderOutcome::Busy { .. }
@@ -134,15 +132,16 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) ->
     }
 }
 
-/// Where the provider may execute a repeated call on its own, a decline speaks for that call only: an earlier one may
-/// still arrive and be approved until the provider is quiescent.
+/// Whether a decline may leave another call undecided. A provider that executes repetitions
+/// separately declines one call only; an earlier one may be approved until the provider is
+/// quiescent.
 pub fn decline_is_one_of_several(history: &History, rules: &Rules, now: Time) -> bool {
     let repeats = rules.dedup_window.is_none() || rules.reexecutes_errors;
     history.unknown && repeats && now < quiescent_at(rules, history)
 }
 
-/// The provider's word is taken only if it says what we asked for: how the money stands, how much, in which currency,
-/// for which payment. A void leaves no amount behind to compare.
+/// Accepts an approval only if it matches our request: state of the money, amount, asset and
+/// payment reference. A void has no amount to compare.
 fn judge_approval(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
     let amount = match attempt.step {
         ProviderStep::Void => true,
@@ -171,7 +170,7 @@ const fn failed_with(code: FailureCode) -> AttemptVerdict {
     AttemptVerdict::Failed { failure: PaymentFailure { code, decline_code: None }, reference: None }
 }
 
-/// The call was held back by the circuit breaker: it does not count as an attempt.
+/// Judges a call that the circuit breaker held back. Such a call does not count as an attempt.
 pub fn judge_held_back(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     let history = *attempt.history;
     if history.unknown {
@@ -184,7 +183,7 @@ fn judge_without_effect(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict 
     let mut history = *attempt.history;
     history.idle_calls = history.idle_calls.saturating_add(1);
     if history.unknown {
-        // An earlier attempt may have charged: this one only taught us to wait.
+        // An earlier attempt may have charged; this one only asks us to wait.
         return AttemptVerdict::Doubt { not_before: attempt.now.plus(at_least), history };
     }
     if history.idle_calls >= attempt.attempts_max {
@@ -198,7 +197,7 @@ fn judge_unknown(attempt: Attempt<'_>, cause: Cause) -> AttemptVerdict {
     history.unknown = true;
     history.last_sent_at = attempt.now;
     history.server_errors = match cause {
-        // An answer that says nothing may be stored and said again, as an error may.
+        // The provider may store and replay an unreadable answer, like an error.
         Cause::ServerError | Cause::Unreadable => history.server_errors.saturating_add(1),
         Cause::Timeout | Cause::Cut | Cause::InProgress => history.server_errors,
     };

@@ -1,30 +1,30 @@
-//! What to do next for a payment whose work is due: call, ask, wait or call a human. Never a guess.
+//! Chooses the next action for due work: call, query, wait or park. The choice is never a guess.
 
 use crate::outbox::{History, Outbox, ParkReason};
 use crate::payments::provider::Rules;
 use crate::types::time::{Span, Time};
 
-/// The next thing to do.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextCall {
-    /// Call the provider with the key of this generation.
+    /// Call the provider with the key of the current generation.
     Call,
-    /// Ask the provider what it knows.
+    /// Query the provider for the payment.
     Query,
-    /// Nothing can be learnt before this instant.
+    /// No evidence is available before this instant.
     Wait(Time),
-    /// Only a human can go on.
+    /// Only a human can continue.
     Park(ParkReason),
 }
 
-/// Server errors, or answers that say nothing, after which a provider is asked every other time: it may have stored its
-/// error and repeat it for as long as it remembers the key.
+/// Server errors or unreadable answers after which every other attempt is a query. The provider may
+/// have stored its error and replay it until it forgets the key.
 pub(super) const ERRORS_BEFORE_QUERY: u32 = 2;
-/// Server errors after which it is only asked: every further call would put off the moment when "not found" is proof.
-/// So many in a row are no bad luck any more.
+/// Server errors after which all attempts are queries. Every further call would delay the instant
+/// at which "not found" is proof, and twenty errors in a row are no coincidence.
 const ERRORS_BEFORE_SILENCE: u32 = 20;
 
-/// Decides the next thing to do for `outbox` at `now`. `attempt` counts the claim's attempts.
+/// Chooses the next action for `outbox` at `now`. `attempt` counts the claim's attempts.
 pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> NextCall {
     if let Some(park) = outbox.parked {
         return NextCall::Park(park);
@@ -33,12 +33,14 @@ pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> NextCall
     if !history.unknown {
         return NextCall::Call;
     }
-    // Something may have been executed: from here on a call must be one the provider recognises as the same.
+    // A call may have been executed: only a call that the provider recognises as a repetition is
+    // safe.
     if recognised(rules, history, now) {
         let stuck = history.server_errors >= ERRORS_BEFORE_QUERY;
         let silent = history.server_errors >= ERRORS_BEFORE_SILENCE;
         if !rules.queryable {
-            // The same nothing again and again, and nobody to ask: a human can find out more.
+            // The provider cannot be queried and its errors do not end, so only a human can find
+            // out.
             return if silent { NextCall::Park(ParkReason::NoEvidence) } else { NextCall::Call };
         }
         return if silent || (stuck && attempt.is_multiple_of(2)) { NextCall::Query } else { NextCall::Call };
@@ -50,8 +52,9 @@ pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> NextCall
     if now < quiet_at { NextCall::Wait(quiet_at) } else { NextCall::Query }
 }
 
-/// Whether a repeated call is sure to be recognised: well inside the window, and by a provider that never executes a
-/// key again. One that does so after its own errors may have given one we never saw.
+/// Whether the provider certainly recognises a repeated call. Half of the deduplication window is
+/// the safety margin. A provider that executes a key again after an error may have sent one that
+/// never reached us.
 pub(super) fn recognised(rules: &Rules, history: &History, now: Time) -> bool {
     let Some(window) = rules.dedup_window else {
         return false;
@@ -60,11 +63,13 @@ pub(super) fn recognised(rules: &Rules, history: &History, now: Time) -> bool {
     now < history.first_sent_at.plus(half) && !rules.reexecutes_errors
 }
 
-/// From this instant on, "not found" is proof: nothing can still be sent or arrive, and every effect is visible.
+/// The instant from which "not found" is proof: no request can still leave or arrive, and every
+/// effect is visible.
 ///
-/// After a take-over `last_sent_at` is only when the lost holder could last begin a call; its bytes may leave up to
-/// `send_within` later. A call whose outcome is known to be unknown has left by then, and waits this long for nothing:
-/// the history does not say which of the two it was, and too late is safe.
+/// After a takeover, `last_sent_at` is the last instant at which the lost holder could begin a
+/// call. Its bytes may leave up to `send_within` later. A call of our own has left by then and
+/// needs no such wait. The history does not distinguish the two cases, and waiting too long is
+/// safe.
 pub fn quiescent_at(rules: &Rules, history: &History) -> Time {
     let left_by = history.last_sent_at.plus(rules.send_within);
     left_by.plus(rules.late_delivery).plus(rules.query_lag).plus(Span::from_ms(1))

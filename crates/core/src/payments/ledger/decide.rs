@@ -1,5 +1,5 @@
-//! Decisions about the ledger: from what a client asks and what is known to what happened. Whether the balances allow
-//! it is the store's judge to say, in the commit.
+//! Decisions about the ledger: from a client's request and the known accounts to transactions and
+//! holds. The store's judge decides in the commit whether the balances allow them.
 
 use super::{AccountSelector, Convert, End, HoldTerms, Metadata, Open, Post, TransferOrder};
 use crate::ledger::account::{Account, AccountCode, AccountName, Guard, Side};
@@ -18,10 +18,10 @@ use crate::types::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How long a hold lasts unless its maker says otherwise: seven days, as card authorizations do.
+/// The default lifetime of a hold: seven days, like card authorizations.
 pub const HOLD_DEFAULT: Span = Span::from_ms(7 * 86_400_000);
 
-/// What is known of the accounts a request names.
+/// The accounts that a request names, as far as they exist.
 #[derive(Clone, Debug, Default)]
 pub struct KnownAccounts {
     accounts: BTreeMap<AccountId, Arc<Account>>,
@@ -29,7 +29,7 @@ pub struct KnownAccounts {
 }
 
 impl KnownAccounts {
-    /// Learns an account.
+    /// Adds an account.
     pub fn learn(&mut self, account: Arc<Account>) {
         self.codes.insert(account.code.as_str().to_owned(), account.id);
         self.accounts.insert(account.id, account);
@@ -40,7 +40,7 @@ impl KnownAccounts {
         self.accounts.get(&id)
     }
 
-    /// The account a client named, if its tenant has it.
+    /// The account of a selector, if the tenant owns it.
     pub fn named(&self, named: &AccountSelector, tenant: TenantId) -> Option<&Arc<Account>> {
         let id = match named {
             AccountSelector::Id(id) => id,
@@ -49,8 +49,8 @@ impl KnownAccounts {
         self.accounts.get(id).filter(|account| account.tenant == tenant)
     }
 
-    /// What guarded accounts gain and lose by `legs`, each account once. Nothing if one is not known, or its sum does
-    /// not fit.
+    /// The changes that `legs` make to guarded accounts, one delta per account. `None` if an
+    /// account is unknown or a sum overflows.
     pub fn deltas(&self, legs: &[Leg]) -> Option<Vec<(Arc<Account>, Delta)>> {
         let mut deltas = Vec::new();
         for leg in legs {
@@ -60,7 +60,7 @@ impl KnownAccounts {
     }
 }
 
-/// Adds what a leg does to its account, if that is guarded. Nothing if the sum does not fit.
+/// Adds a leg to the delta of its account, if the account is guarded. `None` if the sum overflows.
 pub fn add_delta(deltas: &mut Vec<(Arc<Account>, Delta)>, account: &Arc<Account>, leg: &Leg) -> Option<()> {
     if account.guard.is_set() {
         let delta = Delta::of(leg, account.normal);
@@ -72,12 +72,11 @@ pub fn add_delta(deltas: &mut Vec<(Arc<Account>, Delta)>, account: &Arc<Account>
     Some(())
 }
 
-/// Who decides what, and when.
+/// The tenant, id and time of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionContext {
-    /// Whose request it is.
     pub tenant: TenantId,
-    /// The number minted for what it makes.
+    /// The id minted for the new transaction or hold.
     pub id: TransactionId,
     pub now: Time,
 }
@@ -88,7 +87,7 @@ impl DecisionContext {
     }
 }
 
-/// An opened account with its code and, where it is guarded, its first balance.
+/// Opens an account: the account, its code, and its first balance if it is guarded.
 pub fn open(
     open: Open,
     id: AccountId,
@@ -118,7 +117,7 @@ pub fn open(
     (account, name, balance)
 }
 
-/// What is wrong with an account to open.
+/// The flaws of an account to open.
 pub fn open_flaws(open: &Open) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     if open.code.as_str().starts_with(PREFIX) {
@@ -136,8 +135,8 @@ pub fn open_flaws(open: &Open) -> Vec<Flaw> {
     flaws
 }
 
-/// What is wrong with a spread, if anything is. An account that begins beyond its bound cannot be spread: its first
-/// shard would be short of its part while the others look free to give.
+/// The flaw of a number of shards, if it has one. An account that starts beyond its bound cannot be
+/// sharded: its first shard would lack its part while the others seem free to give.
 pub fn spread_flaw(guard: Guard, shards: u16) -> Option<Flaw> {
     let beyond = guard.floor.is_some_and(|floor| floor > 0) || guard.cap.is_some_and(|cap| cap < 0);
     (beyond && shards > 1).then(|| {
@@ -145,7 +144,7 @@ pub fn spread_flaw(guard: Guard, shards: u16) -> Option<Flaw> {
     })
 }
 
-/// The spread of an account changed.
+/// Changes the number of shards of an account.
 pub fn reshard(account: &Account, shards: u16) -> Account {
     Account {
         shards,
@@ -155,7 +154,7 @@ pub fn reshard(account: &Account, shards: u16) -> Account {
     }
 }
 
-/// A transfer, or the hold in its place.
+/// Decides a transfer, or the hold in its place.
 pub fn transfer(
     order: TransferOrder,
     known: &KnownAccounts,
@@ -213,7 +212,7 @@ fn held(
     (frame.transaction(TransactionKind::Held(id), legs, Metadata::new()), hold)
 }
 
-/// The end a client gives a hold. The caller has seen that it is open.
+/// Ends a hold at the client's request. The caller has checked that the hold is open.
 pub fn end(hold: &Hold, how: End, frame: DecisionContext) -> Result<(Transaction, Hold), Vec<Flaw>> {
     match how {
         End::Void => {
@@ -240,7 +239,7 @@ pub fn end(hold: &Hold, how: End, frame: DecisionContext) -> Result<(Transaction
     }
 }
 
-/// The end of a hold whose deadline has passed.
+/// Ends a hold whose deadline has passed.
 pub fn lapse(hold: &Hold, frame: DecisionContext) -> (Transaction, Hold) {
     release(hold, TransactionKind::HoldLapsed(hold.id), HoldState::Lapsed { by: frame.id }, frame)
 }
@@ -263,12 +262,12 @@ fn pair(hold: &Hold, layer: Layer, amount: i64) -> [Leg; 2] {
     [leg(hold.from, Side::Debit), leg(hold.to, Side::Credit)]
 }
 
-/// Pairs of equal legs always balance; the hold's own legs stand in for the impossible.
+/// Pairs of equal legs always balance, so the fallback, the hold's own legs, is never used.
 fn by_construction(legs: Vec<Leg>, hold: &Hold) -> Legs {
     Legs::balanced(legs).unwrap_or_else(|_| Legs::released_pair(hold.from, hold.to, hold.amount, hold.asset))
 }
 
-/// Legs as a client gave them.
+/// Posts the client's legs.
 pub fn post(order: Post, known: &KnownAccounts, frame: DecisionContext) -> Result<Transaction, Vec<Flaw>> {
     let mut flaws = Vec::new();
     let mut legs = Vec::with_capacity(order.entries.len());
@@ -299,14 +298,14 @@ pub fn post(order: Post, known: &KnownAccounts, frame: DecisionContext) -> Resul
     Ok(frame.transaction(TransactionKind::General, legs, order.metadata))
 }
 
-/// Whether a transaction may be undone by a client.
+/// Whether a client may reverse a transaction of that kind.
 pub const fn is_reversible(kind: TransactionKind) -> bool {
     match kind {
         TransactionKind::Transfer
         | TransactionKind::General
         | TransactionKind::Conversion
         | TransactionKind::HoldPosted(_) => true,
-        // A captured charge is given back by a refund, which moves the money too.
+        // A captured charge is returned by a refund, which also moves the money at the provider.
         TransactionKind::Charge(_)
         | TransactionKind::Reversal(_)
         | TransactionKind::Held(_)
@@ -315,7 +314,7 @@ pub const fn is_reversible(kind: TransactionKind) -> bool {
     }
 }
 
-/// The transaction that undoes `original`.
+/// The transaction that reverses `original`.
 pub fn reverse(original: &Transaction, frame: DecisionContext) -> Transaction {
     frame.transaction(
         TransactionKind::Reversal(original.id),
@@ -324,8 +323,8 @@ pub fn reverse(original: &Transaction, frame: DecisionContext) -> Transaction {
     )
 }
 
-/// What a conversion makes of its amount; `exponents` are the decimals of the two assets. Nothing of the ledger is needed
-/// for it, so an order that makes no sense is refused before the chart is opened for it.
+/// Prices a conversion; `exponents` are the decimals of the two assets. Pricing needs no accounts
+/// of the chart, so a senseless order is refused before any are opened.
 pub fn price(
     order: &Convert,
     from: &Account,
@@ -344,7 +343,7 @@ pub fn price(
     )
 }
 
-/// The accounts of the chart that a conversion goes through.
+/// The chart accounts of a conversion.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
     /// The exchange account of the first asset.
@@ -355,7 +354,7 @@ pub struct Exchange {
     pub rounding: AccountId,
 }
 
-/// One asset for another, nothing made and nothing lost in either.
+/// Exchanges one asset for another. Each asset balances on its own.
 pub fn exchange(
     order: Convert,
     from: &Account,
@@ -378,7 +377,7 @@ pub fn exchange(
     Ok(frame.transaction(TransactionKind::Conversion, legs, order.metadata))
 }
 
-/// The posting of a captured charge: what the provider owes now stands against what is owed to `credited`.
+/// Posts a captured charge: debits what the provider owes and credits `credited`.
 pub fn captured(
     charge: &Charge,
     receivable: AccountId,
@@ -397,7 +396,7 @@ pub fn captured(
     Ok(frame.transaction(TransactionKind::Charge(charge.id), legs, Metadata::new()))
 }
 
-/// Reserves money for a payment. It does not lapse: the payment ends it, one way or the other.
+/// Reserves money for a payment. The hold never lapses, because the payment's end always ends it.
 pub fn reserve(
     from: AccountId,
     to: AccountId,
@@ -414,7 +413,7 @@ pub fn chart_account(role: Role, asset: Asset) -> Option<Open> {
     Some(charted(role.code(asset).ok()?, asset, role.normal()))
 }
 
-/// The chart's account of what is owed to a peer.
+/// The chart account of the debt to a peer.
 pub fn peer_account(peer: &PeerName, asset: Asset) -> Option<Open> {
     Some(charted(peer_code(peer, asset).ok()?, asset, Side::Credit))
 }
@@ -450,7 +449,7 @@ fn account(
     Some(found.id)
 }
 
-/// What is wrong with legs, and what to do.
+/// Explains a flaw of legs and its remedy.
 pub fn sentence(bad: BadLegs) -> String {
     match bad {
         BadLegs::TooFew => "a transaction needs at least two entries".to_owned(),
