@@ -1,8 +1,8 @@
 //! The idempotency record and its state machine.
 //!
-//! [`Claim::on`] is the one place where a claim changes; illegal pairs are listed, so a new state or event fails
-//! the build there. [`Claim::meet`] says what a request that finds the record gets. Neither reads a clock: `now`
-//! is the store's time.
+//! [`Claim::on`] is the only transition function. It lists illegal pairs, so a new state or event
+//! fails the build there. [`Claim::meet`] decides what a request gets that finds the record.
+//! Neither reads a clock: `now` is the store's time.
 
 use super::fingerprint::Fingerprint;
 use super::key::IdempotencyKey;
@@ -13,69 +13,66 @@ use crate::types::id::{Holder, SubjectId, TenantId};
 use crate::types::time::{Span, Time};
 use crate::types::ulid::Ulid;
 
-/// Identifies a claim: the digest of tenant and key. The key's own text is not kept.
+/// Identifies a claim: the digest of tenant and key. The store does not keep the key's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimId(Digest);
 
 impl ClaimId {
-    /// The claim of `key` within `tenant`.
+    /// The id of the tenant's claim for `key`.
     pub fn new(tenant: TenantId, key: &IdempotencyKey) -> ClaimId {
         ClaimId(Digest::of("counterfoil/claim/1", &[&tenant.to_i64().to_be_bytes(), key.as_str().as_bytes()]))
     }
 
-    /// As stored.
     pub const fn from_digest(digest: Digest) -> ClaimId {
         ClaimId(digest)
     }
 
-    /// To store.
     pub const fn digest(&self) -> &Digest {
         &self.0
     }
 }
 
-/// The idempotency record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Tenant and key, digested.
+    /// The digest of tenant and key.
     pub id: ClaimId,
     pub tenant: TenantId,
-    /// What the first request asked for.
+    /// The fingerprint of the first request.
     pub fingerprint: Fingerprint,
-    /// What this key makes; minted with the claim.
+    /// The object that this key creates or moves; minted with the claim.
     pub subject: SubjectId,
-    /// Which kind of thing that is.
+    /// The kind of the subject.
     pub makes: Resource,
-    /// The request that made the claim; it stands in stored error bodies.
+    /// The request that created the claim; its id is part of stored error bodies.
     pub request: Ulid,
-    /// When the key was first used.
+    /// The time at which the key was first used.
     pub created_at: Time,
-    /// Grows with every change of hands; a writer with an older fence has lost.
+    /// Grows with every change of holder. A writer with an older fence has lost.
     pub fence: u64,
-    /// Grows with every write of the record: what a compare-and-swap compares.
+    /// Grows with every write of the record, for compare-and-swap.
     pub revision: u64,
-    /// How often somebody set out to execute the request.
+    /// The number of times that a holder began to execute the request.
     pub attempts: u32,
     pub state: ClaimState,
 }
 
-/// The kinds of things a key can make or move.
+/// The kinds of objects that a key can create or move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     Charge,
     Account,
-    /// An asset of the tenant's own.
+    /// A tenant's own asset.
     Asset,
-    /// A transfer, held or not.
+    /// A transfer, held or posted.
     Transfer,
     Transaction,
     Bulk,
-    /// Nothing new: an account has another spread.
+    /// No new object: an account has another number of shards.
     Shards,
     Capture,
     Void,
     Refund,
-    /// Nothing new: a dead letter is resolved.
+    /// No new object: a dead letter is resolved.
     Resolution,
     Payout,
 }
@@ -96,7 +93,7 @@ const RESOURCES: [Resource; 12] = [
 ];
 
 impl Resource {
-    /// The word clients and stores see.
+    /// The name clients and stores see.
     pub const fn name(self) -> &'static str {
         match self {
             Resource::Charge => "charge",
@@ -120,115 +117,108 @@ impl Resource {
     }
 }
 
-/// Where a claim stands. Data lives in the state that owns it.
+/// The state of a claim. Each state owns its data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimState {
-    /// Somebody executes it, under a lease.
+    /// A holder executes the request under a lease.
     InFlight(Lease),
-    /// Certainly not executed; it may be tried again from `not_before` on.
-    FailedRetry {
-        /// When the next attempt is due.
-        not_before: Time,
-    },
-    /// Perhaps executed. It leaves this state only on evidence or by an operator.
+    /// Certainly not executed; may be tried again from `not_before`.
+    FailedRetry { not_before: Time },
+    /// Perhaps executed. Only evidence or an operator ends this state.
     Uncertain(Custody),
-    /// Executed; the answer is replayed.
+    /// Executed; retries get the answer.
     Completed(Settled),
-    /// Refused for good; the refusal is replayed.
+    /// Refused for good; retries get the refusal.
     FailedTerminal(Settled),
-    /// The answer was dropped after its window; only the tombstone is left.
+    /// The answer was dropped after its window; only the tombstone remains.
     Expired {
-        /// When the key is free again.
+        /// The instant from which the key is free.
         tombstone_until: Time,
     },
 }
 
-/// Who works on an uncertain claim.
+/// Whether a holder works on an uncertain claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Custody {
-    /// Nobody before this instant.
+    /// No holder; work continues at `not_before`.
     Waiting {
-        /// When evidence is sought again.
+        /// The next search for evidence.
         not_before: Time,
     },
-    /// Somebody seeks evidence, under a lease.
+    /// A holder looks for evidence under a lease.
     Held(Lease),
 }
 
-/// The right to execute, for a while.
+/// The right to execute, until an instant of the store's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// Who holds it.
     pub holder: Holder,
-    /// It is over at this instant unless renewed.
+    /// The end of the lease, unless renewed.
     pub until: Time,
-    /// It cannot be renewed past this instant.
+    /// The limit of all renewals.
     pub ceiling: Time,
 }
 
-/// An answer and how long it is kept.
+/// An answer and its windows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settled {
-    /// What every retry gets.
+    /// The answer that every retry gets.
     pub reply: Reply,
-    /// Until when.
     pub windows: Windows,
 }
 
-/// How leases are given.
+/// The lengths of leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeasePolicy {
-    /// Length of a lease and of each renewal.
+    /// The length of a lease and of each renewal.
     pub lease: Span,
-    /// Longest time one holder may keep it.
+    /// The longest time that one holder may keep a lease.
     pub ceiling: Span,
 }
 
 impl LeasePolicy {
-    /// A fresh lease for `holder`.
+    /// A new lease for `holder`.
     pub const fn grant(&self, holder: Holder, now: Time) -> Lease {
         Lease { holder, until: now.plus(self.lease), ceiling: now.plus(self.ceiling) }
     }
 }
 
 impl Lease {
-    /// Whether anybody may take over.
+    /// Whether another holder may take over.
     pub const fn is_over(&self, now: Time) -> bool {
         self.until.ms() <= now.ms()
     }
 }
 
-/// What may happen to a claim.
+/// The events of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimEvent {
     /// The holder is still at work.
     Renewed {
-        /// The new end of the lease, cut at its ceiling.
+        /// The new end of the lease; the ceiling limits it.
         until: Time,
     },
-    /// Somebody else continues; the old holder has lost, whether it knows or not.
+    /// Another holder takes over. The old holder has lost, whether it knows or not.
     TakenOver(Lease),
     /// The provider approved.
     Completed(Settled),
-    /// The provider refused, or nothing happened and nothing will.
+    /// The provider refused, or nothing was executed and nothing will be.
     Failed(Settled),
-    /// Nothing happened; try again later.
+    /// Nothing was executed; try again later.
     PutOff { not_before: Time },
-    /// It may have happened; seek evidence later.
+    /// The request may have been executed; look for evidence later.
     Doubted { not_before: Time },
-    /// The replay window is over and the answer is dropped.
+    /// The replay window is over, and the answer is dropped.
     Aged {
-        /// When the key is free again.
+        /// The instant from which the key is free.
         tombstone_until: Time,
     },
 }
 
-/// A pair of state and event that must not meet.
+/// An event that the claim's state does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IllegalMove {
-    /// The state's name.
     pub from: &'static str,
-    /// The event's name.
     pub event: &'static str,
 }
 
@@ -245,7 +235,7 @@ impl ClaimState {
         }
     }
 
-    /// The lease, where somebody holds one.
+    /// The current lease, if there is one.
     pub const fn lease(&self) -> Option<Lease> {
         match self {
             ClaimState::InFlight(lease) | ClaimState::Uncertain(Custody::Held(lease)) => Some(*lease),
@@ -257,7 +247,7 @@ impl ClaimState {
         }
     }
 
-    /// The stored answer, where there is one.
+    /// The stored answer, if there is one.
     pub const fn settled(&self) -> Option<&Settled> {
         match self {
             ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => Some(settled),
@@ -284,7 +274,7 @@ impl ClaimEvent {
 }
 
 impl Claim {
-    /// The claim after `event`. The one transition function.
+    /// The claim after `event`. All transitions go through this function.
     pub fn on(&self, event: ClaimEvent) -> Result<Claim, IllegalMove> {
         let (state, handed_over) = match (&self.state, event) {
             (ClaimState::InFlight(lease), ClaimEvent::Renewed { until }) => {
@@ -343,18 +333,19 @@ impl Claim {
         })
     }
 
-    /// Whether `next` may stand where this claim stands now: what every store holds against every writer.
+    /// Whether `next` may replace this claim. Every store enforces this.
     pub fn may_become(&self, next: &Claim) -> bool {
         if next.subject != self.subject {
-            // The key was free again and means a new request: everything starts anew, under a higher fence. A request
-            // that needs no provider is settled by its first write.
+            // Another subject means that a new request reuses a free key. The claim starts over
+            // under a higher fence. A request that needs no provider is settled by its first write.
             let begun = matches!(
                 next.state,
                 ClaimState::InFlight(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
             );
             let anew = begun && next.fence > self.fence && next.tenant == self.tenant;
-            // A record is not recognised by its revision alone: a key that was removed and used again counts from 1.
-            // Whoever decided on an older record must not overwrite a younger one that is still good.
+            // The revision alone does not identify a record: a key that was removed and reused
+            // counts from 1. A writer that decided on the older record must not overwrite a younger
+            // one that still counts.
             return anew && self.free_at().is_some_and(|free_at| free_at <= next.created_at);
         }
         let same = next.fingerprint == self.fingerprint
@@ -385,7 +376,8 @@ impl Claim {
         same && fenced && moves && next.attempts >= self.attempts
     }
 
-    /// From when on the key may mean another request; never while somebody is at work on it.
+    /// The instant from which the key may stand for another request; `None` while work is in
+    /// progress.
     fn free_at(&self) -> Option<Time> {
         match &self.state {
             ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
@@ -396,12 +388,12 @@ impl Claim {
         }
     }
 
-    /// Whether there is a time from which on nobody needs it. A key that never means another request is kept for good.
+    /// Whether the claim may be removed some day. A key that is never reused is kept forever.
     pub fn ends(&self) -> bool {
         self.free_at().is_some_and(|free_at| free_at < Time::MAX)
     }
 
-    /// When the sweeper should look at this claim: to drop its answer, or to drop it whole.
+    /// When the sweeper should look at this claim, to drop its answer or the whole claim.
     pub fn sweep_at(&self) -> Option<Time> {
         match &self.state {
             ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
@@ -415,7 +407,7 @@ impl Claim {
         }
     }
 
-    /// What a request with `fingerprint` gets that finds this claim at `now`.
+    /// The answer to a request with `fingerprint` that finds this claim at `now`.
     pub fn meet(&self, fingerprint: Fingerprint, now: Time) -> Meeting<'_> {
         if self.free_at().is_some_and(|free_at| free_at <= now) {
             return Meeting::Free;
@@ -441,8 +433,8 @@ impl Claim {
         }
     }
 
-    /// May the client start again under a new key without a risk of a second effect? Only where this key's
-    /// request is known to have had none.
+    /// Whether the client may start again under a new key without the risk of a second effect. That
+    /// holds only if this key's request certainly had no effect.
     pub const fn safe_new_key(&self) -> bool {
         matches!(self.state, ClaimState::FailedTerminal(_))
     }
@@ -454,25 +446,25 @@ impl Lease {
     }
 }
 
-/// What a request gets that finds a claim. In order of precedence.
+/// The answer to a request that finds a claim, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meeting<'a> {
-    /// The tombstone is over: the key may be claimed anew in the old one's place.
+    /// The tombstone is over; the request may reuse the key.
     Free,
     /// The key belongs to another request.
     Mismatch,
-    /// Somebody is at work; wait for them. (A lease that is over belongs to the recovery worker.)
+    /// A holder is at work; wait for its result. Expired leases are the recovery worker's task.
     InFlight,
-    /// Nobody is at work before this instant.
+    /// No holder works before this instant.
     Pending {
-        /// When work goes on.
+        /// The next attempt.
         not_before: Time,
     },
-    /// The answer.
+    /// The stored answer.
     Replay(&'a Settled),
-    /// The answer was given too long ago.
+    /// The replay window is over.
     Expired {
-        /// When the key was first used.
+        /// The time at which the key was first used.
         original_request_at: Time,
     },
 }

@@ -1,11 +1,12 @@
-//! Refilling one shard: where a write does not fit its shard but another has plenty, the plenty is shared, so that the
-//! next write to this shard fits.
+//! Refills one shard. If a write does not fit its shard but another has plenty, the two share, so
+//! the next write to this shard fits.
 
 use super::{ShardPart, lowered, raised};
 use crate::ledger::balance::{Balance, BalanceRefusal, Delta};
 
-/// The parts by which the shard `wanted` takes all of `delta`, with a part of the bound of the shard that has most:
-/// what is needed, and as much more as makes the two equal. Nothing if that shard has not enough.
+/// The parts by which the shard `wanted` takes all of `delta`, with a part of the bound of the
+/// richest shard. The transfer covers the need and then makes both shards equal. `None` if the
+/// richest shard has too little.
 pub fn refill(shards: &[Balance], wanted: u8, delta: Delta) -> Option<Vec<ShardPart>> {
     let own = shards.iter().find(|shard| shard.shard == wanted)?;
     let (need, has): (i128, fn(&Balance) -> i128) = match own.moved(delta) {
@@ -91,7 +92,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every part fits its shard, the parts add up to the delta, and the parts of the bounds to nothing.
+        /// Asserts that every part fits its shard, the parts add up to the delta, and the parts of
+        /// the bounds add up to zero.
         #[test]
         fn parts_fit_and_add_up(
             posted in prop::collection::vec(0_i64..1_000, 2..6),
