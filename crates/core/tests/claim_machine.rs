@@ -1,4 +1,4 @@
-//! The claim's state machine: every state against every event, and what no walk through it can do.
+//! The claim's state machine: every state with every event, and properties of random walks.
 
 mod given;
 
@@ -27,7 +27,7 @@ fn events() -> [(&'static str, ClaimEvent); 7] {
     ]
 }
 
-/// What the pair must lead to, and whether the claim changes hands; nothing where it must not meet.
+/// The expected state after a legal pair and whether the holder changes; `None` for illegal pairs.
 fn legal(state: &str, event: &str) -> Option<(ClaimState, bool)> {
     let renewed = lease_until(60_000);
     let put_off = ClaimState::FailedRetry { not_before: at(900) };
@@ -88,7 +88,8 @@ fn what_the_machine_does_every_store_admits() {
     }
 }
 
-/// Which state may follow which, as stores hold it against every writer. `waiting` and `held` are one here.
+/// The legal successors of each state, as stores enforce them. `waiting` and `held` count as one
+/// state here.
 #[test]
 fn no_store_admits_what_the_machine_never_does() {
     let follows = |from: &str, to: &str| match from {
@@ -177,8 +178,9 @@ fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
     }
 }
 
-/// A record that was removed and made again counts its revisions from 1: somebody who decided on the old one may expect
-/// the very revision the young one has. What tells them apart is that the young one is still good.
+/// A record that was removed and created again counts its revisions from 1. A writer that decided
+/// on the old record may therefore expect the new record's revision. The new record still counts,
+/// which tells them apart.
 #[test]
 fn a_record_that_is_still_good_is_never_claimed_over() {
     for (name, state) in states() {
@@ -241,7 +243,7 @@ fn a_request_claims_its_key_for_what_it_makes() {
             ..claim_in(state)
         };
         assert_eq!(first, expected);
-        // A free key is claimed anew above everything its record has seen.
+        // A free key is claimed again, above everything its record has seen.
         let old = claim_in(ClaimState::Expired { tombstone_until: at(2_000) });
         let anew = request.settled(subject, Resource::Transfer, outcome, at(2_000), Some(&old));
         let created_at = at(2_000);
@@ -271,7 +273,7 @@ fn what_a_key_makes_has_a_word() {
     assert_eq!(Resource::parse("reserve"), None);
 }
 
-/// Clients, timelines and metrics show these words.
+/// Clients, timelines and metrics show these names.
 #[test]
 fn golden_states() {
     let words =

@@ -1,4 +1,5 @@
-//! Derived keys: what they are made of, and that importers on both sides of a bucket's edge end at one key.
+//! Derived keys: their ingredients, and the rule that importers on both sides of a bucket's edge
+//! end at one key.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -66,7 +67,7 @@ fn commands_that_have_no_derived_key() {
     assert!(refused("{}").to_string().contains("`order.id` is missing"));
 }
 
-/// Importers of other releases derive these too: a change here charges again what was charged before.
+/// Other releases derive the same keys: a change here executes old commands again.
 #[test]
 fn golden_keys() {
     let command = r#"{"order_id":"o-1","customer":42,"amount":1250,"new":true}"#;
@@ -154,14 +155,14 @@ proptest! {
     }
 }
 
-/// What a key stands for, once it is used.
+/// The use of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Use {
     Closing,
     Command,
 }
 
-/// Everything that importers of one command and their server are in at an instant.
+/// The state of all importers of one command and of their server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
     keys: BTreeMap<Bucket, Use>,
@@ -171,9 +172,9 @@ struct World {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Importer {
     search: Search,
-    /// Where it ended: the bucket whose key has its answer.
+    /// The bucket whose key has this importer's answer.
     ended: Option<Bucket>,
-    /// Requests it gave up waiting for, which still arrive or never do.
+    /// Requests that the importer stopped waiting for, and that may still arrive.
     late: Vec<Step>,
 }
 
@@ -187,7 +188,8 @@ impl World {
         World { keys: BTreeMap::new(), importers: buckets.iter().map(at).collect() }
     }
 
-    /// A request arrives; says what its key stands for then. `closes` is off for the mutant that only looks.
+    /// A request arrives. Returns the use of its key. `closes` is off for the mutant that looks
+    /// without closing.
     fn arrive(&mut self, step: Step, closes: bool) -> Use {
         match step {
             Step::Close(bucket) if !closes => self.keys.get(&bucket).copied().unwrap_or(Use::Closing),
@@ -196,7 +198,7 @@ impl World {
         }
     }
 
-    /// Every world that one event leads to: a request that is answered, one that is given up, one that arrives late.
+    /// Every world after one event: a request is answered, is abandoned, or arrives late.
     fn after_one(&self, closes: bool) -> Vec<World> {
         let mut worlds = Vec::new();
         for (index, importer) in self.importers.iter().enumerate() {
@@ -224,10 +226,10 @@ impl World {
                 }
                 (Step::Close(_), Use::Closing) => importer.search.closed(),
                 (Step::Close(_), Use::Command) | (Step::Send(_), Use::Closing) => {
-                    importer.search.met_another()
+                    importer.search.used_by_another()
                 }
             };
-            // Contents never differ here, so no search may end empty-handed while buckets are neighbours.
+            // Contents never differ here, so no search between neighbouring buckets may fail.
             next.importers[index].search = moved.unwrap_or_else(|| panic!("lost: {self:?}"));
             worlds.push(next);
         }
@@ -239,7 +241,7 @@ impl World {
     }
 }
 
-/// Walks every world that can follow; the most executions in any, and how many worlds there are.
+/// Walks all reachable worlds. Returns the largest number of executions and the number of worlds.
 fn walk(buckets: &[i64], closes: bool) -> (usize, usize) {
     let (mut open, mut seen) = (vec![World::new(buckets)], HashSet::new());
     let mut most = 0;
@@ -287,15 +289,15 @@ fn two_buckets_later_it_is_another_command() {
 fn without_buckets_there_is_one_key_and_no_search() {
     let search = Search::from(Bucket::Forever);
     assert_eq!(search.step(), Step::Send(Bucket::Forever));
-    assert_eq!((search.closed(), search.met_another()), (None, None));
+    assert_eq!((search.closed(), search.used_by_another()), (None, None));
 }
 
 #[test]
 fn a_command_with_other_contents_is_never_sent_under_a_second_key() {
-    // Found in the bucket before, and there it differs.
-    let found = Search::from(Bucket::Number(5)).met_another().unwrap();
-    assert_eq!((found.step(), found.met_another()), (Step::Send(Bucket::Number(4)), None));
-    // Its own key is used, and not by a closing.
-    let recheck = Search::from(Bucket::Number(5)).closed().unwrap().met_another().unwrap();
-    assert_eq!((recheck.step(), recheck.met_another()), (Step::Close(Bucket::Number(5)), None));
+    // Found in the previous bucket, with other contents.
+    let found = Search::from(Bucket::Number(5)).used_by_another().unwrap();
+    assert_eq!((found.step(), found.used_by_another()), (Step::Send(Bucket::Number(4)), None));
+    // The importer's own key is used, and not by a closing.
+    let recheck = Search::from(Bucket::Number(5)).closed().unwrap().used_by_another().unwrap();
+    assert_eq!((recheck.step(), recheck.used_by_another()), (Step::Close(Bucket::Number(5)), None));
 }

@@ -1,4 +1,4 @@
-//! A hint brings a question forward, and nothing else: no lease, no proof and no count is touched by it.
+//! A hint only advances a due time. It changes no lease, no proof and no count.
 
 mod given;
 
@@ -24,7 +24,7 @@ const REMEMBERS: Rules = Rules {
     key_bytes_max: 64,
 };
 
-/// Work in doubt that is tried again in a while.
+/// An outbox row in doubt, due later.
 fn doubted() -> Outbox {
     let history = History { unknown: true, last_sent_at: at(0), ..History::begun(at(0)) };
     Outbox { due_at: at(30_000), history, ..outbox() }
@@ -74,7 +74,7 @@ fn what_is_a_humans_stays_a_humans() {
     assert_eq!(hinted(&silent, waiting(), &doubted(), at(1_000)), None, "nor is it made a human's sooner");
 }
 
-/// The due time of such work is the bound that "not found" rests on.
+/// The due time of such a row is the bound that "not found" depends on.
 #[test]
 fn quiescence_is_not_shortened_by_a_millisecond() {
     let forgets = Rules { dedup_window: None, ..REMEMBERS };

@@ -1,5 +1,5 @@
-//! Judging: the provider's word against what is known becomes one verdict. What may have charged is never
-//! counted as failed, and nothing the provider says about another payment is believed.
+//! Verdicts on provider answers. A call that may have charged never fails by counting, and answers
+//! about other payments are not believed.
 
 #![allow(clippy::unwrap_used, reason = "a bad beginning must stop the test")]
 
@@ -89,7 +89,7 @@ fn failed(code: FailureCode) -> AttemptVerdict {
     AttemptVerdict::Failed { failure: PaymentFailure { code, decline_code: None }, reference: None }
 }
 
-/// The doubt that follows from a call of which it is not known what it did.
+/// The verdict after a call with an unknown outcome.
 fn doubted(history: &History, server_errors: u32) -> AttemptVerdict {
     let history = History { unknown: true, last_sent_at: NOW, server_errors, ..*history };
     AttemptVerdict::Doubt { not_before: NOW, history }
@@ -146,7 +146,7 @@ fn a_provider_that_keeps_no_reference_is_believed() {
     assert!(matches!(verdict, AttemptVerdict::Done(_)), "{verdict:?}");
 }
 
-/// An answer that names another amount, currency, standing or payment is never done.
+/// An answer with another amount, asset, state or payment is never accepted.
 #[test]
 fn an_answer_about_something_else_is_parked() {
     let differing: [fn(&mut Approval); 8] = [
@@ -362,7 +362,7 @@ fn a_query_that_fails_teaches_nothing() {
     }
 }
 
-/// Whatever the provider says: an open doubt ends only on evidence.
+/// No answer of the provider ends an open doubt without evidence.
 #[test]
 fn every_verdict_keeps_the_rules() {
     let mut outcomes = vec![

@@ -1,4 +1,4 @@
-//! Accounts, their codes and the chart: fixed when opened, but for the spread.
+//! Accounts, their codes and the chart: fixed at opening, except for the number of shards.
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
@@ -129,7 +129,7 @@ fn golden_sides() {
     assert_eq!(Side::parse("left"), None);
 }
 
-/// Stores keep these codes, and clients name their main account by one.
+/// Stores keep these codes, and clients use one to name their main account.
 #[test]
 fn golden_chart() {
     let codes = ROLES.map(|role| role.code(asset("USD")).expect("a valid code").to_string());

@@ -1,4 +1,4 @@
-//! Balances against a naive model of 128 bits: every bound, every hold, every end of 64 bits.
+//! Balances against a naive model in 128 bits: every bound, every hold, both limits of 64 bits.
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
@@ -67,7 +67,7 @@ fn numbers_that_leave_64_bits_are_refused() {
     ] {
         assert_eq!(before.moved(delta), Err(unfit), "{delta:?} of {before:?}");
     }
-    // What is available may leave them: it is a difference, and has more.
+    // The available balance may exceed 64 bits, because it is a difference.
     let owing = Balance { outgoing: i64::MAX, ..balance(i64::MIN, None, None) };
     assert_eq!(owing.available(), i128::from(i64::MIN) - i128::from(i64::MAX));
     assert_eq!(full.expected(), 2 * i128::from(i64::MAX));
@@ -175,7 +175,7 @@ fn the_ways_of_a_hold_leave_the_balance_as_if_it_had_never_been() {
     }
 }
 
-/// The naive model: nothing but sums of 128 bits, and whether the result may stand.
+/// The naive model: sums in 128 bits, and a check of the result.
 fn model(before: &Balance, delta: Delta) -> Result<[i128; 5], ()> {
     let fits = |sum: i128| i64::try_from(sum).map(i128::from).map_err(|_| ());
     let sum = |one: i64, other: i64| fits(i128::from(one) + i128::from(other));
@@ -194,7 +194,7 @@ fn model(before: &Balance, delta: Delta) -> Result<[i128; 5], ()> {
     if held && above && below { Ok([posted, outgoing, incoming, floor, cap]) } else { Err(()) }
 }
 
-/// Small numbers, where bounds are met, and numbers at the ends of 64 bits.
+/// Small numbers near the bounds, and numbers near the limits of 64 bits.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         6 => -12..=12_i64,
@@ -232,7 +232,7 @@ proptest! {
         }
     }
 
-    /// What is within its bounds stays within them, whatever comes.
+    /// A balance within its bounds stays within them after any delta.
     #[test]
     fn no_walk_leaves_the_bounds(
         (floor, cap) in (-50..=0_i64, 0..=50_i64),

@@ -1,4 +1,4 @@
-//! Decisions about the ledger: what each request becomes, and each thing that can be wrong with it.
+//! Decisions about the ledger: the result of each command and each of its flaws.
 
 #![allow(clippy::unwrap_used, reason = "a beginning that is not valid must stop its test")]
 
@@ -59,7 +59,8 @@ fn account(number: i64, code: &str, bounds: Guard) -> Account {
     decide::open(opening(code, bounds), id(number), TENANT, at(0)).0
 }
 
-/// `a` (1) and `b` (2) in dollars, `e` (3) in euros, all of the tenant; `x` (4) of another.
+/// The tenant owns `a` (1) and `b` (2) in dollars and `e` (3) in euros; another tenant owns `x`
+/// (4).
 fn known() -> KnownAccounts {
     let mut known = KnownAccounts::default();
     known.learn(Arc::new(account(1, "a", guard(Some(0), None))));
@@ -87,7 +88,7 @@ fn hold() -> Hold {
     decide::transfer(order, &known(), FRAME).unwrap().1.unwrap()
 }
 
-/// The places and the beginnings of what is said about them.
+/// Expects flaws at these places whose messages begin with these words.
 #[track_caller]
 fn check_flaws<T: std::fmt::Debug>(decided: Result<T, Vec<Flaw>>, expected: &[(&str, &str)]) {
     let flaws = decided.unwrap_err();

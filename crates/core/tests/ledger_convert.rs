@@ -1,4 +1,4 @@
-//! Conversion: exact, rounded once, and with nothing lost on the way.
+//! Conversion: exact, rounded once, and without loss.
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
@@ -16,7 +16,7 @@ fn rate(text: &str) -> Result<Rate, RateError> {
     Rate::new(&Decimal::parse(text).expect("a number"))
 }
 
-/// `amount` of a source with two decimals at that rate, in a target with two decimals.
+/// Converts `amount` between two assets with two decimals at that rate.
 fn cents(amount: i64, at: &str, rounding: Rounding) -> Result<Converted, ConvertError> {
     convert(amount, 2, 2, &rate(at).expect("a rate"), rounding)
 }
@@ -103,7 +103,7 @@ fn a_result_above_the_largest_amount_is_refused() {
         let past_every_width = convert(i64::MAX, 0, u8::MAX, &rate("1e18").unwrap(), rounding);
         assert_eq!(past_every_width, Err(ConvertError::TooLarge));
     }
-    // What the receiver gets would fit; what the exchange account pays would not.
+    // The receiver's amount would fit; the exchange account's amount would not.
     assert_eq!(cents(AMOUNT_MAX * 10 + 1, "0.1", Rounding::Down), Err(ConvertError::TooLarge));
 }
 
@@ -158,7 +158,7 @@ fn modes_have_one_name_each() {
     }
 }
 
-/// An unsigned integer of any size, as decimal digits, the least first.
+/// An unsigned integer of any size: decimal digits, least significant first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Digits(Vec<u8>);
 
@@ -202,7 +202,8 @@ impl Digits {
     }
 }
 
-/// How `twice / 2` compares to the exact result, by cross-multiplication: no division, no rounding, no bound.
+/// Compares `twice / 2` with the exact result by cross-multiplication, without division, rounding
+/// or bounds.
 fn compare(twice: u128, amount: i64, from: u8, to: u8, digits: u64, exponent: i32) -> Ordering {
     let power = exponent + i32::from(to) - i32::from(from);
     let product = Digits::of(u128::from(amount.unsigned_abs())).times(&Digits::of(u128::from(digits)));
@@ -224,7 +225,7 @@ fn amounts() -> impl Strategy<Value = i64> {
     prop_oneof![1..100_i64, sizes, AMOUNT_MAX - 100..=AMOUNT_MAX, Just(i64::MAX)]
 }
 
-/// Digits and exponent of a rate within its bounds.
+/// Digits and exponent of a valid rate.
 fn rates() -> impl Strategy<Value = (u64, i32)> {
     let digits = (0_u32..18).prop_flat_map(|size| 1..10_u64.pow(size + 1));
     (digits, -18_i32..=18)
@@ -247,7 +248,7 @@ proptest! {
             let got = match convert(amount, from, to, &rate, rounding) {
                 Ok(got) => got,
                 Err(ConvertError::Zero) => {
-                    // Below one, and not brought up to one.
+                    // Below one, and not rounded up to one.
                     prop_assert_eq!(against(2), Ordering::Greater);
                     let half = against(1);
                     match rounding {
@@ -273,7 +274,7 @@ proptest! {
             prop_assert_eq!(against(2 * exchange - 2), Ordering::Less);
             let exact = against(2 * exchange) == Ordering::Equal;
             prop_assert!(!exact || got.rounding == 0, "an exact result needs no rounding");
-            // Halfway between the two whole numbers around it.
+            // Halfway between the two neighbouring whole numbers.
             let half = against(2 * exchange - 1);
             let up = received == exchange;
             match rounding {

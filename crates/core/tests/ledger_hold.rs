@@ -1,4 +1,4 @@
-//! Holds: they end once, within what they reserve, and at their deadline at the latest.
+//! Holds end once, within the reserved amount, and at their deadline at the latest.
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
@@ -27,7 +27,7 @@ fn hold() -> Hold {
     }
 }
 
-/// Every end there is, with whether a hold of 100 may have it.
+/// Every end state, and whether it is legal for a hold of 100.
 const ENDS: [(HoldState, bool); 8] = [
     (HoldState::Posted { amount: i64::MIN, by: BY }, false),
     (HoldState::Posted { amount: 0, by: BY }, false),

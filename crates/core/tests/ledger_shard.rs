@@ -1,4 +1,5 @@
-//! Spread balances against a naive model: an account of many shards does what one balance of their sums would do.
+//! Sharded balances against a naive model: an account of many shards behaves like one balance of
+//! their sums.
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
@@ -29,7 +30,7 @@ fn posted(posted: i64) -> Delta {
     Delta { posted, ..NOTHING }
 }
 
-/// Sums of all shards: posted, outgoing, incoming, floor, cap.
+/// The sums of all shards: posted, outgoing, incoming, floor, cap.
 fn sums(shards: &[Balance]) -> [i128; 5] {
     let sum = |of: fn(&Balance) -> i64| shards.iter().map(|shard| i128::from(of(shard))).sum();
     [
@@ -65,7 +66,7 @@ fn whole(shards: &[Balance], delta: Delta) -> Result<[i128; 5], BalanceRefusal> 
     Ok(after)
 }
 
-/// The shards after `parts`, each of which must fit its shard, and no shard twice.
+/// The shards after `parts`. Each part must fit its shard, and no shard occurs twice.
 fn applied(shards: &[Balance], parts: &[ShardPart]) -> Vec<Balance> {
     let mut after = shards.to_vec();
     for (index, part) in parts.iter().enumerate() {
@@ -76,7 +77,8 @@ fn applied(shards: &[Balance], parts: &[ShardPart]) -> Vec<Balance> {
     after
 }
 
-/// Plans and gathers until the delta is applied, in at most `rounds` gatherings; the parts of the last plan.
+/// Plans and gathers until the delta is applied, in at most `rounds` gatherings. Returns the parts
+/// of the last plan.
 fn carried_out(
     shards: &[Balance],
     delta: Delta,
@@ -108,7 +110,7 @@ fn carried_out(
     panic!("still gathering after {rounds} rounds")
 }
 
-/// How many gatherings may be needed: each takes in as many new shards as fit beside the receiver.
+/// The bound of gatherings: each adds as many new shards as fit beside the receiver.
 fn rounds(shards: usize, parts_max: usize) -> usize {
     shards.div_ceil(parts_max.max(2) - 1)
 }
@@ -236,7 +238,8 @@ fn scattered_holds_and_room_are_gathered_too() {
 
 #[test]
 fn what_was_gathered_is_taken_before_what_lies_elsewhere() {
-    // The first began beyond its cap, so its hold stays there; all else can come to one shard.
+    // The first shard started beyond its cap, so its hold stays there. Everything else can move to
+    // one shard.
     let holding = |number, outgoing, incoming, cap| Balance {
         outgoing,
         incoming,
@@ -251,7 +254,7 @@ fn what_was_gathered_is_taken_before_what_lies_elsewhere() {
 
 #[test]
 fn a_shard_beyond_its_floor_gives_nothing_and_the_account_is_judged_as_a_whole() {
-    // The account has a floor of 100 and 150 in all; one shard has that floor and nothing else.
+    // The account has a floor of 100 and 150 in all. One shard has the whole floor and no money.
     let shards = [funded(0, 0, 100), funded(1, 90, 0), funded(2, 60, 0)];
     let parts = carried_out(&shards, posted(-50), 9, 0).unwrap();
     assert!(parts.iter().all(|part| part.shard != 0));
@@ -289,7 +292,7 @@ fn the_ends_of_64_bits_are_refused_and_never_passed() {
     assert_eq!(plan(&[laden], Delta { outgoing: 1, ..NOTHING }, 9), Err(BalanceRefusal::Insufficient));
     assert_eq!(plan(&[laden], Delta { incoming: 1, ..NOTHING }, 9), Err(BalanceRefusal::CapExceeded));
     assert_eq!(plan(&[laden], Delta { outgoing: i64::MIN, ..NOTHING }, 9), Err(BalanceRefusal::NotHeld));
-    // Both halves of it fit somewhere.
+    // Both halves fit in some shard.
     let parts = carried_out(&[full, Balance { posted: 5, ..plain }], posted(i64::MAX - 5), 9, 0).unwrap();
     assert_eq!(parts, [ShardPart { shard: 2, delta: posted(i64::MAX - 5) }]);
     let half = Balance { posted: i64::MAX / 2 + 1, ..full };
@@ -321,7 +324,7 @@ fn gathering_stops_where_the_receiver_is_full() {
     }
 }
 
-/// A shard within its bounds: amounts, and how far it is from floor and cap.
+/// A shard within its bounds: its amounts, and its distance from floor and cap.
 fn within(number: usize, (posted, outgoing, incoming): (i64, i64, i64), funds: i64, room: i64) -> Balance {
     Balance {
         outgoing,
@@ -332,7 +335,7 @@ fn within(number: usize, (posted, outgoing, incoming): (i64, i64, i64), funds: i
     }
 }
 
-/// Shards within their bounds; most have little, some have much, some have nothing.
+/// Shards within their bounds: most have little, some have much, some are empty.
 fn shards(count: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<Balance>> {
     let amount = || prop_oneof![3 => 0..20_i64, 1 => Just(0), 1 => 0..1_000_000_000_000_i64];
     let one = (-20..20_i64, amount(), amount(), amount(), amount());
@@ -346,7 +349,7 @@ fn shards(count: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<B
     })
 }
 
-/// Percents of what there is to release, to lower and to raise, and a step to either side of it.
+/// Percentages to release, to lower and to raise, and a step to either side.
 fn share() -> impl Strategy<Value = (i128, i128)> {
     let percent = prop_oneof![2 => Just(0), 2 => Just(100), 1 => -100..=110_i128];
     (percent, prop_oneof![4 => Just(0), 1 => -1..=1_i128])
@@ -359,7 +362,7 @@ fn sized(shards: &[Balance], [outgoing, incoming, posted]: [(i128, i128); 3]) ->
     let room = if shards.iter().all(|shard| shard.cap.is_some()) { cap - all - expected } else { 1_000 };
     let part = |of: i128, (percent, step): (i128, i128)| of * percent / 100 + step;
     let narrow = |value: i128| i64::try_from(value).expect("a plain amount");
-    // Above zero reserves, below zero releases.
+    // Positive numbers reserve, negative numbers release.
     let hold =
         |held: i128, free: i128, share: (i128, i128)| part(if share.0 < 0 { held } else { free }, share);
     let outgoing = hold(held, funds, outgoing);
@@ -368,7 +371,7 @@ fn sized(shards: &[Balance], [outgoing, incoming, posted]: [(i128, i128); 3]) ->
     Delta { posted: narrow(posted), outgoing: narrow(outgoing), incoming: narrow(incoming), ..NOTHING }
 }
 
-/// The fewest shards that can bear a debit alone.
+/// The fewest shards that can carry a debit.
 fn fewest(shards: &[Balance], debit: i64) -> usize {
     let mut funds: Vec<i128> = shards.iter().map(Balance::spendable).collect();
     funds.sort_unstable_by(|one, other| other.cmp(one));
@@ -414,7 +417,7 @@ proptest! {
         prop_assert_eq!(outcome.map(|parts| parts.len()), expected);
     }
 
-    /// One shard began beyond a bound: the others still do what the sum would do.
+    /// One shard started beyond a bound: the others still behave like their sum.
     #[test]
     fn a_shard_beyond_a_bound_changes_nothing_for_the_account(
         mut shards in shards(2..=24),
@@ -434,7 +437,7 @@ proptest! {
         }
     }
 
-    /// Any numbers at all: whatever is planned fits every shard, adds up, and ends.
+    /// Any numbers at all: a plan fits every shard, adds up, and terminates.
     #[test]
     fn no_number_breaks_a_plan(
         numbers in prop::collection::vec((edge(), edge(), edge(), edge(), edge()), 1..9),
@@ -485,7 +488,7 @@ proptest! {
     }
 }
 
-/// Numbers near the ends and the middle of 64 bits.
+/// Numbers near the limits and near the middle of 64 bits.
 fn edge() -> impl Strategy<Value = i64> {
     prop_oneof![
         Just(0),

@@ -84,7 +84,7 @@ proptest! {
             entries: legs.len() as u64,
         };
         prop_assert_eq!(totals, expected);
-        // Two parts of a history add up to the whole.
+        // The totals of two parts of a history add up to the totals of the whole.
         let (head, tail) = legs.split_at(cut.index(legs.len() + 1));
         prop_assert_eq!(fold(head).and(fold(tail)), totals);
         for normal in SIDES {
@@ -96,7 +96,7 @@ proptest! {
         }
     }
 
-    /// The journal and the guarded balance are two ways to the same numbers.
+    /// The journal and the guarded balance agree on every number.
     #[test]
     fn what_entries_add_up_to_is_what_the_balance_holds(legs in legs()) {
         for normal in SIDES {
@@ -104,7 +104,7 @@ proptest! {
             let mut balance = Balance::empty(TenantId::from_i64(2), AccountId::from_i64(1), 0, none);
             let mut totals = Totals::default();
             for leg in &legs {
-                // A release of more than is held is refused, and is then in neither.
+                // A release of more than the hold is refused, and then is in neither.
                 if let Ok(next) = balance.moved(Delta::of(leg, normal)) {
                     balance = next;
                     totals = totals.plus_leg(leg);

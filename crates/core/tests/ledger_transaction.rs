@@ -1,4 +1,4 @@
-//! Transactions: legs that balance and no others, and words that stand for every kind.
+//! Transactions: only balanced legs, and stored names of every kind.
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
@@ -135,7 +135,7 @@ fn a_kind_is_its_word_and_what_it_is_about() {
             let about = kind.about();
             assert!(about.is_none_or(|about| about == number));
             assert_eq!(TransactionKind::parse(kind.name(), about), Some(kind));
-            // About something where it is about nothing, or the other way round, it is no kind at all.
+            // A kind with a missing or a superfluous number does not parse.
             let other = if about.is_some() { None } else { Some(number) };
             assert_eq!(TransactionKind::parse(kind.name(), other), None, "{kind:?}");
         }
@@ -175,7 +175,7 @@ fn entries_are_the_legs_in_order_with_the_commit_they_came_in() {
     }
 }
 
-/// Whether legs make a transaction, said once more and slowly.
+/// The rule for legs, restated naively.
 fn is_transaction(legs: &[Leg]) -> bool {
     let mut places = HashSet::new();
     let mut sums: HashMap<(Asset, Layer), i128> = HashMap::new();
@@ -201,7 +201,7 @@ fn any_leg() -> impl Strategy<Value = Leg> {
     })
 }
 
-/// Pairs that balance, on accounts of their own, shuffled.
+/// Balanced pairs on separate accounts, shuffled.
 fn pairs() -> impl Strategy<Value = Vec<Leg>> {
     prop::collection::vec(any_leg(), 1..=LEGS_MAX / 2)
         .prop_map(|legs| {

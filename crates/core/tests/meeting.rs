@@ -1,4 +1,5 @@
-//! What a request gets that finds a claim: every state, the same request or another, around every edge of time.
+//! The answer to a request that finds a claim: every state, the same request and another, around
+//! every window's end.
 
 mod given;
 
@@ -7,7 +8,7 @@ use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::time::{Span, Time};
 use given::{at, claim_in, fingerprint, lease_until, settled, states};
 
-/// Every edge any of the states has, one millisecond to each side, and the far ends of time.
+/// Every edge of any state, one millisecond to each side, and the limits of time.
 fn instants() -> Vec<Time> {
     let edges = [0, 500, 1_000, 2_000, 30_000, 180_000].map(at);
     let around =
@@ -38,7 +39,7 @@ fn another_request_is_told_so_before_anything_else() {
 #[test]
 fn a_request_at_work_is_never_free_nor_expired() {
     for now in instants() {
-        // Even when the lease is over: whoever takes it over is not a client.
+        // Even after the lease: the recovery worker takes over, not a client.
         let in_flight = claim_in(ClaimState::InFlight(lease_until(30_000)));
         assert_eq!(same(&in_flight, now), Meeting::InFlight, "{now:?}");
         for waiting in [

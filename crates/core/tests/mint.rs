@@ -1,4 +1,4 @@
-//! Ids and the slots they are minted with: no id twice, no gap in a block, no slot in two hands.
+//! Ids and worker slots: no id twice, no gap in a block, no slot with two holders.
 
 #![allow(clippy::unwrap_used, reason = "a beginning that is not valid must stop its test")]
 

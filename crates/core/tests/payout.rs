@@ -1,4 +1,4 @@
-//! A payout: what is decided when it is made, and what follows from the provider's word.
+//! Payouts: the decision at creation, and the consequences of provider answers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -126,7 +126,7 @@ fn a_payout_that_is_parked_keeps_its_money_reserved() {
     assert_eq!((kept.status, kept.provider_reference.as_deref()), (PayoutStatus::Parked, Some("po_1")));
 }
 
-/// A provider remembers keys: another key for a step that is under way would execute it twice.
+/// Providers remember keys: another key for a step in progress would execute it twice.
 #[test]
 fn golden_downstream_keys() {
     let rules = Rules {

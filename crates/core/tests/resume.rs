@@ -1,5 +1,4 @@
-//! Taking a charge over: a higher fence, work that is due again, and no certainty about what a lost holder did or is
-//! about to do.
+//! Takeovers: a higher fence, a new due time, and no certainty about a lost holder's calls.
 
 mod given;
 
@@ -61,7 +60,7 @@ fn the_work_is_due_again_when_the_new_lease_is_over() {
 
 #[test]
 fn a_lost_holder_may_be_calling_until_the_moment_it_is_taken_over() {
-    // The lease ended before that, exactly then, and not yet (its holder is known dead).
+    // The lease ended before, ends exactly then, or still runs (its holder is known to have ended).
     for now in [at(40_000), at(30_000), at(10_000)] {
         for state in [
             ClaimState::InFlight(lease_until(30_000)),
@@ -75,7 +74,8 @@ fn a_lost_holder_may_be_calling_until_the_moment_it_is_taken_over() {
     }
 }
 
-/// The last call begins within the lease, leaves, is executed and becomes visible as late as the rules allow.
+/// The last call begins within the lease. It leaves, executes and becomes visible as late as the
+/// rules allow.
 #[test]
 fn not_found_is_no_proof_while_a_call_begun_under_the_lost_lease_may_be_unseen() {
     let rules = Rules {

@@ -1,4 +1,4 @@
-//! Words that clients read or that travel in headers.
+//! Names that clients read or that headers contain.
 
 use counterfoil_core::idempotency::key::KeyError;
 use counterfoil_core::idempotency::reply::ReplyMedia;
@@ -21,7 +21,7 @@ fn an_answer_is_json_or_a_problem() {
     assert_eq!(ReplyMedia::Problem.content_type(), "application/problem+json");
 }
 
-/// Stores keep these words beside the bytes of an answer.
+/// Stores keep these names beside the bytes of an answer.
 #[test]
 fn golden_media() {
     for (media, word) in [(ReplyMedia::Json, "json"), (ReplyMedia::Problem, "problem")] {

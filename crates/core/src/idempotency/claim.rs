@@ -338,15 +338,15 @@ impl Claim {
         if next.subject != self.subject {
             // Another subject means that a new request reuses a free key. The claim starts over
             // under a higher fence. A request that needs no provider is settled by its first write.
-            let begun = matches!(
+            let starts = matches!(
                 next.state,
                 ClaimState::InFlight(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
             );
-            let anew = begun && next.fence > self.fence && next.tenant == self.tenant;
+            let starts_over = starts && next.fence > self.fence && next.tenant == self.tenant;
             // The revision alone does not identify a record: a key that was removed and reused
             // counts from 1. A writer that decided on the older record must not overwrite a younger
             // one that still counts.
-            return anew && self.free_at().is_some_and(|free_at| free_at <= next.created_at);
+            return starts_over && self.free_at().is_some_and(|free_at| free_at <= next.created_at);
         }
         let same = next.fingerprint == self.fingerprint
             && next.makes == self.makes

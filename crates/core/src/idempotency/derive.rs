@@ -188,10 +188,10 @@ impl Width {
 /// The search for a command's key, from the command's own bucket. The module's documentation states
 /// its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Search(Place);
+pub struct Search(SearchState);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum SearchState {
     /// There are no buckets.
     Only,
     /// Close the previous bucket's key, or find it used.
@@ -220,20 +220,20 @@ impl Search {
     /// Starts in a command's own bucket.
     pub const fn from(own: Bucket) -> Search {
         match own {
-            Bucket::Forever => Search(Place::Only),
-            Bucket::Number(number) => Search(Place::Before(number)),
+            Bucket::Forever => Search(SearchState::Only),
+            Bucket::Number(number) => Search(SearchState::Before(number)),
         }
     }
 
     /// The next step of the search.
     pub const fn step(self) -> Step {
         match self.0 {
-            Place::Only => Step::Send(Bucket::Forever),
-            Place::Before(own) => Step::Close(Bucket::Number(own.saturating_sub(1))),
-            Place::Found(own) => Step::Send(Bucket::Number(own.saturating_sub(1))),
-            Place::Own(own) => Step::Send(Bucket::Number(own)),
-            Place::Recheck(own) => Step::Close(Bucket::Number(own)),
-            Place::After(own) => Step::Send(Bucket::Number(own.saturating_add(1))),
+            SearchState::Only => Step::Send(Bucket::Forever),
+            SearchState::Before(own) => Step::Close(Bucket::Number(own.saturating_sub(1))),
+            SearchState::Found(own) => Step::Send(Bucket::Number(own.saturating_sub(1))),
+            SearchState::Own(own) => Step::Send(Bucket::Number(own)),
+            SearchState::Recheck(own) => Step::Close(Bucket::Number(own)),
+            SearchState::After(own) => Step::Send(Bucket::Number(own.saturating_add(1))),
         }
     }
 
@@ -241,19 +241,21 @@ impl Search {
     /// step closed nothing.
     pub const fn closed(self) -> Option<Search> {
         match self.0 {
-            Place::Before(own) => Some(Search(Place::Own(own))),
-            Place::Recheck(own) => Some(Search(Place::After(own))),
-            Place::Only | Place::Found(_) | Place::Own(_) | Place::After(_) => None,
+            SearchState::Before(own) => Some(Search(SearchState::Own(own))),
+            SearchState::Recheck(own) => Some(Search(SearchState::After(own))),
+            SearchState::Only | SearchState::Found(_) | SearchState::Own(_) | SearchState::After(_) => None,
         }
     }
 
     /// Continues after the key was found to stand for another request. `None` if the command began
     /// under its own key with other contents.
-    pub const fn met_another(self) -> Option<Search> {
+    pub const fn used_by_another(self) -> Option<Search> {
         match self.0 {
-            Place::Before(own) => Some(Search(Place::Found(own))),
-            Place::Own(own) => Some(Search(Place::Recheck(own))),
-            Place::Only | Place::Found(_) | Place::Recheck(_) | Place::After(_) => None,
+            SearchState::Before(own) => Some(Search(SearchState::Found(own))),
+            SearchState::Own(own) => Some(Search(SearchState::Recheck(own))),
+            SearchState::Only | SearchState::Found(_) | SearchState::Recheck(_) | SearchState::After(_) => {
+                None
+            }
         }
     }
 }

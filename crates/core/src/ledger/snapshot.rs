@@ -55,7 +55,7 @@ impl FeedReader {
 /// The snapshot to drop when `next` is added to `older` (newest first). None while there is room,
 /// else the one with the closest neighbours relative to its age. The remaining snapshots are denser
 /// the younger they are.
-pub fn superfluous(next: &Snapshot, older: &[Snapshot]) -> Option<Position> {
+pub fn snapshot_to_drop(next: &Snapshot, older: &[Snapshot]) -> Option<Position> {
     if older.len() < SNAPSHOTS_MAX {
         return None;
     }

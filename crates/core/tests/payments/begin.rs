@@ -1,4 +1,5 @@
-//! How charges and operations begin: one decision, with everything in it that is committed before the provider is asked.
+//! The beginning of charges and operations: one decision with everything to commit before the
+//! provider call.
 
 use crate::given::{at, charge, claim_in, provider};
 use crate::{LEASE, request, split, usd};

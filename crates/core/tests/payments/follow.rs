@@ -1,4 +1,5 @@
-//! What follows from the provider's word: which rows move, what the ledger do, and what becomes of the work.
+//! The consequences of provider answers: changed rows, ledger actions, and the next step of the
+//! work.
 
 use crate::given::{at, charge};
 use crate::{operation, split, work};
@@ -32,7 +33,7 @@ fn after(work: &Work, verdict: &AttemptVerdict) -> Follow {
     follow(work, verdict, at(10)).unwrap()
 }
 
-/// The work once it is a human's: what was sent last is not known from then on.
+/// The outbox row of parked work. Its last call counts as unknown from then on.
 fn given_to_a_human(work: &Work, why: ParkReason, revision: u64) -> Outbox {
     let history = History { unknown: true, last_sent_at: at(10), ..work.outbox.history };
     Outbox { parked: Some(why), due_at: Time::MAX, history, revision, ..work.outbox.clone() }
@@ -137,7 +138,7 @@ fn a_charge_that_is_held_has_taken_nothing_yet() {
     assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Completed });
 }
 
-/// The work as it goes on.
+/// The work after a transition to the next provider call.
 fn work_after(work: &Work, follow: &Follow) -> Work {
     let NextStep::CallProvider(outbox) = &follow.next_step else { panic!("{follow:?}") };
     Work { claim: work.claim.clone(), subject: follow.subject.clone(), outbox: outbox.clone() }
@@ -325,7 +326,7 @@ fn everything_else_that_is_parked_parks_its_charge() {
     }
 }
 
-/// Whatever was remembered when it was parked: an older release remembered nothing.
+/// Parked work counts as unknown even if its history says otherwise.
 #[test]
 fn what_a_human_lets_go_on_counts_as_sent_and_not_known() {
     let mut work = work(Flow::Charge, Charge { status: ChargeStatus::Parked, ..charge() }, None);

@@ -1,4 +1,4 @@
-//! What a row may become: what every store holds against every writer.
+//! Legal transitions of rows, which every store enforces.
 
 use crate::given::{at, charge, outbox};
 use crate::{operation, split, usd};

@@ -1,4 +1,4 @@
-//! What work is about: its amount, its instrument, and its place in the payment's history.
+//! The subject of work: its amount, its instrument, and its place in the payment's timeline.
 
 use crate::given::{charge, outbox};
 use crate::{operation, split, usd, work};
@@ -71,7 +71,7 @@ fn a_matter_tells_what_its_payment_says() {
     assert_eq!((about.revision(), about.status(), about.operation()), (6, "paid", None));
 }
 
-/// Records of one millisecond are sorted by their turns.
+/// Records of one millisecond sort by their audit order.
 #[test]
 fn golden_turns() {
     let claim = |work: Work, revision| Work { claim: Claim { revision, ..work.claim }, ..work };

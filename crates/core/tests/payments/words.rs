@@ -1,4 +1,4 @@
-//! Words that stores, clients and timelines keep: each is what it is, and is read back as what it was.
+//! Names in stores, answers and timelines: each is pinned and parses back.
 
 use counterfoil_core::outbox::{FLOWS, Flow, ParkReason};
 use counterfoil_core::payments::charge::{ChargeStatus, FailureCode};
@@ -10,7 +10,7 @@ use counterfoil_core::payments::provider::{
 use counterfoil_core::saga::progress::Direction;
 use std::fmt::Debug;
 
-/// Each word is read back, and none that is not there.
+/// Expects that each name parses back, and that no other name parses.
 fn holds<T: Copy + Debug + PartialEq>(
     words: &[(T, &str)],
     name: fn(T) -> &'static str,

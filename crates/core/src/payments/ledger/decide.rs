@@ -158,18 +158,18 @@ pub fn reshard(account: &Account, shards: u16) -> Account {
 pub fn transfer(
     order: TransferOrder,
     known: &KnownAccounts,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> Result<(Transaction, Option<Hold>), Vec<Flaw>> {
     let mut flaws = Vec::new();
-    let from = account(known, frame.tenant, &order.from, order.asset, ("/from", "/currency"), &mut flaws);
-    let to = account(known, frame.tenant, &order.to, order.asset, ("/to", "/currency"), &mut flaws);
+    let from = account(known, context.tenant, &order.from, order.asset, ("/from", "/currency"), &mut flaws);
+    let to = account(known, context.tenant, &order.to, order.asset, ("/to", "/currency"), &mut flaws);
     let (Some(from), Some(to)) = (from, to) else { return Err(flaws) };
     if from == to {
         flaws.push(Flaw::new("/to", "`to` is the account the money comes from; name another"));
     }
-    let default = frame.now.plus(HOLD_DEFAULT);
+    let default = context.now.plus(HOLD_DEFAULT);
     let expires_at = order.hold.map(|HoldTerms { expires_at }| expires_at.unwrap_or(default));
-    if expires_at.is_some_and(|at| at <= frame.now) {
+    if expires_at.is_some_and(|at| at <= context.now) {
         flaws.push(Flaw::new("/expires_at", "`expires_at` has passed; name a time to come"));
     }
     if !flaws.is_empty() {
@@ -179,10 +179,10 @@ pub fn transfer(
     let legs = Legs::transfer(from, to, order.amount, order.asset, layer)
         .map_err(|bad| vec![Flaw::new("/amount", sentence(bad))])?;
     let Some(expires_at) = expires_at else {
-        return Ok((frame.transaction(TransactionKind::Transfer, legs, order.metadata), None));
+        return Ok((context.transaction(TransactionKind::Transfer, legs, order.metadata), None));
     };
     let (transaction, hold) =
-        held(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, frame);
+        held(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, context);
     Ok((transaction, Some(hold)))
 }
 
@@ -193,12 +193,12 @@ fn held(
     expires_at: Time,
     legs: Legs,
     metadata: Metadata,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> (Transaction, Hold) {
-    let id = HoldId::from_i64(frame.id.to_i64());
+    let id = HoldId::from_i64(context.id.to_i64());
     let hold = Hold {
         id,
-        tenant: frame.tenant,
+        tenant: context.tenant,
         from,
         to,
         amount,
@@ -206,18 +206,21 @@ fn held(
         expires_at,
         state: HoldState::Pending,
         metadata,
-        created_at: frame.now,
+        created_at: context.now,
         revision: 1,
     };
-    (frame.transaction(TransactionKind::Held(id), legs, Metadata::new()), hold)
+    (context.transaction(TransactionKind::Held(id), legs, Metadata::new()), hold)
 }
 
 /// Ends a hold at the client's request. The caller has checked that the hold is open.
-pub fn end(hold: &Hold, how: End, frame: DecisionContext) -> Result<(Transaction, Hold), Vec<Flaw>> {
+pub fn end(hold: &Hold, how: End, context: DecisionContext) -> Result<(Transaction, Hold), Vec<Flaw>> {
     match how {
-        End::Void => {
-            Ok(release(hold, TransactionKind::HoldVoided(hold.id), HoldState::Voided { by: frame.id }, frame))
-        }
+        End::Void => Ok(release(
+            hold,
+            TransactionKind::HoldVoided(hold.id),
+            HoldState::Voided { by: context.id },
+            context,
+        )),
         End::Post { amount } => {
             let amount = amount.unwrap_or(hold.amount);
             if !(1..=hold.amount).contains(&amount) {
@@ -226,9 +229,9 @@ pub fn end(hold: &Hold, how: End, frame: DecisionContext) -> Result<(Transaction
             }
             let mut legs = released(hold);
             legs.extend(pair(hold, Layer::Posted, amount));
-            let state = HoldState::Posted { amount, by: frame.id };
+            let state = HoldState::Posted { amount, by: context.id };
             Ok((
-                frame.transaction(
+                context.transaction(
                     TransactionKind::HoldPosted(hold.id),
                     by_construction(legs, hold),
                     Metadata::new(),
@@ -240,17 +243,17 @@ pub fn end(hold: &Hold, how: End, frame: DecisionContext) -> Result<(Transaction
 }
 
 /// Ends a hold whose deadline has passed.
-pub fn lapse(hold: &Hold, frame: DecisionContext) -> (Transaction, Hold) {
-    release(hold, TransactionKind::HoldLapsed(hold.id), HoldState::Lapsed { by: frame.id }, frame)
+pub fn lapse(hold: &Hold, context: DecisionContext) -> (Transaction, Hold) {
+    release(hold, TransactionKind::HoldLapsed(hold.id), HoldState::Lapsed { by: context.id }, context)
 }
 
 fn release(
     hold: &Hold,
     kind: TransactionKind,
     state: HoldState,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> (Transaction, Hold) {
-    (frame.transaction(kind, by_construction(released(hold), hold), Metadata::new()), hold.ended(state))
+    (context.transaction(kind, by_construction(released(hold), hold), Metadata::new()), hold.ended(state))
 }
 
 fn released(hold: &Hold) -> Vec<Leg> {
@@ -268,13 +271,14 @@ fn by_construction(legs: Vec<Leg>, hold: &Hold) -> Legs {
 }
 
 /// Posts the client's legs.
-pub fn post(order: Post, known: &KnownAccounts, frame: DecisionContext) -> Result<Transaction, Vec<Flaw>> {
+pub fn post(order: Post, known: &KnownAccounts, context: DecisionContext) -> Result<Transaction, Vec<Flaw>> {
     let mut flaws = Vec::new();
     let mut legs = Vec::with_capacity(order.entries.len());
     for (index, entry) in order.entries.iter().enumerate() {
         let places = (format!("/entries/{index}/account"), format!("/entries/{index}/asset"));
         let places = (places.0.as_str(), places.1.as_str());
-        if let Some(account) = account(known, frame.tenant, &entry.account, entry.asset, places, &mut flaws) {
+        if let Some(account) = account(known, context.tenant, &entry.account, entry.asset, places, &mut flaws)
+        {
             legs.push(Leg {
                 account,
                 side: entry.side,
@@ -295,7 +299,7 @@ pub fn post(order: Post, known: &KnownAccounts, frame: DecisionContext) -> Resul
         };
         vec![Flaw::new(place, sentence(bad))]
     })?;
-    Ok(frame.transaction(TransactionKind::General, legs, order.metadata))
+    Ok(context.transaction(TransactionKind::General, legs, order.metadata))
 }
 
 /// Whether a client may reverse a transaction of that kind.
@@ -315,8 +319,8 @@ pub const fn is_reversible(kind: TransactionKind) -> bool {
 }
 
 /// The transaction that reverses `original`.
-pub fn reverse(original: &Transaction, frame: DecisionContext) -> Transaction {
-    frame.transaction(
+pub fn reverse(original: &Transaction, context: DecisionContext) -> Transaction {
+    context.transaction(
         TransactionKind::Reversal(original.id),
         original.legs.posted().reversed(),
         Metadata::new(),
@@ -361,7 +365,7 @@ pub fn exchange(
     to: &Account,
     converted: Converted,
     chart: Exchange,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> Result<Transaction, Vec<Flaw>> {
     let leg = |account, side, amount, asset| Leg { account, side, layer: Layer::Posted, amount, asset };
     let mut legs = vec![
@@ -374,7 +378,7 @@ pub fn exchange(
         legs.push(leg(chart.rounding, Side::Credit, converted.rounding, to.asset));
     }
     let legs = Legs::balanced(legs).map_err(|bad| vec![Flaw::new("", sentence(bad))])?;
-    Ok(frame.transaction(TransactionKind::Conversion, legs, order.metadata))
+    Ok(context.transaction(TransactionKind::Conversion, legs, order.metadata))
 }
 
 /// Posts a captured charge: debits what the provider owes and credits `credited`.
@@ -391,9 +395,9 @@ pub fn captured(
         charge.order.amount.asset(),
         Layer::Posted,
     )?;
-    let frame =
+    let context =
         DecisionContext { tenant: charge.tenant, id: TransactionId::from_i64(charge.id.to_i64()), now };
-    Ok(frame.transaction(TransactionKind::Charge(charge.id), legs, Metadata::new()))
+    Ok(context.transaction(TransactionKind::Charge(charge.id), legs, Metadata::new()))
 }
 
 /// Reserves money for a payment. The hold never lapses, because the payment's end always ends it.
@@ -402,10 +406,10 @@ pub fn reserve(
     to: AccountId,
     amount: i64,
     asset: Asset,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> Result<(Transaction, Hold), BadLegs> {
     let legs = Legs::transfer(from, to, amount, asset, Layer::Pending)?;
-    Ok(held(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), frame))
+    Ok(held(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), context))
 }
 
 /// An account of the chart.

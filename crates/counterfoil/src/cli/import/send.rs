@@ -79,7 +79,7 @@ impl Sender {
                 Err(outcome) => return Delivered { key, outcome },
             };
             let next = match search.step() {
-                _ if is(&answer, Code::IdempotencyKeyFingerprintMismatch) => search.met_another(),
+                _ if is(&answer, Code::IdempotencyKeyFingerprintMismatch) => search.used_by_another(),
                 Step::Close(_) if is_closed(&answer) => search.closed(),
                 Step::Close(_) | Step::Send(_) => None,
             };
