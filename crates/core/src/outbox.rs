@@ -19,7 +19,7 @@ pub struct Outbox {
     pub saga: Saga,
     /// The ledger hold of the reserved money.
     pub hold: Option<HoldId>,
-    /// The claim whose fence guards the work.
+    /// The claim of the work; the fence guards every write.
     pub claim: ClaimId,
     pub tenant: TenantId,
     /// The provider and endpoint, fixed for the payment's life.
@@ -58,7 +58,7 @@ impl Payment {
         references.seal(kind, self.subject().to_i64())
     }
 
-    /// The payment of that reference; `None` if this instance did not create it.
+    /// The payment of that reference; `None` if a different instance created the reference.
     pub fn open(references: &References, text: &str) -> Option<Payment> {
         let charge =
             references.open(ReferenceKind::Charge, text).map(|id| Payment::Charge(ChargeId::from_i64(id)));
@@ -114,7 +114,6 @@ impl Flow {
         }
     }
 
-    /// The flow of that name.
     pub fn parse(name: &str) -> Option<Flow> {
         FLOWS.into_iter().find(|flow| flow.name() == name)
     }
@@ -134,8 +133,8 @@ pub struct ProviderBinding {
 pub const PEER_PROFILE: &str = "counterfoil";
 
 impl ProviderBinding {
-    /// A binding to a peer: its name, its endpoint, and the account there that pays. The account's
-    /// id also identifies the peer's store and tenant, so one payment cannot run in two of them.
+    /// A binding to a peer: its name, endpoint and paying account. The account's id also identifies
+    /// the peer's store and tenant, so one payment cannot run in two of them.
     pub fn to_peer(name: &PeerName, endpoint: &str, account: &str) -> ProviderBinding {
         ProviderBinding {
             profile: PEER_PROFILE.into(),
@@ -158,18 +157,18 @@ impl ProviderBinding {
 /// The history of provider calls of the current step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct History {
-    /// The number of the derived key in use. It changes only after proof that calls with the
-    /// previous key had no effect.
+    /// The number of the derived key in use. Changes only after proof that calls with the previous
+    /// key had no effect.
     pub generation: u16,
-    /// Calls that certainly had no effect.
+    /// Calls without any effect, for certain.
     pub idle_calls: u32,
-    /// Some call may have had an effect.
+    /// Set once a call may have had an effect.
     pub unknown: bool,
     /// Calls with the current key that got a server error or an unreadable answer.
     pub server_errors: u32,
-    /// No call with the current key was sent before this instant.
+    /// The earliest possible departure of a call with the current key.
     pub first_sent_at: Time,
-    /// No call was sent after this instant.
+    /// The latest possible departure of a call.
     pub last_sent_at: Time,
 }
 
@@ -188,8 +187,8 @@ impl History {
 }
 
 impl Outbox {
-    /// Whether `next` may replace this row. A payment keeps its provider and its saga, and within a
-    /// step the generation never falls.
+    /// Whether `next` is a legal successor of the row. A payment keeps its provider and its saga,
+    /// and within a step the generation never falls.
     pub fn may_become(&self, next: &Outbox) -> bool {
         let same_step = self.saga == next.saga;
         self.provider == next.provider
@@ -207,7 +206,7 @@ pub enum ParkReason {
     AnswerDiffers,
     /// The provider no longer deduplicates and does not answer queries.
     NoEvidence,
-    /// The provider executed more than once, or its answers contradict each other.
+    /// The provider executed more than once, or gave contradictory answers.
     Contradiction,
     /// The compensation of an earlier step was refused.
     CannotUndo,
@@ -227,7 +226,6 @@ impl ParkReason {
         }
     }
 
-    /// The reason of that name.
     pub fn parse(name: &str) -> Option<ParkReason> {
         PARKS.into_iter().find(|park| park.name() == name)
     }

@@ -67,7 +67,6 @@ impl KeyPolicy {
         }
     }
 
-    /// The policy of that name.
     pub fn parse(name: &str) -> Option<KeyPolicy> {
         [KeyPolicy::Optional, KeyPolicy::Required].into_iter().find(|policy| policy.name() == name)
     }
@@ -76,7 +75,7 @@ impl KeyPolicy {
 /// A stored API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
-    /// The digest of the whole secret. Requests find the key by it.
+    /// The digest of the whole secret. Requests look keys up by this digest.
     pub digest: Digest,
     /// The name for operators, `key_…`.
     pub id: String,
@@ -131,7 +130,7 @@ impl Scope {
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// The scopes of a key whose creator names none.
+    /// The default scopes of a new key.
     pub const DEFAULT: Scopes = Scopes(Scope::Read.bit() | Scope::Write.bit());
 
     pub const ALL: Scopes = Scopes(Scope::Read.bit() | Scope::Write.bit() | Scope::Admin.bit());
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_plain() {
+    fn tenant_names_are_short_and_plain() {
         for good in ["a", "acme-1", &"x".repeat(64)] {
             assert!(TenantName::parse(good).is_ok(), "{good}");
         }
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_survive_their_words() {
+    fn scopes_parse_back_from_their_names() {
         for words in ["read", "read,write", "admin", "read,write,admin"] {
             assert_eq!(Scopes::parse(words).unwrap().names(), words);
         }

@@ -1,7 +1,7 @@
 //! Derived keys: their ingredients, and the rule that importers on both sides of a bucket's edge
 //! end at one key.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a failed setup step must stop the test")]
 
 use counterfoil_core::idempotency::derive::{
     BadStable, Bucket, STABLE_FIELDS_MAX, Search, Stable, Step, Underivable, Width,
@@ -27,7 +27,7 @@ fn key(route: &str, fields: &[&str], command: &str, bucket: Bucket) -> String {
 }
 
 #[test]
-fn fields_that_cannot_be_declared() {
+fn unsuitable_stable_fields_are_refused() {
     let declare = |fields: &[&str]| Stable::declare("charges", fields.iter().copied()).unwrap_err();
     assert_eq!(declare(&[]), BadStable::None);
     assert_eq!(declare(&["a"; STABLE_FIELDS_MAX + 1]), BadStable::TooMany);
@@ -38,12 +38,12 @@ fn fields_that_cannot_be_declared() {
     for amount in ["amount", "wallet.amount"] {
         assert_eq!(declare(&["order_id", amount]), BadStable::Amount(amount.into()));
     }
-    let told = declare(&["amount"]).to_string();
-    assert!(told.contains("belongs to the fingerprint") && told.contains("leave it out"), "{told}");
+    let message = declare(&["amount"]).to_string();
+    assert!(message.contains("belongs to the fingerprint") && message.contains("leave it out"), "{message}");
 }
 
 #[test]
-fn as_many_fields_as_are_allowed_are_declared_in_their_order() {
+fn the_most_stable_fields_are_declared_in_sorted_order() {
     let mut names: Vec<String> = (0..STABLE_FIELDS_MAX).map(|number| format!("f{number}")).collect();
     let stable = Stable::declare("charges", names.iter().rev().map(String::as_str)).unwrap();
     names.sort();
@@ -51,7 +51,7 @@ fn as_many_fields_as_are_allowed_are_declared_in_their_order() {
 }
 
 #[test]
-fn commands_that_have_no_derived_key() {
+fn commands_without_stable_values_have_no_key() {
     let stable = Stable::declare("charges", ["order.id"]).unwrap();
     let refused = |command: &str| stable.identify(&object(command)).unwrap_err();
     let field = || "order.id".to_owned();
@@ -97,7 +97,7 @@ fn golden_keys() {
 }
 
 #[test]
-fn the_same_command_in_other_clothes_has_the_same_key() {
+fn spellings_of_one_command_have_one_key() {
     let first = key("charges", &["order_id", "n"], r#"{"order_id":"o-1","n":10,"amount":1}"#, DAY);
     for (fields, command) in [
         (["n", "order_id"], r#"{"n":10,"order_id":"o-1","amount":1}"#),
@@ -109,7 +109,7 @@ fn the_same_command_in_other_clothes_has_the_same_key() {
 }
 
 #[test]
-fn another_command_has_another_key() {
+fn different_commands_have_different_keys() {
     let one = |route: &str, fields: &[&str], command: &str, bucket| key(route, fields, command, bucket);
     let number = |text: &str| one("charges", &["id"], &format!(r#"{{"id":{text}}}"#), DAY);
     let keys = [
@@ -144,7 +144,7 @@ fn a_bucket_begins_with_its_edge_and_ends_before_the_next() {
 
 proptest! {
     #[test]
-    fn every_derived_key_is_a_key(text in ".+", bucket: i64) {
+    fn every_derived_key_is_a_valid_key(text in ".+", bucket: i64) {
         let mut command = Object::new();
         command.insert("id".into(), Json::String(text)).unwrap();
         let identity = Stable::declare("charges", ["id"]).unwrap().identify(&command).unwrap();
@@ -172,9 +172,9 @@ struct World {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Importer {
     search: Search,
-    /// The bucket whose key has this importer's answer.
+    /// The bucket of the importer's answer.
     ended: Option<Bucket>,
-    /// Requests that the importer stopped waiting for, and that may still arrive.
+    /// Abandoned requests in flight.
     late: Vec<Step>,
 }
 
@@ -188,7 +188,7 @@ impl World {
         World { keys: BTreeMap::new(), importers: buckets.iter().map(at).collect() }
     }
 
-    /// A request arrives. Returns the use of its key. `closes` is off for the mutant that looks
+    /// A request arrives. Returns the use of the key. `closes` is off for the mutant that looks
     /// without closing.
     fn arrive(&mut self, step: Step, closes: bool) -> Use {
         match step {
@@ -256,7 +256,7 @@ fn walk(buckets: &[i64], closes: bool) -> (usize, usize) {
 }
 
 #[test]
-fn importers_in_neighbouring_buckets_execute_once_however_they_interleave() {
+fn importers_in_neighbouring_buckets_execute_once_in_every_interleaving() {
     for buckets in [&[0, 0][..], &[0, 1], &[0, 0, 1], &[0, 1, 1]] {
         let (most, worlds) = walk(buckets, true);
         assert_eq!(most, 1, "{buckets:?}");

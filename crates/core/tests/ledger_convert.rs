@@ -1,6 +1,6 @@
 //! Conversion: exact, rounded once, and without loss.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::convert::{
     ConvertError, Converted, RATE_DIGITS_MAX, Rate, RateError, Rounding, convert,
@@ -48,7 +48,7 @@ fn a_rate_has_at_most_eighteen_digits() {
 }
 
 #[test]
-fn a_rate_has_a_sensible_size() {
+fn a_rate_has_a_bounded_magnitude() {
     for text in ["1e18", "9.99e18", "1e-18", "0.000000000000000001"] {
         assert!(rate(text).is_ok(), "{text}");
     }
@@ -67,7 +67,7 @@ fn spellings_of_one_rate_are_equal() {
 }
 
 #[test]
-fn nothing_to_convert_is_refused() {
+fn a_zero_amount_is_refused() {
     for amount in [0, -1, i64::MIN] {
         for rounding in ROUNDINGS {
             assert_eq!(cents(amount, "1", rounding), Err(ConvertError::Zero), "{amount}");
@@ -76,7 +76,7 @@ fn nothing_to_convert_is_refused() {
 }
 
 #[test]
-fn a_result_of_nothing_is_refused() {
+fn a_zero_result_is_refused() {
     for (at, none_left, some_left) in [
         ("0.4", &[Rounding::HalfEven, Rounding::HalfUp, Rounding::Down][..], &[Rounding::Up][..]),
         ("0.5", &[Rounding::HalfEven, Rounding::Down], &[Rounding::HalfUp, Rounding::Up]),
@@ -108,14 +108,14 @@ fn a_result_above_the_largest_amount_is_refused() {
 }
 
 #[test]
-fn a_rate_too_small_for_every_width_leaves_nothing() {
+fn a_tiny_rate_rounds_to_zero() {
     let least = rate("1e-18").unwrap();
     assert_eq!(convert(i64::MAX, u8::MAX, 0, &least, Rounding::HalfUp), Err(ConvertError::Zero));
     assert_eq!(convert(i64::MAX, u8::MAX, 0, &least, Rounding::Up), Ok(converted(1, 0)));
 }
 
 #[test]
-fn halves_go_where_the_mode_says() {
+fn halves_follow_the_rounding_mode() {
     for (amount, even, up) in [(1, 0, 1), (3, 2, 2), (5, 2, 3), (7, 4, 4)] {
         // Half of an odd amount lies between two results.
         let expected = |to: i64, ceiling: i64| if to == 0 { None } else { Some(converted(to, ceiling - to)) };
@@ -148,7 +148,7 @@ fn known_conversions() {
 }
 
 #[test]
-fn modes_have_one_name_each() {
+fn every_rounding_mode_has_its_own_name() {
     for rounding in ROUNDINGS {
         assert_eq!(Rounding::parse(rounding.name()), Some(rounding));
     }

@@ -19,7 +19,7 @@ fn posted(posted: i64) -> Delta {
 
 /// The shards of a pair differ in the requested resource and in another; only the first counts.
 #[test]
-fn one_shard_is_chosen_for_what_is_asked_and_for_nothing_else() {
+fn a_shard_is_chosen_by_the_requested_resource_alone() {
     let chosen = |one: Balance, other: Balance, delta| match plan(&[other, one], delta, 9) {
         Ok(ShardPlan::Apply(parts)) => parts.iter().map(|part| part.shard).collect::<Vec<_>>(),
         other => panic!("{other:?}"),

@@ -1,6 +1,6 @@
 //! The snapshot to drop when there are too many, and the readers of the feed.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::snapshot::{FeedReader, Snapshot, snapshot_to_drop};
 use counterfoil_core::ledger::totals::Totals;
@@ -10,7 +10,7 @@ use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use proptest::prelude::*;
 
-/// A snapshot after that number of entries; its position identifies it.
+/// A snapshot after a number of entries, identified by position.
 fn after(entries: u64, position: u64) -> Snapshot {
     let totals = Totals { entries, ..Totals::default() };
     let tenant = TenantId::from_i64(2);
@@ -34,7 +34,7 @@ fn even(count: usize, gap: u64) -> Vec<u64> {
 }
 
 #[test]
-fn nothing_goes_while_there_is_room() {
+fn no_snapshot_is_dropped_while_there_is_room() {
     for count in [0, 1, SNAPSHOTS_MAX - 1] {
         assert_eq!(snapshot_to_drop(&after(10_000, 200), &history(&even(count, 10))), None, "{count}");
     }
@@ -42,14 +42,14 @@ fn nothing_goes_while_there_is_room() {
 }
 
 #[test]
-fn of_snapshots_evenly_apart_the_oldest_that_has_neighbours_goes() {
+fn the_oldest_of_evenly_spaced_snapshots_is_dropped() {
     let older = history(&even(SNAPSHOTS_MAX, 10));
     let next = after(older[0].totals.entries + 10, 200);
     assert_eq!(snapshot_to_drop(&next, &older), Some(older[SNAPSHOTS_MAX - 2].position));
 }
 
 #[test]
-fn one_that_stands_close_between_its_neighbours_goes_before_older_ones() {
+fn a_crowded_snapshot_is_dropped_before_older_ones() {
     let mut entries = even(SNAPSHOTS_MAX, 1_000);
     // The third newest snapshot moves next to its older neighbour: a gap of two where others have 2
     // 000.
@@ -61,7 +61,7 @@ fn one_that_stands_close_between_its_neighbours_goes_before_older_ones() {
 }
 
 #[test]
-fn of_two_that_are_equally_crowded_the_younger_goes() {
+fn the_younger_of_equally_crowded_snapshots_is_dropped() {
     // As many entries as the newest snapshot: every gap is zero, and so is every ratio.
     let older = history(&[100; SNAPSHOTS_MAX]);
     assert_eq!(snapshot_to_drop(&after(100, 200), &older), Some(older[0].position));
@@ -89,7 +89,7 @@ fn naive(next: &Snapshot, older: &[Snapshot]) -> Option<Position> {
 }
 
 #[test]
-fn the_reader_of_the_feed_has_its_word() {
+fn the_feed_reader_has_its_name() {
     assert_eq!(FeedReader::Projection.name(), "projection");
     assert_eq!(FeedReader::parse("projection"), Some(FeedReader::Projection));
     assert_eq!(FeedReader::parse("Projection"), None);
@@ -98,7 +98,7 @@ fn the_reader_of_the_feed_has_its_word() {
 
 proptest! {
     #[test]
-    fn the_least_spread_for_its_age_goes(
+    fn the_snapshot_with_the_least_gap_for_its_age_is_dropped(
         gaps in prop::collection::vec(prop_oneof![Just(0), 1..5_u64, 1..1_000_000_u64], SNAPSHOTS_MAX + 1),
     ) {
         let entries: Vec<u64> = gaps

@@ -1,10 +1,10 @@
-//! Names that clients read or that headers contain.
+//! Names read by clients or contained in headers.
 
 use counterfoil_core::idempotency::key::KeyError;
 use counterfoil_core::idempotency::reply::ReplyMedia;
 
 #[test]
-fn a_bad_key_is_explained_by_what_is_wrong_with_it() {
+fn a_malformed_key_is_explained() {
     for (error, says) in [
         (KeyError::Empty, "empty"),
         (KeyError::TooLong, "longer than 255"),
@@ -16,7 +16,7 @@ fn a_bad_key_is_explained_by_what_is_wrong_with_it() {
 }
 
 #[test]
-fn an_answer_is_json_or_a_problem() {
+fn every_media_type_has_its_name() {
     assert_eq!(ReplyMedia::Json.content_type(), "application/json");
     assert_eq!(ReplyMedia::Problem.content_type(), "application/problem+json");
 }

@@ -18,7 +18,7 @@ use counterfoil_core::payments::attempt::judge::{AttemptVerdict, decline_is_one_
 use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
-use counterfoil_core::payments::follow::{Follow, follow, give_up, unpark};
+use counterfoil_core::payments::follow::{Consequences, follow, give_up, unpark};
 use counterfoil_core::payments::provider::{
     Approval, Cause, LookupResult, ProviderOutcome, ProviderStep, Stands,
 };
@@ -234,7 +234,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    async fn decide_letter(&self, work: &mut Work, resolution: &Resolution) -> Result<Follow, Unresolved> {
+    async fn decide_letter(&self, work: &mut Work, resolution: &Resolution) -> Result<Consequences, Unresolved> {
         let step = flow::step(work.outbox.saga).ok_or(Unresolved::NoEvidence)?;
         let undoing = work.outbox.saga.progress.way == Direction::Back;
         let verdict = match resolution {

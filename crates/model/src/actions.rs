@@ -1,5 +1,5 @@
-//! The possible actions and their consequences. Every action is atomic: between any two actions,
-//! any worker may crash or sleep.
+//! The possible actions and their consequences. Actions are atomic: between two actions, any worker
+//! may crash or sleep.
 
 use crate::provider::{Answer, Message, RequestFate};
 use crate::state::{LEASE, NOW, State, Stored};

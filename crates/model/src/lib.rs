@@ -46,7 +46,6 @@ pub struct Protocol {
     pub keys: usize,
     /// The provider's contract.
     pub profile: Profile,
-    /// The planted defect, if there is one.
     pub bug: Option<Bug>,
 }
 

@@ -1,5 +1,5 @@
 //! Walks the whole state space of one and of two keys, for every provider contract. With `direct`,
-//! the walk of two keys visits their states one by one instead of combining states of one key. The
+//! the walk of two keys visits all states directly instead of combining states of a single key. The
 //! result is the same, in a hundred times the time.
 
 use counterfoil_model::{PROFILES, Protocol, WORKERS, pairs};

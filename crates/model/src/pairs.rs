@@ -1,10 +1,10 @@
-//! The state space of two keys, composed from that of one.
+//! The state space of two keys, composed from the single-key space.
 //!
-//! Two keys share only their workers and the time. An action for one key changes nothing of the
-//! other, a passing lease time affects both, and the workers limit the number of busy ones. A state
-//! of two keys is therefore a pair of states of one. The next action concerns either key, as long
-//! as a worker is left for it, or both when time passes. A test walks two keys directly where that
-//! is small enough, and finds the same number of states.
+//! Two keys share only their workers and the time. An action changes the state of a single key.
+//! Time passes for both, and the number of workers is shared. A state of two keys is therefore a
+//! pair of single-key states. The next action concerns either key, as long as a worker is left for
+//! it, or both when time passes. A test walks two keys directly where that is small enough, and
+//! finds the same number of states.
 
 use crate::{Protocol, State, WORKERS};
 use stateright::{Expectation, Model};
@@ -13,9 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 /// The result of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs {
-    /// States of one key.
     pub single: usize,
-    /// States of two keys.
     pub states: u64,
     /// Transitions between states of two keys.
     pub moves: u64,

@@ -96,7 +96,7 @@ impl Provider {
             Answer::Approved | Answer::Declined => Some(answer),
             Answer::ServerError if rules.stores_errors => Some(answer),
             Answer::ServerError if rules.reexecutes_errors => None,
-            // The provider knows the real outcome, whatever it answered.
+            // The provider remembers the real outcome, despite the error answer.
             Answer::ServerError => executes.then_some(Answer::Approved),
         };
         if let Some(kept) = kept {

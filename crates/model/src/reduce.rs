@@ -88,8 +88,8 @@ impl State {
         self.arrange();
     }
 
-    /// Makes workers idle that have lost their claim and can send nothing more. The others get the
-    /// stored revision.
+    /// Makes workers without a claim and without a pending send idle. Active workers get the stored
+    /// revision.
     fn drop_the_late(&mut self) {
         for worker in &mut self.workers {
             let Some(held) = worker.held_mut() else { continue };
@@ -186,7 +186,7 @@ impl State {
         self.wire.sort_unstable();
     }
 
-    /// The requests that a worker waits for.
+    /// The requests awaited by a worker.
     fn awaited(&self, worker: usize) -> Vec<(usize, u16, Time)> {
         let own = self.wire.iter().filter(|message| message.worker == Some(worker));
         let mut own: Vec<_> = own.map(|message| (message.key, message.generation, message.sent_at)).collect();
@@ -194,7 +194,7 @@ impl State {
         own
     }
 
-    /// A hash of a key's state that does not depend on its number.
+    /// A hash of a key's state, independent of the key's number.
     fn print(&self, key: usize) -> u64 {
         let memory = self.provider.memory.iter().filter(|((of, _), _)| *of == key);
         let memory: Vec<_> = memory.map(|((_, generation), kept)| (*generation, *kept)).collect();

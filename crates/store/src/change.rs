@@ -6,7 +6,7 @@ use counterfoil_core::ledger::balance::{Delta, Guarded};
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use std::sync::Arc;
 
-/// One write and its precondition. Rows are shared instead of copied, because a caller may offer a
+/// A write and its precondition. Rows are shared instead of copied, because a caller may offer a
 /// set again and a store may keep the rows it wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {

@@ -1,4 +1,4 @@
-//! The judge: the one function that decides whether a change set may commit.
+//! The judge: the only function for deciding whether a change set may commit.
 //!
 //! The judge is pure. The in-memory, embedded and PostgreSQL stores call it under their own lock,
 //! so the stores cannot disagree. The conformance suite holds a store to the same rules if the
@@ -72,7 +72,7 @@ impl Image {
         found.moved(motion.delta)
     }
 
-    /// Drops all rows except those that `keep` selects. Returns the number of rows left.
+    /// Keeps only rows selected by `keep`. Returns the number of rows left.
     pub fn keep(&mut self, keep: impl Fn(&RowKey) -> bool) -> usize {
         self.rows.retain(|key, _| keep(key));
         self.rows.len()
@@ -93,12 +93,10 @@ pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
     for (index, change) in changes.iter().enumerate() {
         let found = image.get(&change.key());
         let reason = match change {
-            Change::Move(motion) => image.balance_after(motion).err().map(|refusal| match refusal {
-                BalanceRefusal::Insufficient => RefusalReason::Insufficient,
-                BalanceRefusal::CapExceeded => RefusalReason::CapExceeded,
-                BalanceRefusal::NotHeld => RefusalReason::NotHeld,
-            }),
-            Change::Insert(_) | Change::Replace { .. } | Change::Remove { .. } => refusal_of(change, found),
+            Change::Insert(row) => refuse_insertion(row, found),
+            Change::Replace { row, expect } => refuse_replacement(row, *expect, found),
+            Change::Remove { expect, .. } => refuse_removal(*expect, found),
+            Change::Move(motion) => image.balance_after(motion).err().map(refuse_move),
         };
         if let Some(reason) = reason {
             return Err(Box::new(CommitRefusal { change: index, reason, found: found.cloned() }));
@@ -107,6 +105,7 @@ pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
     Ok(())
 }
 
+/// The first change at which the set breaks a rule of form: its size, or a row named twice.
 fn first_malformed(changes: &[Change]) -> Option<usize> {
     if changes.is_empty() || changes.len() > CHANGES_PER_SET_MAX {
         return Some(0);
@@ -115,21 +114,37 @@ fn first_malformed(changes: &[Change]) -> Option<usize> {
     keys.iter().enumerate().position(|(index, key)| keys.iter().take(index).any(|earlier| earlier == key))
 }
 
-fn refusal_of(change: &Change, found: Option<&Row>) -> Option<RefusalReason> {
-    match (change, found) {
-        // Only a move can put money into a balance.
-        (Change::Insert(row), None) => (!row.may_be_inserted()).then_some(RefusalReason::IllegalMove),
-        (Change::Move(_), _) => None,
-        (Change::Insert(_), Some(_)) => Some(RefusalReason::Present),
-        (Change::Replace { .. } | Change::Remove { .. }, None) => Some(RefusalReason::Absent),
-        (Change::Replace { expect, .. } | Change::Remove { expect, .. }, Some(row))
-            if row.revision() != *expect =>
-        {
-            Some(RefusalReason::Stale)
-        }
-        (Change::Replace { row, .. }, Some(old)) => {
-            (!old.may_become(row)).then_some(RefusalReason::IllegalMove)
-        }
-        (Change::Remove { .. }, Some(old)) => (!old.may_be_removed()).then_some(RefusalReason::IllegalMove),
+fn refuse_insertion(row: &Row, found: Option<&Row>) -> Option<RefusalReason> {
+    match found {
+        Some(_) => Some(RefusalReason::Present),
+        None => illegal_unless(row.may_be_inserted()),
     }
+}
+
+fn refuse_replacement(row: &Row, expect: u64, found: Option<&Row>) -> Option<RefusalReason> {
+    match found {
+        None => Some(RefusalReason::Absent),
+        Some(old) if old.revision() != expect => Some(RefusalReason::Stale),
+        Some(old) => illegal_unless(old.may_become(row)),
+    }
+}
+
+fn refuse_removal(expect: u64, found: Option<&Row>) -> Option<RefusalReason> {
+    match found {
+        None => Some(RefusalReason::Absent),
+        Some(old) if old.revision() != expect => Some(RefusalReason::Stale),
+        Some(old) => illegal_unless(old.may_be_removed()),
+    }
+}
+
+const fn refuse_move(refusal: BalanceRefusal) -> RefusalReason {
+    match refusal {
+        BalanceRefusal::Insufficient => RefusalReason::Insufficient,
+        BalanceRefusal::CapExceeded => RefusalReason::CapExceeded,
+        BalanceRefusal::NotHeld => RefusalReason::NotHeld,
+    }
+}
+
+fn illegal_unless(legal: bool) -> Option<RefusalReason> {
+    (!legal).then_some(RefusalReason::IllegalMove)
 }

@@ -1,6 +1,5 @@
-//! The storage port. Every change of state is one atomic [`ChangeSet`] that contains its
-//! preconditions. A store commits the whole set, or reports the precondition that failed and the
-//! row it found.
+//! The storage port. Every change of state is an atomic [`ChangeSet`], preconditions included. A
+//! store commits the whole set, or reports the precondition that failed and the row it found.
 //!
 //! The port has no `begin` and no closure over a transaction, because the weakest backend supports
 //! neither. One pure function, [`judge::judge`], decides whether a set may commit; a store only
@@ -19,6 +18,6 @@ pub mod row;
 pub use change::{Change, ChangeSet, Move};
 pub use port::{
     CommitError, CommitReceipt, CommitRefusal, Committed, Due, EntryPage, Folded, Position, ReadError,
-    RefusalReason, Scan, Store, Tally, Upto,
+    RefusalReason, STUCK_AFTER, Scan, Store, Tally, Upto,
 };
 pub use row::{ClaimMap, KeyMap, KeySet, Row, RowKey};

@@ -5,8 +5,8 @@
 use crate::change::{Change, ChangeSet};
 use crate::judge::Image;
 use crate::port::{
-    CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Scan, Store, Tally,
-    Upto,
+    CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, STUCK_AFTER, Scan,
+    Store, Tally, Upto,
 };
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
@@ -15,7 +15,7 @@ use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::mask::Masked;
-use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::time::Time;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,7 +61,7 @@ impl MemoryStore {
         MemoryStore { clock, shared: Mutex::default() }
     }
 
-    /// Queues faults for the next commits, one each.
+    /// Queues one fault per commit.
     pub fn fail_next(&self, faults: &[MemoryFault]) {
         self.lock().faults.extend(faults);
     }
@@ -285,7 +285,7 @@ impl Store for MemoryStore {
             }
             let late = now.since(outbox.due_at);
             tally.pending = tally.pending.saturating_add(1);
-            tally.stuck = tally.stuck.saturating_add(u64::from(late > Span::from_ms(60_000)));
+            tally.stuck = tally.stuck.saturating_add(u64::from(late > STUCK_AFTER));
             tally.lag_ms = tally.lag_ms.max(late.ms());
         }
         Ok(tally)

@@ -10,7 +10,7 @@ use counterfoil_core::types::id::{
 };
 use counterfoil_core::types::mask::Masked;
 pub use counterfoil_core::types::position::Position;
-use counterfoil_core::types::time::Time;
+use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use std::future::Future;
 
@@ -33,8 +33,8 @@ pub trait Store: Send + Sync + 'static {
     /// A bounded, ordered range of rows.
     fn scan(&self, scan: Scan) -> impl Future<Output = Result<Vec<Row>, ReadError>> + Send;
 
-    /// Rows that are due at `now`, most overdue first, at most `limit`. A store may omit rows that
-    /// another commit is writing.
+    /// Rows that are due at `now`, most overdue first, at most `limit`. A store may omit rows
+    /// locked by a concurrent commit.
     fn due(
         &self,
         due: Due,
@@ -45,8 +45,8 @@ pub trait Store: Send + Sync + 'static {
     /// Commits the whole set or nothing.
     fn commit(&self, set: ChangeSet) -> impl Future<Output = Result<CommitReceipt, CommitError>> + Send;
 
-    /// Looks up a commit by its set's id, which resolves a commit in doubt. After the answer `None`
-    /// the set never appears later; a store that cannot promise this returns an error.
+    /// Looks up a commit by set id, to resolve a commit in doubt. After the answer `None` the set
+    /// never appears later; a store that cannot promise this returns an error.
     fn committed(&self, id: SetId) -> impl Future<Output = Result<Option<CommitReceipt>, ReadError>> + Send;
 
     /// Committed sets after the position `after`, in commit order, at most `limit`.
@@ -87,7 +87,6 @@ pub trait Store: Send + Sync + 'static {
     fn settled_elsewhere(&self, claim: ClaimId) -> Option<impl Future<Output = ()> + Send>;
 }
 
-/// A commit that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitReceipt {
     /// The commit's place in the order of commits.
@@ -116,8 +115,7 @@ pub enum Scan {
     Timeline { tenant: TenantId, subject: SubjectId, after: Option<Ulid>, limit: usize },
     /// All claims.
     Claims {
-        /// The last claim seen. It has every column that a store may order by: the claim's key and
-        /// its subject.
+        /// The last claim seen, with all columns that a store may order by.
         after: Option<(TenantId, ClaimId, SubjectId)>,
         limit: usize,
     },
@@ -135,8 +133,8 @@ pub enum Scan {
     Payouts { after: Option<(TenantId, PayoutId)>, limit: usize },
     /// All outbox rows.
     Outbox { after: Option<(TenantId, SubjectId)>, limit: usize },
-    /// The outbox rows of a payment with a call that may have had an effect, whoever owns them.
-    /// Covers the payment's creation and the operations on it.
+    /// The outbox rows in doubt of a payment: its creation and its operations, if some call may have
+    /// had an effect.
     DoubtOn { payment: Payment, limit: usize },
     /// A tenant's parked work, newest first.
     ParkedOf { tenant: TenantId, before: Option<SubjectId>, limit: usize },
@@ -150,7 +148,7 @@ pub enum Scan {
     Snapshots {
         tenant: TenantId,
         account: AccountId,
-        /// Only snapshots that include nothing after this point.
+        /// Only snapshots without commits after the point.
         upto: Upto,
         limit: usize,
     },
@@ -222,6 +220,9 @@ pub struct Folded {
     pub last: Option<CommitReceipt>,
 }
 
+/// Unparked rows that are overdue by more than this count as stuck.
+pub const STUCK_AFTER: Span = Span::from_ms(60_000);
+
 /// Counts of the outstanding work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -229,7 +230,7 @@ pub struct Tally {
     pub pending: u64,
     /// Parked outbox rows.
     pub parked: u64,
-    /// Unparked rows that are overdue by more than a minute.
+    /// Unparked rows that are overdue by more than [`STUCK_AFTER`].
     pub stuck: u64,
     /// Milliseconds by which the most overdue row is late.
     pub lag_ms: u64,
@@ -240,7 +241,7 @@ pub struct Tally {
 pub enum CommitError {
     /// A precondition failed. Nothing was written.
     Refused(Box<CommitRefusal>),
-    /// The set conflicted with another writer. Nothing was written; the caller may try again.
+    /// The set conflicted with a concurrent writer. Nothing was written; the caller may try again.
     Conflict,
     /// The set may or may not have been written. [`Store::committed`] tells.
     InDoubt(SetId),
@@ -256,7 +257,7 @@ pub struct CommitRefusal {
     /// Index of the change in its set.
     pub change: usize,
     pub reason: RefusalReason,
-    /// The existing row, if there is one.
+    /// The existing row, if any.
     pub found: Option<Row>,
 }
 
@@ -281,7 +282,6 @@ pub enum RefusalReason {
     NotHeld,
 }
 
-/// A read that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError(pub String);
 

@@ -1,5 +1,5 @@
-//! The rows of a store. Every row has one key. Every mutable row has a revision that grows with
-//! each write.
+//! The rows of a store. Every row has a key. Every mutable row has a revision, incremented by each
+//! write.
 
 use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
@@ -200,7 +200,7 @@ impl Row {
         }
     }
 
-    /// Whether `next` may replace this row. The store holds every writer to this rule.
+    /// Whether `next` is a legal successor. Enforced by every store.
     pub fn may_become(&self, next: &Row) -> bool {
         let grows = next.revision() > self.revision();
         grows

@@ -1,7 +1,7 @@
 //! The image that a group of sets is judged against: its knowledge, its eviction, and the size of a
 //! set.
 
-#![allow(clippy::unwrap_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::unwrap_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, set};

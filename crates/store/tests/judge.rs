@@ -192,7 +192,7 @@ fn an_image_keeps_selected_rows_and_counts_them() {
     let mut image = image(&[charge(1).into(), charge(2).into(), charge(3).into()]);
     image.bring(RowKey::Charge(TENANT, charge_id(4)), None::<Row>);
     let dropped = RowKey::Charge(TENANT, charge_id(2));
-    assert_eq!(image.keep(|key| *key != dropped), 3, "what is known to be absent counts");
+    assert_eq!(image.keep(|key| *key != dropped), 3, "known absences count");
     assert!(!image.knows(&dropped));
     assert!(image.knows(&RowKey::Charge(TENANT, charge_id(4))));
     assert_eq!(image.get(&RowKey::Charge(TENANT, charge_id(1))), Some(&Row::from(charge(1))));

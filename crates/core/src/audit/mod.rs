@@ -36,7 +36,7 @@ pub struct AuditRecord {
 pub enum AuditKind {
     /// A key was claimed and its work enqueued.
     Claimed,
-    /// Another attempt began under a higher fence.
+    /// A new attempt began under a higher fence.
     TakenOver,
     /// The provider answered, or the call had no answer.
     ProviderAnswered,
@@ -90,7 +90,6 @@ impl AuditKind {
         }
     }
 
-    /// The kind of that name.
     pub fn parse(name: &str) -> Option<AuditKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_one_millisecond_sort_by_revision_and_siblings_stay_between() {
+    fn records_of_one_millisecond_sort_by_revision_and_then_by_number() {
         let at = Time::from_ms(5);
         let first = record_id(at, 1, u128::MAX);
         let second = record_id(at, 2, 0);

@@ -39,11 +39,11 @@ pub struct Claim {
     pub tenant: TenantId,
     /// The fingerprint of the first request.
     pub fingerprint: Fingerprint,
-    /// The object that this key creates or moves; minted with the claim.
+    /// The object created or moved under the key; minted with the claim.
     pub subject: SubjectId,
     /// The kind of the subject.
     pub makes: Resource,
-    /// The request that created the claim; its id is part of stored error bodies.
+    /// The request behind the claim. Stored error bodies contain the id.
     pub request: Ulid,
     /// The time at which the key was first used.
     pub created_at: Time,
@@ -111,7 +111,6 @@ impl Resource {
         }
     }
 
-    /// The resource of that name.
     pub fn parse(name: &str) -> Option<Resource> {
         RESOURCES.into_iter().find(|resource| resource.name() == name)
     }
@@ -162,7 +161,7 @@ pub struct Lease {
 /// An answer and its windows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settled {
-    /// The answer that every retry gets.
+    /// The answer to every retry.
     pub reply: Reply,
     pub windows: Windows,
 }
@@ -172,7 +171,7 @@ pub struct Settled {
 pub struct LeasePolicy {
     /// The length of a lease and of each renewal.
     pub lease: Span,
-    /// The longest time that one holder may keep a lease.
+    /// The longest time for which a holder may keep a lease.
     pub ceiling: Span,
 }
 
@@ -184,7 +183,7 @@ impl LeasePolicy {
 }
 
 impl Lease {
-    /// Whether another holder may take over.
+    /// Whether a new holder may take over.
     pub const fn is_over(&self, now: Time) -> bool {
         self.until.ms() <= now.ms()
     }
@@ -198,7 +197,7 @@ pub enum ClaimEvent {
         /// The new end of the lease; the ceiling limits it.
         until: Time,
     },
-    /// Another holder takes over. The old holder has lost, whether it knows or not.
+    /// A new holder takes over. The old holder has lost, even without knowing.
     TakenOver(Lease),
     /// The provider approved.
     Completed(Settled),
@@ -235,7 +234,7 @@ impl ClaimState {
         }
     }
 
-    /// The current lease, if there is one.
+    /// The current lease, if any.
     pub const fn lease(&self) -> Option<Lease> {
         match self {
             ClaimState::InFlight(lease) | ClaimState::Uncertain(Custody::Held(lease)) => Some(*lease),
@@ -247,7 +246,7 @@ impl ClaimState {
         }
     }
 
-    /// The stored answer, if there is one.
+    /// The stored answer, if any.
     pub const fn settled(&self) -> Option<&Settled> {
         match self {
             ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => Some(settled),
@@ -274,38 +273,39 @@ impl ClaimEvent {
 }
 
 impl Claim {
-    /// The claim after `event`. All transitions go through this function.
+    /// The claim after `event`. The only transition function.
     pub fn on(&self, event: ClaimEvent) -> Result<Claim, IllegalMove> {
-        let (state, handed_over) = match (&self.state, event) {
+        let is_takeover = matches!(event, ClaimEvent::TakenOver(_));
+        let state = match (&self.state, event) {
             (ClaimState::InFlight(lease), ClaimEvent::Renewed { until }) => {
-                (ClaimState::InFlight(lease.renewed(until)), false)
-            }
-            (ClaimState::InFlight(_) | ClaimState::FailedRetry { .. }, ClaimEvent::TakenOver(lease)) => {
-                (ClaimState::InFlight(lease), true)
+                ClaimState::InFlight(lease.renewed(until))
             }
             (ClaimState::InFlight(_), ClaimEvent::PutOff { not_before }) => {
-                (ClaimState::FailedRetry { not_before }, false)
+                ClaimState::FailedRetry { not_before }
+            }
+            (ClaimState::InFlight(_) | ClaimState::FailedRetry { .. }, ClaimEvent::TakenOver(lease)) => {
+                ClaimState::InFlight(lease)
             }
             (ClaimState::Uncertain(Custody::Held(lease)), ClaimEvent::Renewed { until }) => {
-                (ClaimState::Uncertain(Custody::Held(lease.renewed(until))), false)
+                ClaimState::Uncertain(Custody::Held(lease.renewed(until)))
             }
             (ClaimState::Uncertain(_), ClaimEvent::TakenOver(lease)) => {
-                (ClaimState::Uncertain(Custody::Held(lease)), true)
+                ClaimState::Uncertain(Custody::Held(lease))
             }
             (
                 ClaimState::InFlight(_) | ClaimState::Uncertain(Custody::Held(_)),
                 ClaimEvent::Doubted { not_before },
-            ) => (ClaimState::Uncertain(Custody::Waiting { not_before }), false),
+            ) => ClaimState::Uncertain(Custody::Waiting { not_before }),
             (ClaimState::InFlight(_) | ClaimState::Uncertain(_), ClaimEvent::Completed(settled)) => {
-                (ClaimState::Completed(settled), false)
+                ClaimState::Completed(settled)
             }
             (ClaimState::InFlight(_) | ClaimState::Uncertain(_), ClaimEvent::Failed(settled)) => {
-                (ClaimState::FailedTerminal(settled), false)
+                ClaimState::FailedTerminal(settled)
             }
             (
                 ClaimState::Completed(_) | ClaimState::FailedTerminal(_),
                 ClaimEvent::Aged { tombstone_until },
-            ) => (ClaimState::Expired { tombstone_until }, false),
+            ) => ClaimState::Expired { tombstone_until },
             (
                 state @ (ClaimState::FailedRetry { .. }
                 | ClaimState::Uncertain(_)
@@ -325,41 +325,33 @@ impl Claim {
             }
         };
         Ok(Claim {
-            fence: if handed_over { self.fence.saturating_add(1) } else { self.fence },
-            attempts: if handed_over { self.attempts.saturating_add(1) } else { self.attempts },
-            revision: self.revision.saturating_add(1),
             state,
+            fence: self.fence.saturating_add(u64::from(is_takeover)),
+            attempts: self.attempts.saturating_add(u32::from(is_takeover)),
+            revision: self.revision.saturating_add(1),
             ..self.clone()
         })
     }
 
-    /// Whether `next` may replace this claim. Every store enforces this.
+    /// Whether `next` is a legal successor. Enforced by every store.
     pub fn may_become(&self, next: &Claim) -> bool {
-        if next.subject != self.subject {
-            // Another subject means that a new request reuses a free key. The claim starts over
-            // under a higher fence. A request that needs no provider is settled by its first write.
-            let starts = matches!(
-                next.state,
-                ClaimState::InFlight(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
-            );
-            let starts_over = starts && next.fence > self.fence && next.tenant == self.tenant;
-            // The revision alone does not identify a record: a key that was removed and reused
-            // counts from 1. A writer that decided on the older record must not overwrite a younger
-            // one that still counts.
-            return starts_over && self.free_at().is_some_and(|free_at| free_at <= next.created_at);
-        }
-        let same = next.fingerprint == self.fingerprint
+        if next.subject == self.subject { self.may_advance_to(next) } else { self.may_be_reused_as(next) }
+    }
+
+    /// Whether `next` is a legal successor of this claim for the same request.
+    fn may_advance_to(&self, next: &Claim) -> bool {
+        let same_request = next.fingerprint == self.fingerprint
             && next.makes == self.makes
             && next.tenant == self.tenant
             && next.request == self.request
             && next.created_at == self.created_at;
-        let handed_over = match (self.state.lease(), next.state.lease()) {
+        let changes_holder = match (self.state.lease(), next.state.lease()) {
             (_, None) => false,
             (None, Some(_)) => true,
             (Some(old), Some(new)) => old.holder != new.holder,
         };
-        let fenced = if handed_over { next.fence > self.fence } else { next.fence >= self.fence };
-        let moves = match &self.state {
+        let fenced = if changes_holder { next.fence > self.fence } else { next.fence >= self.fence };
+        let legal_state = match &self.state {
             ClaimState::InFlight(_) => !matches!(next.state, ClaimState::Expired { .. }),
             ClaimState::FailedRetry { .. } => matches!(next.state, ClaimState::InFlight(_)),
             ClaimState::Uncertain(_) => {
@@ -373,11 +365,24 @@ impl Claim {
             }
             ClaimState::Expired { .. } => false,
         };
-        same && fenced && moves && next.attempts >= self.attempts
+        same_request && fenced && legal_state && next.attempts >= self.attempts
     }
 
-    /// The instant from which the key may stand for another request; `None` while work is in
-    /// progress.
+    /// Whether `next` is a new request and may reuse the claim's key. The new claim starts under a
+    /// higher fence. If the request needs no provider, its first write settles the claim.
+    fn may_be_reused_as(&self, next: &Claim) -> bool {
+        let initial_state = matches!(
+            next.state,
+            ClaimState::InFlight(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
+        );
+        // The revision alone does not identify a record, because a key that was removed and reused
+        // counts from 1. A writer with the older record in mind must not overwrite a younger, still
+        // valid record.
+        let key_was_free = self.free_at().is_some_and(|free_at| free_at <= next.created_at);
+        initial_state && key_was_free && next.fence > self.fence && next.tenant == self.tenant
+    }
+
+    /// The instant from which a new request may use the key; `None` while work is in progress.
     fn free_at(&self) -> Option<Time> {
         match &self.state {
             ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
@@ -407,7 +412,7 @@ impl Claim {
         }
     }
 
-    /// The answer to a request with `fingerprint` that finds this claim at `now`.
+    /// The answer to a request with `fingerprint` at `now`.
     pub fn meet(&self, fingerprint: Fingerprint, now: Time) -> Meeting<'_> {
         if self.free_at().is_some_and(|free_at| free_at <= now) {
             return Meeting::Free;
@@ -433,8 +438,8 @@ impl Claim {
         }
     }
 
-    /// Whether the client may start again under a new key without the risk of a second effect. That
-    /// holds only if this key's request certainly had no effect.
+    /// Whether the client may start again under a new key without the risk of a second effect. True
+    /// only if the key's request certainly had no effect.
     pub const fn safe_new_key(&self) -> bool {
         matches!(self.state, ClaimState::FailedTerminal(_))
     }
@@ -451,11 +456,11 @@ impl Lease {
 pub enum Meeting<'a> {
     /// The tombstone is over; the request may reuse the key.
     Free,
-    /// The key belongs to another request.
+    /// The key belongs to a different request.
     Mismatch,
     /// A holder is at work; wait for its result. Expired leases are the recovery worker's task.
     InFlight,
-    /// No holder works before this instant.
+    /// No holder works before the next attempt.
     Pending {
         /// The next attempt.
         not_before: Time,

@@ -1,4 +1,4 @@
-//! Derives idempotency keys for commands that come without one: from queues and batch files.
+//! Derives idempotency keys for commands without a key: from queues and batch files.
 //!
 //! A key is derived from the fields that the command's author declares stable, and from the time
 //! bucket of the command. The tenant is not included, because keys are scoped to their tenant. The
@@ -8,8 +8,8 @@
 //! A retry across the edge of a bucket must still find the first key, without any lock. [`Search`]
 //! follows one rule: **use the key of a bucket only after the key of the previous bucket was found
 //! used, or was closed.** Closing a key means to spend it on a request that moves no money. A key
-//! stands for one request forever. If a command and a closing race for one key, one wins and the
-//! other is told. Therefore importers in equal or neighbouring buckets end at one key, in every
+//! stands for one request forever. In a race between a command and a closing, exactly one wins, and
+//! the loser is told. Therefore importers in equal or neighbouring buckets end at one key, in every
 //! interleaving and with every delay.
 
 use crate::types::digest::Digest;
@@ -142,8 +142,8 @@ fn value(command: &Object, field: &str) -> Result<Vec<u8>, Underivable> {
 }
 
 impl Identity {
-    /// The key of the command in `bucket`: `dk_` and 52 digits of base 32. It satisfies every limit
-    /// on keys.
+    /// The key of the command in `bucket`: `dk_` and 52 digits of base 32. Satisfies every limit on
+    /// keys.
     pub fn key(&self, bucket: Bucket) -> String {
         let number = match bucket {
             Bucket::Forever => Vec::new(),
@@ -186,7 +186,7 @@ impl Width {
 }
 
 /// The search for a command's key, from the command's own bucket. The module's documentation states
-/// its rule.
+/// the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Search(SearchState);
 
@@ -194,13 +194,13 @@ pub struct Search(SearchState);
 enum SearchState {
     /// There are no buckets.
     Only,
-    /// Close the previous bucket's key, or find it used.
+    /// Close the previous bucket's key, or learn of its use.
     Before(i64),
     /// The previous key was used: the command began there.
     Found(i64),
     /// The previous key is closed; use our own.
     Own(i64),
-    /// Our own key belongs to another request. A client with a faster clock may have closed it;
+    /// Our own key belongs to a different request. A client with a faster clock may have closed it;
     /// check.
     Recheck(i64),
     /// Our own key is closed; use the next one.
@@ -210,9 +210,9 @@ enum SearchState {
 /// The next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Close the key of that bucket, or find it used.
+    /// Close the bucket's key, or learn of its use.
     Close(Bucket),
-    /// Send the command under the key of that bucket.
+    /// Send the command under the bucket's key.
     Send(Bucket),
 }
 

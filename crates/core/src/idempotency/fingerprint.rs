@@ -19,7 +19,6 @@ pub struct FingerprintInput<'a> {
     pub method: &'a str,
     /// The path as routed, without the query.
     pub path: &'a str,
-    /// The query parameters, in any order.
     pub query: &'a [(String, String)],
     /// The parsed body. Equal bodies of different media types parse to equal values.
     pub body: &'a Json,
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_request_in_other_clothes() {
+    fn spellings_of_one_request_have_one_fingerprint() {
         let first = body(r#"{"amount":1250,"currency":"USD"}"#);
         for other in [
             r#"{"currency":"USD","amount":1250}"#,
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn another_request_differs() {
+    fn different_requests_have_different_fingerprints() {
         let first = of("POST", "/v1/charges", &[], 1, r#"{"amount":9007199254740992}"#);
         for other in [
             of("POST", "/v1/charges", &[], 1, r#"{"amount":9007199254740993}"#),

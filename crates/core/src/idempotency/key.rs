@@ -4,7 +4,7 @@
 use crate::types::limits::KEY_BYTES_MAX;
 use std::fmt;
 
-/// A valid key. `Debug` masks it, because clients choose keys and may put anything into them.
+/// A valid key. Masked in `Debug`, because clients choose keys and may include secrets.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(Box<str>);
 
@@ -15,7 +15,7 @@ pub enum KeyError {
     Empty,
     /// More than [`KEY_BYTES_MAX`] characters.
     TooLong,
-    /// A character that is not visible ASCII.
+    /// A character outside visible ASCII.
     BadCharacter,
     /// A quoted string without a closing quote, or with text after it.
     BadQuotes,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_bad_bytes() {
+    fn long_and_malformed_keys_are_refused() {
         assert!(text(&"k".repeat(255)).is_ok());
         assert!(text(&format!("\"{}\"", "k".repeat(255))).is_ok());
         assert_eq!(text(&"k".repeat(256)), Err(KeyError::TooLong));

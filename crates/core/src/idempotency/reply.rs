@@ -41,7 +41,6 @@ impl ReplyMedia {
         }
     }
 
-    /// The media type of that name.
     pub fn parse(name: &str) -> Option<ReplyMedia> {
         [ReplyMedia::Json, ReplyMedia::Problem].into_iter().find(|media| media.name() == name)
     }

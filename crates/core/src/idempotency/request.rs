@@ -6,7 +6,6 @@ use crate::types::id::{SubjectId, TenantId};
 use crate::types::time::Time;
 use crate::types::ulid::Ulid;
 
-/// A write request under its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub tenant: TenantId,
@@ -18,8 +17,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The claim that this request makes on its key. `expired` is the claim whose key is free again
-    /// and is reused.
+    /// The request's claim on the key. `expired` is the claim whose key is free again and is
+    /// reused.
     pub fn claim(
         &self,
         subject: SubjectId,
@@ -43,7 +42,7 @@ impl Request {
         }
     }
 
-    /// The claim of a request that was executed and answered in one step.
+    /// The claim of a request with execution and answer in one step.
     pub fn settled(
         &self,
         subject: SubjectId,

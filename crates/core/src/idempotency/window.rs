@@ -4,7 +4,6 @@
 use super::claim::ClaimId;
 use crate::types::time::{Span, Time};
 
-/// The windows of one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowPolicy {
     /// The time for which an answer is replayed.
@@ -23,12 +22,11 @@ pub enum Reuse {
     Never,
 }
 
-/// The windows of one settled claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Windows {
-    /// Answers are replayed before this instant.
+    /// The end of replays, exclusive.
     pub replay_until: Time,
-    /// The tombstone answers before this instant.
+    /// The end of the tombstone, exclusive.
     pub tombstone_until: Time,
 }
 
@@ -87,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn never_means_never() {
+    fn a_key_without_reuse_is_kept_forever() {
         let policy =
             WindowPolicy { replay: Span::from_ms(1), tombstone: Span::from_ms(1), reuse: Reuse::Never };
         let windows = policy.windows(ClaimId::from_digest(Digest::from_bytes([9; 32])), Time::EPOCH);

@@ -1,4 +1,4 @@
-//! Accounts: a balance in one asset, with the bounds it must keep.
+//! Accounts: a balance in one asset, within bounds.
 
 use super::balance::Guarded;
 use crate::types::asset::Asset;
@@ -17,7 +17,7 @@ pub struct Account {
     /// The tenant's own code for the account.
     pub code: AccountCode,
     pub asset: Asset,
-    /// The side that increases the balance.
+    /// The increasing side.
     pub normal: Side,
     pub guard: Guard,
     /// The number of shards of the guarded balance, 1 to 256. Meaningless for an account without a
@@ -47,7 +47,6 @@ impl Side {
         }
     }
 
-    /// The side of that name.
     pub fn parse(name: &str) -> Option<Side> {
         [Side::Debit, Side::Credit].into_iter().find(|side| side.name() == name)
     }
@@ -63,9 +62,9 @@ impl Side {
 /// The bounds of an account's balance, in terms of its normal side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// The available balance never falls below this.
+    /// The lower bound of the available balance.
     pub floor: Option<i64>,
-    /// The posted or expected balance never rises above this.
+    /// The upper bound of the posted and of the expected balance.
     pub cap: Option<i64>,
 }
 
@@ -75,7 +74,7 @@ impl Guard {
         self.floor.is_some() || self.cap.is_some()
     }
 
-    /// The bounds that exist.
+    /// The existing bounds.
     pub const fn guarded(&self) -> Guarded {
         Guarded { floor: self.floor.is_some(), cap: self.cap.is_some() }
     }
@@ -118,7 +117,7 @@ pub struct AccountName {
 }
 
 impl Account {
-    /// Whether `next` may replace this account. Only the number of shards changes.
+    /// Whether `next` is a legal successor of the account. Only the number of shards changes.
     pub fn may_become(&self, next: &Account) -> bool {
         let same = Account {
             shards: next.shards,

@@ -4,7 +4,6 @@ use crate::types::asset::Asset;
 use crate::types::id::TenantId;
 use crate::types::time::Time;
 
-/// An asset that a tenant defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AssetDefinition {
     pub tenant: TenantId,

@@ -1,4 +1,4 @@
-//! Balances of guarded accounts. Deltas move them, never past their bounds. The store's judge calls
+//! Balances of guarded accounts. Deltas move balances, never past a bound. The store's judge calls
 //! [`Balance::moved`] in the commit, so no writer reads, changes and writes back a balance.
 
 use super::account::Side;
@@ -16,14 +16,14 @@ pub struct Balance {
     pub outgoing: i64,
     /// Reserved by holds to come in.
     pub incoming: i64,
-    /// This shard's part of the account's floor.
+    /// The shard's part of the account's floor.
     pub floor: Option<i64>,
-    /// This shard's part of the account's cap.
+    /// The shard's part of the account's cap.
     pub cap: Option<i64>,
     pub revision: u64,
 }
 
-/// The bounds that an account has. A shard without a row has a part of zero of each.
+/// The existing bounds of an account. A shard without a row has a part of zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarded {
     pub floor: bool,

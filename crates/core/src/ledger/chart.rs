@@ -15,7 +15,7 @@ pub enum Role {
     Fees,
     /// Remainders of conversions.
     Rounding,
-    /// Money that its account could not take.
+    /// Money refused by the intended account.
     Suspense,
     /// The other side of conversions.
     Exchange,
@@ -28,8 +28,8 @@ pub const ROLES: [Role; 6] =
 pub const PREFIX: &str = "chart:";
 
 /// The code of the account for the debt to a peer in `asset`, like `chart:peer:eu:USD`. Payouts to
-/// the peer increase it. It is opened with the first payout. Our account at the peer has the same
-/// sum with the opposite sign.
+/// the peer increase the account, and the first payout opens it. Our account at the peer has the
+/// same sum with the opposite sign.
 pub fn peer_code(peer: &PeerName, asset: Asset) -> Result<AccountCode, BadCode> {
     AccountCode::parse(&format!("{PREFIX}peer:{peer}:{asset}"))
 }
@@ -47,7 +47,7 @@ impl Role {
         }
     }
 
-    /// The side that increases the account's balance.
+    /// The increasing side.
     pub const fn normal(self) -> Side {
         match self {
             Role::Receivable | Role::Fees => Side::Debit,
@@ -67,7 +67,7 @@ mod tests {
     use crate::types::limits::{ASSET_CODE_BYTES_MAX, PEER_NAME_BYTES_MAX};
 
     #[test]
-    fn every_peer_has_a_code_in_every_asset_and_none_is_a_roles() {
+    fn peer_codes_exist_for_every_asset_and_differ_from_role_codes() {
         let eu = PeerName::parse("eu").unwrap();
         let usd = Asset::parse("USD").unwrap();
         assert_eq!(peer_code(&eu, usd).unwrap().as_str(), "chart:peer:eu:USD");

@@ -80,7 +80,6 @@ impl Rounding {
         }
     }
 
-    /// The rounding of that name.
     pub fn parse(name: &str) -> Option<Rounding> {
         ROUNDINGS.into_iter().find(|rounding| rounding.name() == name)
     }
@@ -168,7 +167,7 @@ fn times_ten_to(number: u128, power: i32) -> Option<(u128, Fraction)> {
     if power >= 0 {
         return Some((number.checked_mul(factor?)?, Fraction::None));
     }
-    // A divisor of more than 128 bits is more than twice any such number.
+    // A divisor of more than 128 bits is more than twice the number.
     let Some(divisor) = factor else { return Some((0, Fraction::BelowHalf)) };
     let (whole, rest) = (number.checked_div(divisor)?, number.checked_rem(divisor)?);
     let fraction = match rest.cmp(&divisor.saturating_sub(rest)) {

@@ -16,7 +16,6 @@ pub struct Hold {
     /// The account to credit.
     pub to: AccountId,
     pub amount: i64,
-    /// The asset of both accounts.
     pub asset: Asset,
     /// The time of lapse, unless the hold ends earlier.
     pub expires_at: Time,
@@ -81,7 +80,7 @@ impl Hold {
         (self.state == HoldState::Pending).then_some(self.expires_at)
     }
 
-    /// Whether `next` may replace this hold. A hold ends once, and nothing else changes.
+    /// Whether `next` is a legal successor of the hold. A hold ends once, and nothing else changes.
     pub fn may_become(&self, next: &Hold) -> bool {
         let ended = self.state == HoldState::Pending && next.state != HoldState::Pending;
         let within =

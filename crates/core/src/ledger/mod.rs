@@ -1,5 +1,4 @@
-//! The ledger: accounts, transactions that are balanced by construction, and balances that keep
-//! their bounds.
+//! The ledger: accounts, transactions balanced by construction, and balances within bounds.
 //!
 //! Everything here is a function from data to data. A [`transaction::Transaction`] is a permanent
 //! fact. A [`balance::Balance`] limits guarded accounts; the store's judge checks its deltas in the

@@ -1,5 +1,5 @@
-//! Hot accounts: a guarded balance divided into shards. Each shard has its own part of floor and
-//! cap, so a write that fits its shard fits the account. A write that does not fit is planned over
+//! Hot accounts: a guarded balance divided into shards. Each shard has a part of floor and cap, so
+//! a write within the shard's part is within the account's bounds. Other writes are planned over
 //! all shards.
 //!
 //! A plan is made from balances read earlier. The store's judge decides per shard, so a stale plan
@@ -24,10 +24,10 @@ pub struct ShardPart {
 /// The steps that move an account by a delta.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardPlan {
-    /// These parts add up to the delta, and each fits its shard.
+    /// The parts add up to the delta and fit their shards.
     Apply(Vec<ShardPart>),
-    /// The money or room is divided too thinly. These parts add up to zero and collect it in one
-    /// shard; plan again after applying them.
+    /// The money or room is divided too thinly. The parts add up to zero and collect the resource
+    /// in one shard; plan again after applying them.
     GatherFirst(Vec<ShardPart>),
 }
 
@@ -92,12 +92,12 @@ fn one_shard(shards: &[Balance], delta: Delta) -> Option<ShardPart> {
     Some(ShardPart { shard: best.shard, delta })
 }
 
-/// The amount by which `delta` lowers the available balance; negative if it raises it.
+/// The amount by which `delta` lowers the available balance; negative for a rise.
 fn lowered(delta: Delta) -> i128 {
     i128::from(delta.outgoing).saturating_sub(i128::from(delta.posted))
 }
 
-/// The amount by which `delta` raises the expected balance; negative if it lowers it.
+/// The amount by which `delta` raises the expected balance; negative for a fall.
 fn raised(delta: Delta) -> i128 {
     i128::from(delta.posted).saturating_add(i128::from(delta.incoming))
 }

@@ -26,7 +26,7 @@ pub struct Cursor {
     pub reader: FeedReader,
     /// The last commit processed.
     pub position: Position,
-    /// The store's time of that commit.
+    /// The store's time of the commit.
     pub at: Time,
     pub revision: u64,
 }
@@ -34,7 +34,7 @@ pub struct Cursor {
 /// The readers of the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeedReader {
-    /// The reader that writes snapshots of accounts.
+    /// The writer of account snapshots.
     Projection,
 }
 
@@ -46,15 +46,14 @@ impl FeedReader {
         }
     }
 
-    /// The reader of that name.
     pub fn parse(name: &str) -> Option<FeedReader> {
         [FeedReader::Projection].into_iter().find(|reader| reader.name() == name)
     }
 }
 
-/// The snapshot to drop when `next` is added to `older` (newest first). None while there is room,
-/// else the one with the closest neighbours relative to its age. The remaining snapshots are denser
-/// the younger they are.
+/// The snapshot to drop when `next` is added to `older` (newest first). `None` while there is room,
+/// else the snapshot with the closest neighbours relative to age. Younger snapshots therefore
+/// remain denser.
 pub fn snapshot_to_drop(next: &Snapshot, older: &[Snapshot]) -> Option<Position> {
     if older.len() < SNAPSHOTS_MAX {
         return None;

@@ -11,11 +11,10 @@ use crate::types::time::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountEntry {
     pub transaction: TransactionId,
-    /// The index among the transaction's legs, from 0.
     pub leg: u16,
-    /// The commit that wrote the entry.
+    /// The commit of the entry.
     pub position: Position,
-    /// The store's time of that commit.
+    /// The store's time of the commit.
     pub at: Time,
     pub account: AccountId,
     pub side: Side,
@@ -51,7 +50,6 @@ pub struct BalanceAmounts {
 }
 
 impl Totals {
-    /// The totals with one more entry.
     pub fn plus(self, side: Side, layer: Layer, amount: i64) -> Totals {
         // 2^63 amounts of 2^63 would fit, so sums of existing entries cannot overflow.
         let amount = i128::from(amount);
@@ -68,12 +66,10 @@ impl Totals {
         next
     }
 
-    /// The totals with one more leg.
     pub fn plus_leg(self, leg: &Leg) -> Totals {
         self.plus(leg.side, leg.layer, leg.amount)
     }
 
-    /// The sum of both.
     pub fn and(self, other: Totals) -> Totals {
         Totals {
             debits: self.debits.saturating_add(other.debits),

@@ -29,7 +29,6 @@ pub enum TransactionKind {
     Transfer,
     /// The client's own legs.
     General,
-    /// One asset for another.
     Conversion,
     /// A captured charge. The transaction has the charge's own number, so there is at most one.
     Charge(ChargeId),
@@ -61,7 +60,7 @@ impl TransactionKind {
         }
     }
 
-    /// The number of the object that the transaction refers to, if there is one.
+    /// The number of the referenced object, if any.
     pub const fn about(self) -> Option<i64> {
         match self {
             TransactionKind::Transfer | TransactionKind::General | TransactionKind::Conversion => None,
@@ -74,7 +73,7 @@ impl TransactionKind {
         }
     }
 
-    /// The kind of that name that refers to that number.
+    /// The kind with the name and the referenced number.
     pub fn parse(name: &str, about: Option<i64>) -> Option<TransactionKind> {
         let hold = || about.map(HoldId::from_i64);
         match (name, about) {
@@ -128,7 +127,6 @@ impl Layer {
         }
     }
 
-    /// The layer of that name.
     pub fn parse(name: &str) -> Option<Layer> {
         LAYERS.into_iter().find(|layer| layer.name() == name)
     }
@@ -239,7 +237,6 @@ impl Transaction {
 /// The reversal of a transaction. At most one exists per transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reversal {
-    /// The tenant of both transactions.
     pub tenant: TenantId,
     /// The reversed transaction.
     pub original: TransactionId,

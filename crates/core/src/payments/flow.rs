@@ -1,4 +1,4 @@
-//! The payment flows as sagas: their steps, their order, and the compensation of each step.
+//! The payment flows as sagas: steps, order, and compensations.
 //!
 //! A released definition never changes. A changed flow gets a new version beside the old one, and
 //! work ends under the definition it began with.
@@ -14,11 +14,11 @@ pub enum SagaAction {
     /// Asks the provider to execute a step. The store commits the intent before the call and the
     /// result after it.
     Call(ProviderStep),
-    /// Reserves money in the ledger, in the change set that passes this step.
+    /// Reserves money in the ledger, in the change set of the transition.
     Reserve,
-    /// Releases the reserved money, in the change set that passes this step.
+    /// Releases the reserved money, in the change set of the transition.
     Release,
-    /// Posts the payment to the ledger, in the change set that passes this step.
+    /// Posts the payment to the ledger, in the change set of the transition.
     Post,
 }
 
@@ -88,7 +88,7 @@ pub const DEFINITIONS: [SagaDefinition<SagaAction>; 7] = [
 /// state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// In order. All of them belong to the change set that commits the transition.
+    /// In order. All belong to the transition's change set.
     pub ledger: Vec<SagaAction>,
     pub next: AfterStep,
 }
@@ -127,7 +127,7 @@ pub fn advance(saga: Saga, result: StepResult) -> Option<Transition> {
     transition_at(saga.flow, &definition, progress::next(&definition, saga.progress, result)?)
 }
 
-/// Turns a saga around so that it voids the provider's hold next. `None` if the definition has no
+/// Turns a saga around, towards the void of the provider's hold. `None` if the definition has no
 /// void, or the saga is already on its way back.
 pub fn give_up(saga: Saga) -> Option<Saga> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flow_begins_with_a_call_and_every_call_leads_on_or_ends() {
+    fn every_flow_begins_with_a_call_and_ends() {
         for flow in FLOWS {
             let mut open = vec![called(&begin(flow).unwrap())];
             let mut seen = 0;
@@ -236,22 +236,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_given_up_by_the_sagas_own_undoing_and_nothing_else_is() {
+    fn only_flows_with_a_hold_at_the_provider_can_be_given_up() {
         for flow in FLOWS {
             let back = give_up(called(&begin(flow).unwrap()));
             if !matches!(flow, Flow::Charge | Flow::Authorize | Flow::Split) {
-                assert_eq!(back, None, "{flow:?} holds nothing of its own");
+                assert_eq!(back, None, "{flow:?} has no hold at the provider");
                 continue;
             }
             let back = back.unwrap();
             assert_eq!(step(back), Some(ProviderStep::Void));
             assert_eq!(advance(back, StepResult::Done).unwrap().next, AfterStep::Undone);
             assert_eq!(advance(back, StepResult::Failed).unwrap().next, AfterStep::Stuck);
-            assert_eq!(give_up(back), None, "it is on its way back");
+            assert_eq!(give_up(back), None, "the saga is already on its way back");
         }
         let authorize = called(&begin(Flow::Split).unwrap());
         let capture = called(&advance(authorize, StepResult::Done).unwrap());
-        assert_eq!(give_up(capture), give_up(authorize), "what was to be captured is held");
+        assert_eq!(give_up(capture), give_up(authorize), "the uncaptured amount is still held");
     }
 
     fn line(definition: &SagaDefinition<SagaAction>) -> String {

@@ -1,22 +1,21 @@
-//! The consequences of an attempt: every row that changes, in one decision. Payments change state
-//! here and nowhere else.
+//! The consequences of an attempt: all changed rows, in one decision. Payments change state here
+//! and nowhere else.
 
 use super::attempt::judge::AttemptVerdict;
 use super::charge::{Charge, ChargeStatus, FailureCode, PaymentFailure};
 use super::flow::{self, AfterStep, SagaAction};
-use super::operation::{self, Operation};
-use super::payout::{self, Payout};
+use super::operation::{Operation, OperationStatus};
+use super::payout::{Payout, PayoutStatus};
 use super::provider::{Approval, ProviderStep};
 use super::{PaymentSubject, Work};
 use crate::outbox::{Flow, History, Outbox, ParkReason, Saga};
 use crate::saga::progress::{Direction, StepResult};
 use crate::types::time::{Span, Time};
 
-/// All changes that follow from an attempt.
+/// All changes after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Follow {
-    /// The payment after the attempt. A changed row has its next revision; an unchanged row keeps
-    /// its revision.
+pub struct Consequences {
+    /// The payment after the attempt. Only changed rows have a new revision.
     pub subject: PaymentSubject,
     /// Ledger actions of the same change set.
     pub ledger: Vec<SagaAction>,
@@ -34,13 +33,13 @@ pub enum NextStep {
     CallProvider(Outbox),
     /// The call certainly had no effect; try again.
     Retry {
-        /// The pause that the provider asks for.
+        /// The provider's requested pause.
         at_least: Span,
         outbox: Outbox,
     },
     /// The call may have had an effect; look for evidence.
     Doubt {
-        /// No evidence is available before this instant.
+        /// The earliest instant at which evidence is possible.
         not_before: Time,
         outbox: Outbox,
     },
@@ -48,17 +47,18 @@ pub enum NextStep {
     Parked(Outbox),
 }
 
-/// Decides what follows from a verdict. `None` if this build does not know the saga's definition; a
-/// build that does must continue the work.
-pub fn follow(work: &Work, verdict: &AttemptVerdict, now: Time) -> Option<Follow> {
-    let known = |history: &History| Outbox { history: *history, ..next_revision(&work.outbox) };
-    let stays = |next_step| Some(Follow { subject: work.subject.clone(), ledger: Vec::new(), next_step });
+/// Decides the consequences of a verdict. `None` if this build does not know the saga's definition;
+/// a build that does must continue the work.
+pub fn follow(work: &Work, verdict: &AttemptVerdict, now: Time) -> Option<Consequences> {
+    let with_history = |history: &History| Outbox { history: *history, ..next_revision(&work.outbox) };
+    let unchanged =
+        |next_step| Some(Consequences { subject: work.subject.clone(), ledger: Vec::new(), next_step });
     match verdict {
         AttemptVerdict::Retry { at_least, history } => {
-            stays(NextStep::Retry { at_least: *at_least, outbox: known(history) })
+            unchanged(NextStep::Retry { at_least: *at_least, outbox: with_history(history) })
         }
         AttemptVerdict::Doubt { not_before, history } => {
-            stays(NextStep::Doubt { not_before: *not_before, outbox: known(history) })
+            unchanged(NextStep::Doubt { not_before: *not_before, outbox: with_history(history) })
         }
         AttemptVerdict::Park { reason, reference } => Some(park(work, *reason, reference.as_ref(), now)),
         AttemptVerdict::Done(approval) => advance(work, &ProviderReply::Done(approval), now),
@@ -74,7 +74,7 @@ enum ProviderReply<'a> {
     Refused(&'a PaymentFailure, Option<&'a String>),
 }
 
-fn advance(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Follow> {
+fn advance(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Consequences> {
     let saga = work.outbox.saga;
     let step = flow::step(saga)?;
     let mut subject = subject_before_parking(work);
@@ -94,32 +94,32 @@ fn advance(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Follow> 
         AfterStep::Completed => {
             match &mut subject {
                 PaymentSubject::Charge(charge, operation) => {
-                    complete_charge(charge, operation.as_mut(), saga.flow)
+                    complete_charge(charge, operation.as_mut(), saga.flow);
                 }
-                PaymentSubject::Payout(payout) => payout.status = payout::PayoutStatus::Paid,
+                PaymentSubject::Payout(payout) => payout.status = PayoutStatus::Paid,
             }
             NextStep::Completed
         }
         AfterStep::Undone => NextStep::Failed(undo_payment(&mut subject, saga.flow, reply)),
         AfterStep::Stuck => return Some(park(work, ParkReason::CannotUndo, None, now)),
     };
-    Some(Follow { subject: with_next_revisions(&work.subject, subject), ledger, next_step })
+    Some(Consequences { subject: with_next_revisions(&work.subject, subject), ledger, next_step })
 }
 
 /// Resumes parked work at a human's request.
 ///
 /// The history is marked unknown: the provider's behaviour was the reason for parking. Therefore
 /// the next call must be one the provider recognises as a repetition, and a refusal proves nothing.
-pub fn unpark(work: &Work, now: Time) -> Follow {
+pub fn unpark(work: &Work, now: Time) -> Consequences {
     let subject = with_next_revisions(&work.subject, subject_before_parking(work));
     let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
     let outbox = Outbox { parked: None, history, ..next_revision(&work.outbox) };
-    Follow { subject, ledger: Vec::new(), next_step: NextStep::Doubt { not_before: now, outbox } }
+    Consequences { subject, ledger: Vec::new(), next_step: NextStep::Doubt { not_before: now, outbox } }
 }
 
 /// Gives up the provider's hold of parked work at a human's request. The saga runs its
 /// compensations as after any refusal. `None` if the saga has no compensation for the hold.
-pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Follow> {
+pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Consequences> {
     let saga = flow::give_up(work.outbox.saga)?;
     let mut subject = subject_before_parking(work);
     let failure = PaymentFailure { code: FailureCode::MarkedFailed, decline_code: None };
@@ -128,7 +128,7 @@ pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Follow> {
         charge.provider_reference = Some(held.reference.clone());
     }
     let next_step = NextStep::CallProvider(outbox_for_next_call(&work.outbox, saga, now));
-    Some(Follow { subject: with_next_revisions(&work.subject, subject), ledger: Vec::new(), next_step })
+    Some(Consequences { subject: with_next_revisions(&work.subject, subject), ledger: Vec::new(), next_step })
 }
 
 /// The payment with the status it had before parking.
@@ -145,10 +145,10 @@ fn subject_before_parking(work: &Work) -> PaymentSubject {
                 Flow::Refund | Flow::Payout => charge.status,
             };
             if let Some(operation) = operation {
-                operation.status = operation::OperationStatus::Processing;
+                operation.status = OperationStatus::Processing;
             }
         }
-        PaymentSubject::Payout(payout) => payout.status = payout::PayoutStatus::Processing,
+        PaymentSubject::Payout(payout) => payout.status = PayoutStatus::Processing,
     }
     subject
 }
@@ -225,7 +225,7 @@ fn complete_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow:
         charge.working = None;
     }
     if let Some(operation) = operation {
-        operation.status = operation::OperationStatus::Succeeded;
+        operation.status = OperationStatus::Succeeded;
         operation.failure = None;
     }
 }
@@ -234,7 +234,7 @@ fn undo_payment(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<
     let kept = match subject {
         PaymentSubject::Charge(charge, operation) => undo_charge(charge, operation.as_mut(), flow),
         PaymentSubject::Payout(payout) => {
-            payout.status = payout::PayoutStatus::Failed;
+            payout.status = PayoutStatus::Failed;
             payout.failure.clone()
         }
     };
@@ -265,19 +265,19 @@ fn undo_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flo
     }
     match operation {
         Some(operation) => {
-            operation.status = operation::OperationStatus::Failed;
+            operation.status = OperationStatus::Failed;
             operation.failure.clone()
         }
         None => charge.failure.clone(),
     }
 }
 
-/// Parks the work. A parked refund does not change its charge: the reserved amount stays reserved,
+/// Parks the work. A parked refund does not change its charge: the reserved amount unchanged reserved,
 /// and the rest remains refundable.
 ///
 /// The history is marked unknown, because the provider's behaviour was the reason for parking.
 /// Until there is proof, any continuation must assume an effect, and a refusal proves nothing.
-fn park(work: &Work, reason: ParkReason, reference: Option<&String>, now: Time) -> Follow {
+fn park(work: &Work, reason: ParkReason, reference: Option<&String>, now: Time) -> Consequences {
     let mut subject = work.subject.clone();
     match &mut subject {
         PaymentSubject::Charge(charge, operation) => {
@@ -288,27 +288,27 @@ fn park(work: &Work, reason: ParkReason, reference: Option<&String>, now: Time) 
                 }
             }
             if let Some(operation) = operation {
-                operation.status = operation::OperationStatus::Parked;
+                operation.status = OperationStatus::Parked;
                 operation.provider_reference = reference.cloned().or(operation.provider_reference.take());
             } else if charge.provider_reference.is_none() {
                 charge.provider_reference = reference.cloned();
             }
         }
         PaymentSubject::Payout(payout) => {
-            payout.status = payout::PayoutStatus::Parked;
+            payout.status = PayoutStatus::Parked;
             payout.provider_reference = reference.cloned().or(payout.provider_reference.take());
         }
     }
     let history = History { unknown: true, last_sent_at: now, ..work.outbox.history };
     let outbox = Outbox { parked: Some(reason), due_at: Time::MAX, history, ..next_revision(&work.outbox) };
-    Follow {
+    Consequences {
         subject: with_next_revisions(&work.subject, subject),
         ledger: Vec::new(),
         next_step: NextStep::Parked(outbox),
     }
 }
 
-/// Gives every changed row its next revision.
+/// Increments the revisions of changed rows.
 fn with_next_revisions(old: &PaymentSubject, new: PaymentSubject) -> PaymentSubject {
     match (old, new) {
         (PaymentSubject::Charge(was, had), PaymentSubject::Charge(charge, operation)) => {

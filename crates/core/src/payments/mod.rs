@@ -26,13 +26,13 @@ use payout::Payout;
 /// The stored rows of work in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// The claim whose fence guards the work.
+    /// The claim of the work; the fence guards every write.
     pub claim: Claim,
     pub subject: PaymentSubject,
     pub outbox: Outbox,
 }
 
-/// The payment that the work belongs to.
+/// The payment of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PaymentSubject {
     /// A charge, and the operation on it. `None` while the charge is created.
@@ -116,11 +116,11 @@ impl Work {
     }
 }
 
-/// The last of the places that a payment revision has in the audit order. Claim revisions beyond it
-/// share it, and a record that must follow all others of the revision takes it directly.
+/// The last of the places that a payment revision has in the audit order. Higher claim revisions
+/// share the last place. A record after all others of the revision uses the last place directly.
 pub const AUDIT_PLACE_LAST: u64 = 15;
 
-/// The audit order of something that happens to a payment at that revision, after its creation.
+/// The audit order of a record after a payment's creation, at that revision of the payment.
 pub fn audit_order_after(payment_revision: u64, claim_revision: u64) -> u64 {
     const AFTER_CREATION: u64 = 1 << 16;
     const PLACES_PER_REVISION: u64 = AUDIT_PLACE_LAST + 1;

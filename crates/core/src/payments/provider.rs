@@ -13,11 +13,11 @@ pub enum ProviderOutcome {
     Approved(Approval),
     /// The card's issuer or the bank refused. Terminal.
     Declined(Decline),
-    /// The provider refused our request as wrong. Terminal, and somebody should investigate.
+    /// The provider refused our request as wrong. Terminal, and a reason to investigate.
     Rejected(Rejection),
     /// This call was not executed; ask again later.
     Busy {
-        /// The pause that the provider asks for.
+        /// The provider's requested pause.
         retry_after: Option<Span>,
     },
     /// The request never left, so this call had no effect.
@@ -35,7 +35,7 @@ pub enum Cause {
     Cut,
     /// The provider answered with a 5xx.
     ServerError,
-    /// The provider reports another call in progress under this key.
+    /// The provider reports a call in progress under the same key.
     InProgress,
     /// The answer could not be parsed.
     Unreadable,
@@ -100,15 +100,13 @@ pub enum Stands {
 /// A refusal by the issuer or the bank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decline {
-    /// The provider's code, such as `card_declined`.
     pub code: String,
     /// The issuer's reason, if given.
     pub decline_code: Option<String>,
-    /// The provider's reference, if it created one.
+    /// The provider's reference, where known.
     pub reference: Option<String>,
 }
 
-/// A refusal of the call itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     pub fault: ProviderFault,
@@ -133,7 +131,6 @@ pub enum LookupResult {
     Several,
     /// The provider knows no such payment. This is proof only once the provider is quiescent.
     Nothing,
-    /// The query itself failed.
     Unclear(Cause),
 }
 
@@ -149,12 +146,13 @@ impl LookupResult {
     }
 }
 
-/// The rules of one provider that decisions need. The gateway port keeps the full profiles as data.
+/// The part of a provider's rules needed for decisions. The gateway port keeps the full profiles as
+/// data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// How long the provider remembers an idempotency key; `None` if it does not deduplicate.
+    /// How long the provider remembers an idempotency key; `None` without deduplication.
     pub dedup_window: Option<Span>,
-    /// Whether the provider stores its own server errors under a key and replays them.
+    /// Whether the provider stores and replays server errors under a key.
     pub stores_errors: bool,
     /// Whether the provider executes a key again after it answered the first call with an error.
     pub reexecutes_errors: bool,
@@ -168,7 +166,7 @@ pub struct Rules {
     pub late_delivery: Span,
     /// The delay after which a query sees an executed call.
     pub query_lag: Span,
-    /// The longest key that the provider accepts.
+    /// The longest accepted key.
     pub key_bytes_max: usize,
 }
 

@@ -1,20 +1,17 @@
 //! The definition of a saga: a version and its steps in order, each with its compensation.
 //!
-//! The actions belong to the module that composes the saga; this module treats them as opaque. A
-//! released definition never changes. A changed saga gets a higher version, and work ends under the
-//! definition it began with.
+//! Actions are opaque here; the composing module defines them. A released definition never changes.
+//! A changed saga gets a higher version, and work ends under the definition it began with.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SagaDefinition<D: 'static> {
     /// The name in stores and timelines.
     pub name: &'static str,
-    /// The version among the definitions of that name.
     pub version: u16,
     /// At least one step.
     pub steps: &'static [Stage<D>],
 }
 
-/// One step of a saga.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage<D> {
     pub action: D,
@@ -22,12 +19,11 @@ pub struct Stage<D> {
     pub undo: Option<D>,
 }
 
-/// The definition of that name and version.
 pub fn find<D: Copy>(known: &[SagaDefinition<D>], name: &str, version: u16) -> Option<SagaDefinition<D>> {
     known.iter().find(|one| one.name == name && one.version == version).copied()
 }
 
-/// The definition that new sagas of that name begin under: the highest version.
+/// The definition for new sagas: the highest version.
 pub fn latest<D: Copy>(known: &[SagaDefinition<D>], name: &str) -> Option<SagaDefinition<D>> {
     known.iter().filter(|one| one.name == name).max_by_key(|one| one.version).copied()
 }
@@ -51,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn new_sagas_begin_under_the_youngest_definition_of_their_name() {
+    fn new_sagas_begin_under_the_latest_definition() {
         assert_eq!(latest(&KNOWN, "sale"), Some(one("sale", 3)));
         assert_eq!(latest(&KNOWN, "gift"), Some(one("gift", 4)));
         assert_eq!(latest(&KNOWN, "theft"), None);

@@ -1,4 +1,4 @@
-//! The progress of a saga, and the one function that advances it.
+//! The progress of a saga, and the only function for advancing a saga.
 //!
 //! A failed step turns the saga around: completed steps are undone in reverse order. A failed
 //! compensation needs a human. The caller decides whether an action is done. While an outcome is
@@ -9,7 +9,6 @@ use super::definition::SagaDefinition;
 /// The position of a saga: its next action. Stored together with every step's effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SagaProgress {
-    /// Counts from 0.
     pub step: u8,
     pub way: Direction,
 }
@@ -31,7 +30,6 @@ impl Direction {
         }
     }
 
-    /// The direction of that name.
     pub fn parse(name: &str) -> Option<Direction> {
         [Direction::Forward, Direction::Back].into_iter().find(|way| way.name() == name)
     }
@@ -117,7 +115,7 @@ mod tests {
         ],
     };
 
-    /// Runs a saga in which the named actions fail. Returns its actions and its end.
+    /// Runs a saga in which the named actions fail. Returns the actions and the end.
     fn run(failing: &[&str]) -> (Vec<&'static str>, NextAction<&'static str>) {
         let (mut actions, mut at) = (Vec::new(), SagaProgress::START);
         loop {
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_at_each_step_undoes_what_was_done_in_reverse() {
+    fn a_failure_undoes_completed_steps_in_reverse() {
         assert_eq!(run(&["reserve"]), (vec!["reserve"], NextAction::Undone));
         assert_eq!(run(&["authorize"]), (vec!["reserve", "authorize", "release"], NextAction::Undone));
         assert_eq!(
@@ -151,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn a_compensation_that_fails_is_a_humans() {
+    fn a_failed_compensation_is_stuck() {
         assert_eq!(run(&["capture", "void"]).1, NextAction::Stuck("void"));
         assert_eq!(run(&["tell", "release"]).1, NextAction::Stuck("release"));
     }
 
     #[test]
-    fn what_is_not_there_is_no_step() {
+    fn a_position_outside_the_definition_has_no_action() {
         let beyond = SagaProgress { step: 4, way: Direction::Forward };
         assert_eq!(next(&SALE, beyond, StepResult::Done), None);
         assert_eq!(

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exponents_by_data() {
+    fn currency_exponents_come_from_the_table() {
         for (code, exponent) in [("usd", 2), ("JPY", 0), ("kwd", 3), ("CLF", 4), ("Eur", 2), ("BHD", 3)] {
             assert_eq!(Asset::currency(code).unwrap().currency_exponent(), Some(exponent), "{code}");
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_may_name_its_own() {
+    fn a_tenant_may_name_its_own_assets() {
         for (text, code) in
             [("points", "POINTS"), ("CO2_grams", "CO2_GRAMS"), ("a123456789012345", "A123456789012345")]
         {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn no_code_stands_twice() {
+    fn no_currency_code_occurs_twice() {
         let mut codes: Vec<&str> =
             CURRENCIES.iter().flat_map(|(_, codes)| codes.split_whitespace()).collect();
         let all = codes.len();

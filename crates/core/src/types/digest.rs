@@ -10,7 +10,6 @@ use std::fmt;
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of `domain` and `parts`, in that order.
     pub fn of(domain: &str, parts: &[&[u8]]) -> Digest {
         let mut hash = Sha256::new();
         absorb(domain, parts, |bytes| hash.update(bytes));
@@ -56,7 +55,6 @@ impl MacKey {
         )
     }
 
-    /// The tag of `domain` and `parts`, in that order.
     pub fn tag(&self, domain: &str, parts: &[&[u8]]) -> Digest {
         let mut mac = self.0.clone();
         absorb(domain, parts, |bytes| mac.update(bytes));
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_kept_apart() {
+    fn lists_of_parts_never_collide() {
         assert_ne!(Digest::of("d", &[b"ab", b"c"]), Digest::of("d", &[b"a", b"bc"]));
         assert_ne!(Digest::of("d", &[b"ab"]), Digest::of("da", &[b"b"]));
         let key = MacKey::new(&[7; 32]);
@@ -117,7 +115,7 @@ mod tests {
 
     /// Joining short parts does not change the digest, at any length.
     #[test]
-    fn a_digest_is_that_of_lengths_and_bytes_in_their_order() {
+    fn a_digest_covers_lengths_and_bytes_in_order() {
         let long = vec![0x5a; 400];
         for first in (0..400).step_by(7) {
             for second in [0, 1, 100, 183, 184, 185, 192, 193, 400] {
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_tag_is_recognised() {
+    fn only_the_right_tag_is_accepted() {
         let key = MacKey::new(&[7; 32]);
         let tag = key.tag("d", &[b"ab", b"c"]);
         assert!(key.is_tag(&tag, "d", &[b"ab", b"c"]));

@@ -5,7 +5,6 @@
 pub struct Flaw {
     /// RFC 6901 pointer into the request; empty for the whole request.
     pub pointer: String,
-    /// The flaw and its remedy.
     pub message: String,
 }
 

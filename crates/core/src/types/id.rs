@@ -1,6 +1,6 @@
 //! 63-bit ids: 41 bits of milliseconds since [`EPOCH`], 14 bits of worker slot, 8 bits of sequence.
 //!
-//! A [`Mint`] works only during its slot's lease. It never goes back when the clock does, and it
+//! A [`Mint`] works only during its slot's lease. A mint never goes back with the clock, and
 //! refuses instead of guessing. A row in the store ([`Slot`]) assigns a slot to a process.
 
 use super::limits::{ID_RUN_AHEAD_MS, IDS_PER_MS, WORKER_SLOTS};
@@ -25,7 +25,7 @@ macro_rules! id {
                 $name(id)
             }
 
-            /// The number to store. Clients never see it; they see references.
+            /// The number to store. Clients see references instead.
             pub const fn to_i64(self) -> i64 {
                 self.0
             }
@@ -163,7 +163,7 @@ impl Mint {
         self.slot = slot;
     }
 
-    /// The next id. It is greater than every earlier one, even if the clock went back.
+    /// The next id. Ids always grow, even if the clock goes back.
     pub fn next(&mut self, now: Time) -> Result<i64, MintError> {
         let now_ms = now.ms().saturating_sub(EPOCH.ms());
         let (ms, sequence) = if now_ms > self.last_ms {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_within_one_millisecond_runs_ahead_only_so_far() {
+    fn a_burst_within_one_millisecond_runs_ahead_up_to_a_bound() {
         let now = EPOCH.plus(HOUR);
         let mut mint = mint(now);
         let allowed = usize::try_from(ID_RUN_AHEAD_MS + 1).unwrap() * usize::from(IDS_PER_MS);
@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ids_only_grow_whatever_the_clock_does(steps in prop::collection::vec(-2_000_i64..2_000, 1..200)) {
+        fn ids_grow_even_if_the_clock_goes_back(steps in prop::collection::vec(-2_000_i64..2_000, 1..200)) {
             let mut now = EPOCH.plus(HOUR);
             let mut mint = Mint::new(Slot::first(1, now, Span::from_ms(1 << 40)), Time::EPOCH);
             let mut last = 0;
@@ -285,7 +285,7 @@ mod tests {
         }
 
         #[test]
-        fn holders_survive_the_store(slot in 0..WORKER_SLOTS, epoch: u32) {
+        fn holders_read_back_from_the_store(slot in 0..WORKER_SLOTS, epoch: u32) {
             let holder = Holder { slot, epoch };
             prop_assert_eq!(Holder::from_i64(holder.to_i64()), holder);
         }

@@ -3,12 +3,12 @@
 
 /// Bytes of an `Idempotency-Key`: Stripe's limit, and far below the size of an index page.
 pub const KEY_BYTES_MAX: usize = 255;
-/// Changes in one set: the weakest backend (DynamoDB) takes 100 actions, and one of them records
-/// the set's id.
+/// Changes in one set: the weakest backend (DynamoDB) takes 100 actions, one of which records the
+/// set's id.
 pub const CHANGES_PER_SET_MAX: usize = 99;
 /// Sets in one durable write. Larger groups gain no throughput and only delay their first set.
 pub const SETS_PER_GROUP_MAX: usize = 512;
-/// Sets that wait for the committer. A full queue means that the store is behind, and new work is
+/// Sets waiting for the committer. A full queue means that the store is behind, and new work is
 /// refused as throttled.
 pub const COMMIT_QUEUE_MAX: usize = 4_096;
 /// Rows on one page of a list, as in Stripe's API. The bound keeps an answer small.
@@ -37,7 +37,7 @@ pub const AMOUNT_MAX: i64 = 999_999_999_999_999;
 /// Peers of one server. Each needs connections, a circuit breaker, and an account per tenant and
 /// asset.
 pub const PEERS_MAX: usize = 100;
-/// Bytes of a peer's name. With its prefix and an asset's code it must fit an account's code.
+/// Bytes of a peer's name. Prefix, peer name and asset code must fit an account's code.
 pub const PEER_NAME_BYTES_MAX: usize = 32;
 /// Bytes of a tenant's name, which is part of commands and metric labels.
 pub const TENANT_NAME_BYTES_MAX: usize = 64;
@@ -50,10 +50,10 @@ pub const IDS_PER_MS: u16 = 256;
 /// How far ids may run ahead of the store's clock in a burst. The bound keeps an id's time close to
 /// its creation.
 pub const ID_RUN_AHEAD_MS: i64 = 1_000;
-/// Requests that may wait for one key. The bound limits the memory of a storm; further requests are
+/// Requests waiting for the same key. The bound limits the memory of a storm; further requests are
 /// told at once that the key is in use.
 pub const WAITERS_PER_KEY_MAX: usize = 10_000;
-/// Legs of one transaction. With its entries and balances it still fits the weakest backend's 100
+/// Legs of one transaction. Legs, entries and balances together fit the weakest backend's 100
 /// actions.
 pub const LEGS_MAX: usize = 40;
 /// Bytes of an asset's code, which is stored inline in every leg.
@@ -76,12 +76,12 @@ pub const SNAPSHOTS_MAX: usize = 64;
 pub const SIGNATURE_BYTES_MAX: usize = 1_024;
 /// Parts of a provider's signature header: a time, and a signature per secret and scheme in use.
 pub const SIGNATURE_PARTS_MAX: usize = 16;
-/// Secrets that one provider may sign with: an old one, a new one, and two to spare. Verification
-/// tries each.
+/// Secrets that one provider may sign with: the old, the new, and two to spare. Verification tries
+/// each.
 pub const WEBHOOK_SECRETS_MAX: usize = 4;
 /// Least bytes of a webhook secret: shorter ones could be guessed.
 pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
 /// Most bytes of a webhook secret: a longer text is a configuration mistake.
 pub const WEBHOOK_SECRET_BYTES_MAX: usize = 255;
-/// Outbox rows of one payment that a hint looks at. Other rows become due without it.
+/// Outbox rows of a payment checked at a hint. Further rows become due without the hint.
 pub const HINTED_WORK_MAX: usize = 100;

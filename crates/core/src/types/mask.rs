@@ -1,4 +1,4 @@
-//! Values that must not reach a log. Their type masks them, so no caller can forget to.
+//! Values that must not reach a log. The type does the masking, so no caller can forget to.
 
 use std::fmt;
 

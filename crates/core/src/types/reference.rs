@@ -34,7 +34,6 @@ pub enum ReferenceKind {
 }
 
 impl ReferenceKind {
-    /// The prefix with its underscore.
     pub const fn prefix(self) -> &'static str {
         match self {
             ReferenceKind::Charge => "ch_",
@@ -164,7 +163,7 @@ impl Default for ReferenceCache {
 impl ReferenceCache {
     /// The cached reference, or the result of `make`.
     fn get_or_insert(&self, kind: ReferenceKind, id: i64, make: impl FnOnce() -> Reference) -> Reference {
-        // A slot that another thread has locked is skipped instead of waited for.
+        // Locked slots are skipped instead of waited for.
         let Some(Ok(mut slot)) = self.0.get(slot_of(kind, id)).map(Mutex::try_lock) else { return make() };
         match *slot {
             Some((of, number, reference)) if (of, number) == (kind, id) => reference,
@@ -195,7 +194,7 @@ mod tests {
         References::new(MacKey::new(&[42; 32]))
     }
 
-    /// Clients keep references; another text for the same id would orphan all of them.
+    /// Clients keep references; a different text for the same id would orphan them.
     const GOLDEN: &str = "ch_2a2rra1b39z01h2sj1dcy9s038";
 
     #[test]
@@ -205,16 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_the_prefix_and_so_many_digits() {
+    fn a_form_is_the_prefix_and_26_digits() {
         assert!(ReferenceKind::Charge.is_form_of(GOLDEN));
         assert!(!ReferenceKind::Account.is_form_of(GOLDEN));
         assert!(!ReferenceKind::Charge.is_form_of(&GOLDEN[..GOLDEN.len() - 1]));
         assert!(!ReferenceKind::Charge.is_form_of(&format!("{GOLDEN}0")));
     }
 
-    /// Each of these ids maps to a slot that another id used before.
+    /// The ids collide with earlier ids in the cache.
     #[test]
-    fn what_was_made_before_is_the_same() {
+    fn cached_references_equal_computed_ones() {
         let kept = references();
         for _ in 0..2 {
             for id in 0..3_000 {
@@ -224,11 +223,11 @@ mod tests {
             }
         }
         let taken = kept.recent.0.iter().filter(|place| place.lock().unwrap().is_some()).count();
-        assert!(taken > 1_000, "ids that follow each other fall on {taken} places");
+        assert!(taken > 1_000, "consecutive ids use {taken} slots");
     }
 
     #[test]
-    fn a_place_in_somebody_elses_hands_is_done_without() {
+    fn a_locked_cache_slot_is_skipped() {
         let references = references();
         let held = references.recent.0[slot_of(ReferenceKind::Charge, 1)].lock().unwrap();
         assert_eq!(references.seal(ReferenceKind::Charge, 1).as_str(), GOLDEN);
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn order_and_neighbourhood_do_not_show() {
+    fn references_hide_order_and_neighbourhood() {
         let sealed: Vec<String> =
             (0..2_000).map(|id| references().seal(ReferenceKind::Charge, id).to_string()).collect();
         let rising = sealed.windows(2).filter(|pair| pair[0] < pair[1]).count();
@@ -261,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_sealed_opens(id: i64) {
+        fn sealed_references_open(id: i64) {
             let sealed = references().seal(ReferenceKind::Charge, id);
             prop_assert_eq!(references().open(ReferenceKind::Charge, sealed.as_str()), Some(id));
         }

@@ -51,7 +51,6 @@ impl Span {
         self.0
     }
 
-    /// The sum of both lengths.
     pub const fn plus(self, other: Span) -> Span {
         Span(self.0.saturating_add(other.0))
     }

@@ -3,7 +3,7 @@
 #![allow(
     dead_code,
     clippy::unwrap_used,
-    reason = "each test binary takes what it needs from one set of beginnings, and a bad one must stop it"
+    reason = "each test binary uses a part of these fixtures, and an invalid one must stop it"
 )]
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody, Lease, Resource, Settled};

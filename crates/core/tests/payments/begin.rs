@@ -60,7 +60,7 @@ fn a_charge_is_captured_held_or_split() {
 }
 
 #[test]
-fn everything_of_a_new_charge_is_decided_together() {
+fn a_new_charge_is_one_decision() {
     let Opening { work, audit, .. } = open(wanted(true, Some(WALLET)), None);
     let lease = LEASE.grant(HOLDER, at(0));
     assert_eq!(work.subject, PaymentSubject::Charge(split(), None));
@@ -94,7 +94,7 @@ fn everything_of_a_new_charge_is_decided_together() {
 }
 
 #[test]
-fn a_key_that_is_free_again_is_claimed_above_its_old_fence() {
+fn a_reused_key_is_claimed_above_its_old_fence() {
     let old = claim_in(ClaimState::Expired { tombstone_until: at(0) });
     let Opening { work, audit, .. } = open(wanted(true, None), Some(&old));
     assert_eq!((work.claim.fence, work.claim.revision), (old.fence + 1, old.revision + 1));
@@ -112,7 +112,7 @@ fn taken(refunded: i64, refunding: i64) -> Charge {
 }
 
 #[test]
-fn what_is_under_way_decides_first() {
+fn an_operation_in_progress_decides_first() {
     let working = Charge { working: Some(OperationId::from_i64(8)), ..held() };
     for kind in [OperationKind::Capture, OperationKind::Void, OperationKind::Refund] {
         assert_eq!(
@@ -125,7 +125,7 @@ fn what_is_under_way_decides_first() {
 }
 
 #[test]
-fn what_the_status_does_not_allow_is_refused() {
+fn operations_the_status_does_not_allow_are_refused() {
     assert_eq!(allowed(OperationKind::Refund, None, &held()), Err(OperationRefusal::Status));
     assert_eq!(allowed(OperationKind::Capture, None, &taken(0, 0)), Err(OperationRefusal::Status));
     assert_eq!(allowed(OperationKind::Void, None, &taken(0, 0)), Err(OperationRefusal::Status));
@@ -134,7 +134,7 @@ fn what_the_status_does_not_allow_is_refused() {
 }
 
 #[test]
-fn no_more_is_taken_than_the_card_holds() {
+fn captures_never_exceed_the_held_amount() {
     assert_eq!(
         allowed(OperationKind::Capture, Some(1_001), &held()),
         Err(OperationRefusal::Exceeds { available: 1_000 })
@@ -150,7 +150,7 @@ fn no_more_is_taken_than_the_card_holds() {
 }
 
 #[test]
-fn no_more_is_given_back_than_was_taken() {
+fn refunds_never_exceed_the_captured_amount() {
     let refunding = taken(200, 300);
     assert_eq!(allowed(OperationKind::Refund, Some(500), &refunding), Ok(500));
     assert_eq!(allowed(OperationKind::Refund, None, &refunding), Ok(500));
@@ -180,7 +180,7 @@ fn launched(
 }
 
 #[test]
-fn what_is_not_allowed_is_not_launched() {
+fn refused_operations_are_not_launched() {
     assert_eq!(
         launched(OperationKind::Refund, Some(801), &taken(200, 0)),
         Err(OperationRefusal::Exceeds { available: 800 })

@@ -1,7 +1,7 @@
 //! Payments: legal transitions of charges and operations, their beginning, and the consequences of
 //! provider answers.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a failed setup step must stop the test")]
 
 #[path = "../given/mod.rs"]
 mod given;

@@ -45,7 +45,7 @@ fn charged() -> Charge {
 }
 
 #[test]
-fn a_payment_is_asked_for_what_the_provider_has_to_move() {
+fn the_amount_of_work_is_the_providers_part() {
     assert_eq!(PaymentSubject::Charge(charge(), None).amount(), usd(1_250));
     assert_eq!(PaymentSubject::Charge(split(), None).amount(), usd(1_000), "the wallet pays the rest");
     let refund = operation(OperationKind::Refund, 300);
@@ -54,7 +54,7 @@ fn a_payment_is_asked_for_what_the_provider_has_to_move() {
 }
 
 #[test]
-fn a_matter_tells_what_its_payment_says() {
+fn a_subject_exposes_its_payments_fields() {
     let about = PaymentSubject::Charge(charged(), None);
     assert_eq!(about.provider_reference().map(String::as_str), Some("pi_1"));
     assert_eq!(about.instrument().unwrap().reveal(), "pm_card_visa");
@@ -73,12 +73,12 @@ fn a_matter_tells_what_its_payment_says() {
 
 /// Records of one millisecond sort by their audit order.
 #[test]
-fn golden_turns() {
+fn golden_audit_orders() {
     let claim = |work: Work, revision| Work { claim: Claim { revision, ..work.claim }, ..work };
     let making = work(Flow::Split, charged(), None);
-    assert_eq!(claim(making, 9).audit_order(), 9, "a payment's making in the order of its claim");
+    assert_eq!(claim(making, 9).audit_order(), 9, "a payment's creation is ordered by its claim");
     let refund = work(Flow::Refund, charged(), Some(operation(OperationKind::Refund, 300)));
-    assert_eq!(claim(refund, 9).audit_order(), 65_536 + 5 * 16 + 9, "then what was done to it");
+    assert_eq!(claim(refund, 9).audit_order(), 65_536 + 5 * 16 + 9, "operations follow the creation");
     for (revision, place) in [(0, 0), (1, 1), (14, 14), (15, 15), (16, 15), (u64::MAX, 15)] {
         assert_eq!(audit_order_after(5, revision), 65_536 + 5 * 16 + place);
     }
@@ -86,7 +86,7 @@ fn golden_turns() {
 }
 
 #[test]
-fn what_was_refunded_or_paid_out_cannot_be_looked_up() {
+fn refunds_and_payouts_cannot_be_looked_up() {
     let rules = Rules {
         dedup_window: Some(Span::from_ms(86_400_000)),
         stores_errors: true,

@@ -10,7 +10,7 @@ use counterfoil_core::payments::provider::{
 use counterfoil_core::saga::progress::Direction;
 use std::fmt::Debug;
 
-/// Expects that each name parses back, and that no other name parses.
+/// Expects exactly the listed names to parse back.
 fn holds<T: Copy + Debug + PartialEq>(
     words: &[(T, &str)],
     name: fn(T) -> &'static str,
@@ -25,7 +25,7 @@ fn holds<T: Copy + Debug + PartialEq>(
 }
 
 #[test]
-fn golden_flows_and_ways() {
+fn golden_flows_and_directions() {
     let flows = ["charge", "authorize", "split", "capture", "void", "refund", "payout"];
     let flows: Vec<_> = FLOWS.into_iter().zip(flows).collect();
     holds(&flows, Flow::name, Flow::parse);

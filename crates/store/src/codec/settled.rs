@@ -3,8 +3,8 @@
 //!
 //! Layout: form byte; tenant, subject, fingerprint, request, creation time, fence, revision,
 //! attempts; state byte; the two windows, status; resource name, media name, a byte for the
-//! presence of a location, location, body. Each of the last parts has its length in front. Numbers
-//! are big-endian.
+//! presence of a location, location, body. The last parts are length-prefixed. Numbers are
+//! big-endian.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;

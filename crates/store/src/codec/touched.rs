@@ -77,7 +77,7 @@ pub fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
     out
 }
 
-/// The tenant of a key whose encoding does not contain it.
+/// The tenant of a key, unless the key's own encoding contains the tenant.
 fn separate_owner(key: &RowKey) -> Option<TenantId> {
     match key {
         RowKey::Name(..) | RowKey::Asset(..) => None,

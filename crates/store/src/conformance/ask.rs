@@ -98,7 +98,7 @@ pub(super) async fn scan<S: Store>(store: &S, scan: Scan) -> Vec<Row> {
 
 /// The keys of the due rows.
 pub(super) async fn due<S: Store>(store: &S, due: Due, now: Time, limit: usize) -> Vec<RowKey> {
-    let rows = store.due(due, now, limit).await.expect("a healthy store tells what is due");
+    let rows = store.due(due, now, limit).await.expect("a healthy store reports due rows");
     rows.iter().map(Row::key).collect()
 }
 
@@ -125,7 +125,7 @@ pub(super) async fn fold<S: Store>(store: &S, account: AccountId, after: u64, up
     store.fold(TENANT, account, Position(after), upto).await.expect("a healthy store adds its journal up")
 }
 
-/// The keys that each committed set touched, in commit order.
+/// The touched keys per committed set, in commit order.
 pub(super) async fn touched<S: Store>(store: &S) -> Vec<Vec<RowKey>> {
     let feed = store.feed(Position(0), SCAN_MAX).await.expect("a healthy store feeds");
     feed.into_iter().map(|entry| entry.touched).collect()

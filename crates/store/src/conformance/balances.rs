@@ -177,7 +177,7 @@ pub async fn parts_of_a_bound_move_between_shards<S: Store>(store: &Arc<S>) {
     assert_eq!(row(&**store, key.clone()).await, Some(expected.into()));
     stays(store, posted(-41), RefusalReason::Insufficient).await;
     stays(store, posted(31), RefusalReason::CapExceeded).await;
-    // A shard cannot give away a part of a bound that it needs.
+    // A shard cannot give away a needed part of a bound.
     moves(store, 2, posted(-40)).await;
     stays(store, part(1, 0), RefusalReason::Insufficient).await;
     moves(store, 3, posted(70)).await;
@@ -199,7 +199,7 @@ pub async fn moves_of_one_group_see_each_other<S: Store>(store: &Arc<S>) {
     assert_eq!(balance(&**store, account_id(1)).await, Some(expected));
 }
 
-/// Two hundred writers of one account, each with its own transaction.
+/// Two hundred writers of the same account with separate transactions.
 async fn crowd<S: Store>(
     store: &Arc<S>,
     guarded: Guarded,
@@ -319,7 +319,7 @@ pub async fn a_balance_changes_only_by_moving<S: Store>(store: &Arc<S>) {
     commit(&**store, set(5).shift(moving(1, FLOOR, posted(-100)))).await;
     let emptied = Balance { posted: 0, revision: 3, ..there };
     let found = refused(&**store, set(6).remove(ONE, 3), RefusalReason::IllegalMove).await;
-    assert_eq!(found, Some(emptied.into()), "not even when nothing is in it");
+    assert_eq!(found, Some(emptied.into()), "not even an empty balance");
 }
 
 pub async fn a_revision_counts_the_moves<S: Store>(store: &Arc<S>) {
@@ -341,7 +341,7 @@ pub async fn a_shard_moves_once_in_a_set<S: Store>(store: &Arc<S>) {
     assert_eq!(balance(&**store, account_id(1)).await, None);
 }
 
-/// Money moves back and forth. A reader of both balances must see all of it exactly once.
+/// Money moves back and forth. A reader of both balances must see the full sum exactly once.
 pub async fn money_is_never_seen_twice_or_nowhere<S: Store>(store: &Arc<S>) {
     begin(store, Some(0), None, 1_000).await;
     commit(&**store, set(902).shift(moving(2, FLOOR, posted(0)))).await;

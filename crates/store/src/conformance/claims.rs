@@ -177,7 +177,7 @@ pub async fn a_hundred_takeovers_have_one_winner<S: Store>(store: &Arc<S>) {
     one_winner(store, RowKey::Claim(TENANT, claim(1).id), &rivals, answers, RefusalReason::Stale).await;
 }
 
-/// Expects that exactly one rival's row was written and every other rival found that row.
+/// Expects exactly one winner, whose row all rivals found.
 async fn one_winner<S: Store>(
     store: &Arc<S>,
     key: RowKey,

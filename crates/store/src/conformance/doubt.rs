@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// A store whose next commit can be made to end in doubt.
 pub trait Doubtful {
-    /// Makes the next commit return [`CommitError::InDoubt`]. `applied` says whether it writes its
-    /// set.
+    /// Makes the next commit return [`CommitError::InDoubt`]. `applied` says whether the set is
+    /// written.
     fn doubt_next(&self, applied: bool);
 }
 
@@ -34,7 +34,7 @@ pub async fn a_doubtful_commit_that_happened_is_known_by_its_set<S: Store + Doub
     let receipt = store.committed(opening(1).id()).await;
     assert!(matches!(receipt, Ok(Some(_))), "{receipt:?}");
     assert_eq!(row(&**store, RowKey::Claim(TENANT, claim(1).id)).await, Some(claim(1).into()));
-    // Only that one commit was in doubt.
+    // Only the first commit was in doubt.
     commit(&**store, opening(2)).await;
 }
 

@@ -37,7 +37,6 @@ pub const fn at(ms: u64) -> Time {
     NOW.plus(Span::from_ms(ms))
 }
 
-/// An empty set.
 pub fn set(number: i64) -> ChangeSet {
     ChangeSet::new(SetId::from_i64(number))
 }
@@ -82,7 +81,6 @@ pub fn claim(number: i64) -> Claim {
     claim_in(number, ClaimState::InFlight(lease(NOW)))
 }
 
-/// A claim in that state.
 pub fn claim_in(number: i64, state: ClaimState) -> Claim {
     Claim {
         id: claim_id(number),
@@ -262,7 +260,6 @@ pub fn tenant(name: &str, id: i64) -> Tenant {
     }
 }
 
-/// An API key of the tenant `acme`.
 pub fn api_key(number: i64) -> ApiKey {
     ApiKey {
         digest: digest("fixture/api-key", number),

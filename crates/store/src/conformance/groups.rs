@@ -104,14 +104,14 @@ pub async fn one_refusal_never_fails_its_neighbours<S: Store>(store: &Arc<S>) {
             assert_eq!(answer, Err(Box::new(expected)));
             assert_eq!(there, None);
         } else {
-            let receipt = answer.expect("a set that nothing speaks against");
+            let receipt = answer.expect("every precondition holds");
             assert_eq!(store.committed(sent.id()).await, Ok(Some(receipt)));
             assert_eq!(there, Some(charge(number).into()));
         }
     }
 }
 
-/// Two rows always change together. A reader of both must never see one ahead of the other.
+/// Two rows always change together. A reader must never see the first ahead of the second.
 pub async fn reads_never_see_half_a_set<S: Store>(store: &Arc<S>) {
     let at_revision = |revision| {
         let charge = Charge { revision, ..charge(1) };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The accounts of most cases.
 const PAIR: [i64; 2] = [1, 2];
 
-/// Commits each transaction in its own set. Returns the account's entries in commit order.
+/// Commits the transactions in separate sets. Returns the account's entries in commit order.
 async fn written<S: Store>(store: &Arc<S>, account: i64, transactions: &[Transaction]) -> Vec<AccountEntry> {
     let mut all = Vec::new();
     for (number, transaction) in (1..).zip(transactions) {
@@ -34,7 +34,7 @@ fn of(account: i64, transaction: &Transaction, receipt: CommitReceipt) -> Vec<Ac
     transaction.entries(receipt.position, receipt.at).filter(own).collect()
 }
 
-/// The sum of those entries, in the form that a store returns.
+/// The sum of the entries, as a store returns it.
 fn sum<'a>(entries: impl IntoIterator<Item = &'a AccountEntry>) -> Folded {
     let mut folded = Folded::default();
     for entry in entries {
@@ -168,8 +168,8 @@ pub async fn a_refused_set_enters_nothing<S: Store>(store: &Arc<S>) {
     refused(&**store, set(4).insert(transfer(2, 1, 2, 500)), RefusalReason::Present).await;
     for account in PAIR {
         let own = entries(&**store, account_id(account), EntryPage::Before(None), 9).await;
-        let told: Vec<_> = own.iter().map(|entry| (entry.transaction, entry.amount)).collect();
-        assert_eq!(told, [(transaction_id(2), 5)]);
+        let amounts: Vec<_> = own.iter().map(|entry| (entry.transaction, entry.amount)).collect();
+        assert_eq!(amounts, [(transaction_id(2), 5)]);
         assert_eq!(fold(&**store, account_id(account), 0, Upto::Now).await, sum(&own));
     }
 }

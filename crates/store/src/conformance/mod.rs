@@ -8,11 +8,7 @@
 //!
 //! The suite omits promises beyond the port: durability, restarts, files.
 
-#![allow(
-    clippy::expect_used,
-    missing_docs,
-    reason = "a broken promise must stop the case, and a case's name says what it is about"
-)]
+#![allow(clippy::expect_used, reason = "a broken promise must stop the case")]
 
 mod ask;
 pub mod balances;

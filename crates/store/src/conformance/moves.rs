@@ -59,7 +59,7 @@ async fn inserted<S: Store>(store: &Arc<S>, number: i64, first: impl Into<Row>) 
 }
 
 /// The statuses that may follow each settled status of a charge.
-const ONWARD: [(ChargeStatus, &[ChargeStatus]); 6] = [
+const SUCCESSORS: [(ChargeStatus, &[ChargeStatus]); 6] = [
     (
         ChargeStatus::RequiresCapture,
         &[ChargeStatus::RequiresCapture, ChargeStatus::Succeeded, ChargeStatus::Voided, ChargeStatus::Parked],
@@ -76,11 +76,11 @@ const ONWARD: [(ChargeStatus, &[ChargeStatus]); 6] = [
 
 pub async fn a_settled_charge_never_moves_back<S: Store>(store: &Arc<S>) {
     let mut number = 0;
-    for (settled, onward) in ONWARD {
+    for (settled, successors) in SUCCESSORS {
         for next in STATUSES {
             number += 1;
             let there = inserted(store, number, charge_in(number, settled, 1)).await;
-            if onward.contains(&next) {
+            if successors.contains(&next) {
                 becomes(store, number + 100, &there, charge_in(number, next, 2)).await;
             } else {
                 stays(store, &there, charge_in(number, next, 2)).await;
@@ -163,8 +163,8 @@ pub async fn an_abandoned_generation_returns_only_with_another_step<S: Store>(st
     stays(store, &there, back.clone()).await;
     let other = Saga { flow: Flow::Split, ..back.saga };
     stays(store, &there, Outbox { saga: other, ..back.clone() }).await;
-    let onward = Saga { progress: SagaProgress { step: 1, way: Direction::Forward }, ..back.saga };
-    becomes(store, 2, &there, Outbox { saga: onward, ..back }).await;
+    let next_step = Saga { progress: SagaProgress { step: 1, way: Direction::Forward }, ..back.saga };
+    becomes(store, 2, &there, Outbox { saga: next_step, ..back }).await;
 }
 
 pub async fn an_open_charge_may_take_any_status<S: Store>(store: &Arc<S>) {
@@ -183,9 +183,9 @@ pub async fn an_order_is_fixed<S: Store>(store: &Arc<S>) {
     let mut held = charge_in(1, ChargeStatus::Succeeded, 2);
     Arc::make_mut(&mut held.order).capture = false;
     stays(store, &there, held).await;
-    let mut told = charge_in(1, ChargeStatus::Succeeded, 2);
-    Arc::make_mut(&mut told.order).metadata.insert("late".into(), Masked::new("word".into()));
-    stays(store, &there, told).await;
+    let mut changed = charge_in(1, ChargeStatus::Succeeded, 2);
+    Arc::make_mut(&mut changed.order).metadata.insert("late".into(), Masked::new("word".into()));
+    stays(store, &there, changed).await;
 }
 
 /// A row does not exist under another tenant's key.

@@ -45,7 +45,7 @@ fn following(row: &Row, revision: u64) -> Row {
     next
 }
 
-/// Writes one row of each kind that has a revision, at revision 5.
+/// Writes a row of each mutable kind, at revision 5.
 async fn at_revision_five<S: Store>(store: &Arc<S>) -> Vec<Row> {
     let rows: Vec<Row> =
         one_of_each().iter().map(|row| with_revision(row, 5)).filter(|row| row.revision() == 5).collect();

@@ -109,7 +109,7 @@ pub async fn a_cursor_reads_back_at_every_position<S: Store>(store: &Arc<S>) {
     assert!(expect.is_some());
 }
 
-/// Takes each claim, charge and hold through every state that may follow its first one.
+/// Takes claims, charges and holds through every legal successor of the first state.
 pub async fn replaced_rows_read_back_as_last_written<S: Store>(store: &Arc<S>) {
     let mut number = 0;
     for state in variants::states() {

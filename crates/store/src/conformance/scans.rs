@@ -87,7 +87,7 @@ const fn owner(number: i64) -> TenantId {
     if number % 2 == 0 { OTHER } else { TENANT }
 }
 
-/// Seven charges of one tenant between seven of another, written out of order.
+/// Seven charges each of two tenants, interleaved and written out of order.
 async fn two_tenants<S: Store>(store: &Arc<S>) {
     let all = ORDER.into_iter().map(|number| charge_of(owner(number), number));
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
@@ -147,7 +147,7 @@ pub async fn claims_each_once<S: Store>(store: &Arc<S>) {
     commit(&**store, all.iter().cloned().fold(set(1), ChangeSet::insert)).await;
     let mark = |last: RowKey| {
         let last = all.iter().find(|claim| RowKey::Claim(claim.tenant, claim.id) == last);
-        last.map(|last| (last.tenant, last.id, last.subject)).expect("a walk gives what is there")
+        last.map(|last| (last.tenant, last.id, last.subject)).expect("a paged scan returns existing rows")
     };
     let seen = walked(store, |last, limit| Scan::Claims { after: last.map(mark), limit }).await;
     assert_eq!(seen, [1, 2, 3, 4, 5]);

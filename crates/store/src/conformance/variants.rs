@@ -354,7 +354,6 @@ pub fn slots() -> Vec<Slot> {
     vec![slot(0), last]
 }
 
-/// One row of each kind.
 pub fn one_of_each() -> [Row; 18] {
     [
         claim_in(1, ClaimState::InFlight(lease(at(0)))).into(),

@@ -3,7 +3,7 @@
 use counterfoil_core::idempotency::claim::{Claim, ClaimState, Settled};
 use counterfoil_core::idempotency::window::{Reuse, WindowPolicy};
 use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums};
-use counterfoil_core::payments::ledger::decide::captured;
+use counterfoil_core::payments::ledger::decide::post_charge;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::conformance::fixtures;

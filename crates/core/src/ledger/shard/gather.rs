@@ -3,11 +3,11 @@
 //!
 //! Funds move as parts of the floor, and room moves as parts of the cap. The amount above a shard's
 //! floor may go out. Raising one shard's floor and lowering another's by the same amount therefore
-//! moves the right to spend without touching a bound. A hold moves with its part of the bound that
-//! it counts against. Posted money stays in its shard.
+//! moves the right to spend without touching a bound. A hold moves together with a part of the
+//! affected bound. Posted money stays in place.
 //!
-//! A shard gives all it has of the requested resource, so it gives once. The receiver only gains.
-//! Gathering from `n` shards, `k` at a time, therefore ends after `n / k` rounds.
+//! A shard gives all of the requested resource at once, and the receiver only gains. Gathering from `n` shards, `k` at
+//! a time, therefore ends after `n / k` rounds.
 
 use super::{ShardPart, funds, lowered, narrow, raised, room};
 use crate::ledger::balance::{Balance, Delta};
@@ -32,8 +32,9 @@ impl Stock {
         }
     }
 
-    /// The resources that a shard can give. A shard without a bound has no parts of it to move. A
-    /// shard beyond a bound can give neither a part of it nor a hold that counts against it.
+    /// The resources available in a shard. Without a bound, the shard has no parts of that bound to
+    /// move. Beyond a bound, the shard can give neither parts of the bound nor holds under the
+    /// bound.
     fn of(shard: &Balance, asked: Stock) -> Stock {
         let held = |amount: i64, left: Option<i128>| {
             if left.is_some_and(i128::is_negative) { 0 } else { i128::from(amount) }
@@ -71,8 +72,7 @@ impl Stock {
     }
 }
 
-/// The amounts that the receiver can take before one of its numbers, or the delta that changes it,
-/// overflows 64 bits.
+/// The capacity of the receiver, limited by overflow of 64 bits in a number or in a delta.
 #[derive(Clone, Copy)]
 struct Space {
     floor: i128,
@@ -94,7 +94,7 @@ impl Space {
         }
     }
 
-    /// Takes the part of `stock` that fits. A hold and its funds share the floor's space; the cap's
+    /// Takes as much of `stock` as fits. A hold and its funds share the floor's space; the cap's
     /// side works the same way.
     fn take(&mut self, stock: Stock) -> Stock {
         let outgoing = stock.outgoing.min(self.outgoing).min(self.floor);
@@ -116,8 +116,8 @@ pub(super) fn receiver(shards: &[Balance], delta: Delta) -> Option<&Balance> {
     shards.iter().filter(|shard| is_within(shard)).max_by_key(|shard| Stock::of(shard, asked).sum())
 }
 
-/// Parts that add up to zero and collect what `delta` asks for in one shard, at most `parts_max`.
-/// Empty if nothing can be collected.
+/// At most `parts_max` parts with the sum zero. The parts collect the resources for `delta` in one
+/// shard. Empty if nothing can be collected.
 pub(super) fn gather(shards: &[Balance], delta: Delta, parts_max: usize) -> Vec<ShardPart> {
     let Some(receiver) = receiver(shards, delta) else { return Vec::new() };
     let asked = Stock::asked(delta);
@@ -144,7 +144,7 @@ fn is_within(shard: &Balance) -> bool {
     funds(shard).is_none_or(|funds| funds >= 0) && room(shard).is_none_or(|room| room >= 0)
 }
 
-/// The part of a shard that gives `given`, or takes it if negative.
+/// The part of a shard for giving `given`; a negative amount is taken.
 fn part(shard: &Balance, given: Stock) -> ShardPart {
     let floor = given.outgoing.saturating_add(given.funds);
     let cap = given.incoming.saturating_add(given.room).saturating_neg();

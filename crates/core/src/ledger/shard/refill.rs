@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_shard_gets_half_of_the_plenty() {
+    fn an_empty_shard_gets_half_of_the_richest_one() {
         let shards =
             [shard(0, 1_000, Some(0), None), shard(1, 0, Some(0), None), shard(2, 10, Some(0), None)];
         let parts = refill(&shards, 1, debit(4)).unwrap();
@@ -70,20 +70,20 @@ mod tests {
     }
 
     #[test]
-    fn all_of_the_plenty_is_given_where_all_is_needed() {
+    fn a_refill_gives_everything_if_everything_is_needed() {
         let shards = [shard(0, 4, Some(0), None), shard(1, 0, Some(0), None)];
         let parts = refill(&shards, 1, debit(4)).unwrap();
         assert_eq!((parts[0].delta.floor, parts[1].delta.floor), (4, -4));
     }
 
     #[test]
-    fn a_shard_beyond_its_bound_is_not_helped_by_what_only_covers_the_write() {
+    fn a_shard_beyond_its_bound_needs_more_than_the_delta() {
         let shards = [shard(0, 4, Some(0), None), shard(1, -5, Some(0), None)];
         assert_eq!(refill(&shards, 1, debit(4)), None);
     }
 
     #[test]
-    fn what_no_single_shard_has_is_left_to_the_plan() {
+    fn a_delta_beyond_every_single_shard_is_left_to_the_plan() {
         let shards = [shard(0, 5, Some(0), None), shard(1, 0, Some(0), None), shard(2, 5, Some(0), None)];
         assert_eq!(refill(&shards, 1, debit(6)), None);
         assert_eq!(refill(&shards, 7, debit(1)), None, "no such shard");

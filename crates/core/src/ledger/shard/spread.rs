@@ -44,9 +44,9 @@ impl Draft<'_> {
 
 /// Divides `delta`, which the account as a whole allows.
 ///
-/// The released amount is divided first, then the posted, then the reserved amount. Each step keeps
-/// every shard within its bounds. Each step also leaves the account's total for the later steps,
-/// whichever shards it uses. Only numbers at the limit of 64 bits can make a step fail.
+/// The released amount is divided first, then the posted, then the reserved amount. Every step
+/// keeps all shards within bounds and preserves the account's total for the later steps. Only
+/// numbers at the limit of 64 bits can make a step fail.
 pub(super) fn spread<'a>(shards: &'a [Balance], delta: Delta) -> Result<Vec<ShardPart>, BalanceRefusal> {
     let leading = receiver(shards, delta).map(|shard| shard.shard);
     let draft = |shard: &'a Balance| {
@@ -102,7 +102,7 @@ pub(super) fn spread<'a>(shards: &'a [Balance], delta: Delta) -> Result<Vec<Shar
     Ok(drafts.iter().filter(|draft| draft.is_used()).map(part).collect())
 }
 
-/// Divides `amount`: first over shards that are used anyway, then over those that take the most.
+/// Divides `amount`: first over shards in use anyway, then over shards with the largest capacity.
 fn share(
     drafts: &mut [Draft<'_>],
     amount: i128,

@@ -15,12 +15,15 @@ use crate::types::time::Time;
 /// The hint changes nothing in these cases:
 ///
 /// - A holder has the lease. Its next write expects the row unchanged.
-/// - Certainly nothing was executed. There is no news, and calls without effect count against the payment.
+/// - Certainly nothing was executed. There is no news, and calls without effect count against the
+///   payment.
+/// - The work is due already.
+/// - The provider cannot be queried and keeps sending server errors. Each error brings parking
+///   closer.
 /// - No evidence is available before the provider is quiescent.
-/// - The provider cannot be queried and keeps sending server errors. Each of them brings parking closer.
 pub fn hint(rules: &Rules, claim: &Claim, outbox: &Outbox, now: Time) -> Option<Outbox> {
-    let waits = match claim.state {
-        ClaimState::Uncertain(Custody::Waiting { .. }) => outbox.due_at > now,
+    let is_waiting_in_doubt = match claim.state {
+        ClaimState::Uncertain(Custody::Waiting { .. }) => outbox.history.unknown,
         ClaimState::InFlight(_)
         | ClaimState::FailedRetry { .. }
         | ClaimState::Uncertain(Custody::Held(_))
@@ -28,9 +31,10 @@ pub fn hint(rules: &Rules, claim: &Claim, outbox: &Outbox, now: Time) -> Option<
         | ClaimState::FailedTerminal(_)
         | ClaimState::Expired { .. } => false,
     };
-    let history = &outbox.history;
-    let patient = rules.queryable || history.server_errors < ERRORS_BEFORE_QUERY;
-    if !waits || !history.unknown || !patient {
+    if !is_waiting_in_doubt || outbox.due_at <= now {
+        return None;
+    }
+    if !rules.queryable && outbox.history.server_errors >= ERRORS_BEFORE_QUERY {
         return None;
     }
     match next(rules, outbox, claim.attempts.saturating_add(1), now) {

@@ -2,7 +2,7 @@
 //!
 //! Counting attempts never makes an outcome terminal that may have charged.
 
-use super::next::{quiescent_at, recognised};
+use super::next::{is_recognised, quiescent_at};
 use crate::outbox::{History, ParkReason};
 use crate::payments::charge::{FailureCode, PaymentFailure};
 use crate::payments::provider::{
@@ -19,25 +19,25 @@ pub enum AttemptVerdict {
     /// The step was certainly not executed and never will be.
     Failed {
         failure: PaymentFailure,
-        /// The provider's reference, if it created one.
+        /// The provider's reference, where known.
         reference: Option<String>,
     },
     /// The call certainly had no effect; try again.
     Retry {
-        /// The pause that the provider asks for.
+        /// The provider's requested pause.
         at_least: Span,
         history: History,
     },
     /// The call may have had an effect; look for evidence.
     Doubt {
-        /// No evidence is available before this instant.
+        /// The earliest instant at which evidence is possible.
         not_before: Time,
         history: History,
     },
     /// Only a human can continue.
     Park {
         reason: ParkReason,
-        /// The provider's reference, if it gave one.
+        /// The provider's reference, where known.
         reference: Option<String>,
     },
 }
@@ -64,7 +64,7 @@ pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &ProviderOutc
     match outcome {
         ProviderOutcome::Approved(approval) => judge_approval(attempt, approval),
         ProviderOutcome::Declined(_) if decline_is_one_of_several(attempt.history, rules, attempt.now) => {
-            AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
+            still_in_doubt(attempt)
         }
         ProviderOutcome::Declined(decline) => AttemptVerdict::Failed {
             failure: PaymentFailure {
@@ -98,8 +98,24 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) ->
         LookupResult::Payment(outcome @ (ProviderOutcome::Approved(_) | ProviderOutcome::Declined(_))) => {
             judge_outcome(attempt, rules, outcome)
         }
+        LookupResult::Payment(
+            ProviderOutcome::Rejected(_)
+            | ProviderOutcome::Busy { .. }
+            | ProviderOutcome::NotSent
+            | ProviderOutcome::Unknown(_),
+        ) => {
+            // The payment exists without a final state. Once the provider has forgotten the key, no
+            // repetition can complete it.
+            let forgotten =
+                rules.dedup_window.is_some() && !is_recognised(rules, attempt.history, attempt.now);
+            if forgotten { park(ParkReason::NoEvidence) } else { still_in_doubt(attempt) }
+        }
         LookupResult::Several => park(ParkReason::Contradiction),
-        LookupResult::Nothing if attempt.now >= quiescent_at(rules, attempt.history) => {
+        // The payment may not have arrived yet, or may not be visible yet.
+        LookupResult::Nothing if attempt.now < quiescent_at(rules, attempt.history) => {
+            still_in_doubt(attempt)
+        }
+        LookupResult::Nothing => {
             // Proof that nothing was executed and nothing can still arrive. The next generation has
             // a fresh key and so avoids stored errors.
             let history = History {
@@ -109,32 +125,17 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) ->
             };
             AttemptVerdict::Doubt { not_before: attempt.now, history }
         }
-        // The payment outlived the provider's memory of keys and still has no final state.
-        LookupResult::Payment(
-            ProviderOutcome::Rejected(_)
-            | ProviderOutcome::Busy { .. }
-            | ProviderOutcome::NotSent
-            | ProviderOutcome::Unknown(_),
-        ) if rules.dedup_window.is_some() && !recognised(rules, attempt.history, attempt.now) => {
-            park(ParkReason::NoEvidence)
-        }
-        // The payment is not final or not yet visible, or the query failed.
-        LookupResult::Payment(
-            ProviderOutcome::Rejected(_)
-            | ProviderOutcome::Busy { .. }
-            | ProviderOutcome::NotSent
-            | ProviderOutcome::Unknown(_),
-        )
-        | LookupResult::Nothing
-        | LookupResult::Unclear(_) => {
-            AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
-        }
+        LookupResult::Unclear(_) => still_in_doubt(attempt),
     }
 }
 
-/// Whether a decline may leave another call undecided. A provider that executes repetitions
-/// separately declines one call only; an earlier one may be approved until the provider is
-/// quiescent.
+const fn still_in_doubt(attempt: Attempt<'_>) -> AttemptVerdict {
+    AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
+}
+
+/// Whether a decline may leave another call undecided. If repetitions execute separately, the
+/// decline covers only the last call. Until quiescence, the provider may still approve an earlier
+/// call.
 pub fn decline_is_one_of_several(history: &History, rules: &Rules, now: Time) -> bool {
     let repeats = rules.dedup_window.is_none() || rules.reexecutes_errors;
     history.unknown && repeats && now < quiescent_at(rules, history)
@@ -143,7 +144,7 @@ pub fn decline_is_one_of_several(history: &History, rules: &Rules, now: Time) ->
 /// Accepts an approval only if it matches our request: state of the money, amount, asset and
 /// payment reference. A void has no amount to compare.
 fn judge_approval(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
-    let amount = match attempt.step {
+    let amount_matches = match attempt.step {
         ProviderStep::Void => true,
         ProviderStep::Charge
         | ProviderStep::Authorize
@@ -153,10 +154,10 @@ fn judge_approval(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
             approval.amount_minor == attempt.amount_minor && approval.asset == Some(attempt.asset)
         }
     };
-    let same = amount
+    let matches = amount_matches
         && approval.stands == attempt.step.leads_to()
         && approval.payment.as_deref().is_none_or(|payment| payment == attempt.reference);
-    if same {
+    if matches {
         AttemptVerdict::Done(approval.clone())
     } else {
         AttemptVerdict::Park {
@@ -183,7 +184,7 @@ fn judge_without_effect(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict 
     let mut history = *attempt.history;
     history.idle_calls = history.idle_calls.saturating_add(1);
     if history.unknown {
-        // An earlier attempt may have charged; this one only asks us to wait.
+        // An earlier attempt may have charged; the current attempt only asks us to wait.
         return AttemptVerdict::Doubt { not_before: attempt.now.plus(at_least), history };
     }
     if history.idle_calls >= attempt.attempts_max {

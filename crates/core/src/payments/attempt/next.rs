@@ -11,51 +11,49 @@ pub enum NextCall {
     Call,
     /// Query the provider for the payment.
     Query,
-    /// No evidence is available before this instant.
+    /// The earliest instant at which evidence is possible.
     Wait(Time),
     /// Only a human can continue.
     Park(ParkReason),
 }
 
-/// Server errors or unreadable answers after which every other attempt is a query. The provider may
-/// have stored its error and replay it until it forgets the key.
+/// Server errors or unreadable answers after which every second attempt is a query. The provider
+/// may store and replay an error for as long as the key is remembered.
 pub(super) const ERRORS_BEFORE_QUERY: u32 = 2;
-/// Server errors after which all attempts are queries. Every further call would delay the instant
-/// at which "not found" is proof, and twenty errors in a row are no coincidence.
-const ERRORS_BEFORE_SILENCE: u32 = 20;
+/// Server errors after which no more calls are made. Every further call would delay the instant at
+/// which "not found" is proof, and twenty errors in a row are no coincidence.
+const ERRORS_BEFORE_CALLS_END: u32 = 20;
 
 /// Chooses the next action for `outbox` at `now`. `attempt` counts the claim's attempts.
 pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> NextCall {
-    if let Some(park) = outbox.parked {
-        return NextCall::Park(park);
+    if let Some(reason) = outbox.parked {
+        return NextCall::Park(reason);
     }
     let history = &outbox.history;
     if !history.unknown {
+        // No call can have had an effect, so a new one is safe.
         return NextCall::Call;
     }
-    // A call may have been executed: only a call that the provider recognises as a repetition is
-    // safe.
-    if recognised(rules, history, now) {
-        let stuck = history.server_errors >= ERRORS_BEFORE_QUERY;
-        let silent = history.server_errors >= ERRORS_BEFORE_SILENCE;
-        if !rules.queryable {
-            // The provider cannot be queried and its errors do not end, so only a human can find
-            // out.
-            return if silent { NextCall::Park(ParkReason::NoEvidence) } else { NextCall::Call };
+    // A call may have had an effect. Only a repetition that the provider recognises is safe.
+    let errors = history.server_errors;
+    match (is_recognised(rules, history, now), rules.queryable) {
+        (true, true) if errors >= ERRORS_BEFORE_CALLS_END => NextCall::Query,
+        (true, true) if errors >= ERRORS_BEFORE_QUERY && attempt.is_multiple_of(2) => NextCall::Query,
+        (true, true) => NextCall::Call,
+        (true, false) if errors >= ERRORS_BEFORE_CALLS_END => NextCall::Park(ParkReason::NoEvidence),
+        (true, false) => NextCall::Call,
+        (false, true) => {
+            let quiet_at = quiescent_at(rules, history);
+            if now < quiet_at { NextCall::Wait(quiet_at) } else { NextCall::Query }
         }
-        return if silent || (stuck && attempt.is_multiple_of(2)) { NextCall::Query } else { NextCall::Call };
+        (false, false) => NextCall::Park(ParkReason::NoEvidence),
     }
-    if !rules.queryable {
-        return NextCall::Park(ParkReason::NoEvidence);
-    }
-    let quiet_at = quiescent_at(rules, history);
-    if now < quiet_at { NextCall::Wait(quiet_at) } else { NextCall::Query }
 }
 
 /// Whether the provider certainly recognises a repeated call. Half of the deduplication window is
-/// the safety margin. A provider that executes a key again after an error may have sent one that
-/// never reached us.
-pub(super) fn recognised(rules: &Rules, history: &History, now: Time) -> bool {
+/// the safety margin. A provider may execute a key again after an error, and the error may have
+/// been lost on the way to us.
+pub(super) fn is_recognised(rules: &Rules, history: &History, now: Time) -> bool {
     let Some(window) = rules.dedup_window else {
         return false;
     };
@@ -129,18 +127,18 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_history_is_called() {
+    fn a_clean_history_leads_to_a_call() {
         assert_eq!(next(&STRIPE, &outbox(sent(false, 5)), 3, at(9_999)), NextCall::Call);
     }
 
     #[test]
-    fn an_unknown_one_is_called_again_only_while_the_provider_remembers() {
+    fn an_unknown_call_is_repeated_only_while_the_provider_remembers_it() {
         assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(719)), NextCall::Call);
         assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(720)), NextCall::Query);
     }
 
     #[test]
-    fn stored_errors_are_asked_about_every_other_time() {
+    fn repeated_errors_lead_to_a_query_every_other_time() {
         let stuck = outbox(sent(true, 2));
         assert_eq!(next(&STRIPE, &stuck, 3, at(1)), NextCall::Call);
         assert_eq!(next(&STRIPE, &stuck, 4, at(1)), NextCall::Query);
@@ -152,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_about_and_says_nothing_again_and_again_is_a_humans() {
+    fn endless_errors_without_queries_are_parked() {
         let rules = Rules { queryable: false, ..STRIPE };
         assert_eq!(next(&rules, &outbox(sent(true, 19)), 4, at(1)), NextCall::Call);
         assert_eq!(next(&rules, &outbox(sent(true, 20)), 4, at(1)), NextCall::Park(ParkReason::NoEvidence));
     }
 
     #[test]
-    fn without_deduplication_nothing_is_asked_before_quiescence() {
+    fn without_deduplication_nothing_is_queried_before_quiescence() {
         let rules = Rules { dedup_window: None, ..STRIPE };
         let quiet = Time::EPOCH.plus(Span::from_ms(140_001));
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), NextCall::Wait(quiet));
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_evidence_a_human_is_called() {
+    fn without_any_evidence_the_work_is_parked() {
         let rules = Rules { dedup_window: None, queryable: false, ..STRIPE };
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), NextCall::Park(ParkReason::NoEvidence));
     }

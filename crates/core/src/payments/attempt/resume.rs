@@ -7,7 +7,7 @@ use crate::outbox::Outbox;
 use crate::types::id::Holder;
 use crate::types::time::Time;
 
-/// A claim under a new lease. It must be committed before any other action.
+/// A claim under a new lease. Commit before any other action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumption {
     /// The claim under a higher fence.

@@ -31,7 +31,8 @@ pub struct NewCharge {
     pub capture: bool,
     /// The account to credit; `None` means the tenant's main account of the currency.
     pub destination: Option<AccountId>,
-    /// The wallet's part of the amount. Ledger and provider both move their part, or neither does.
+    /// The wallet's part of the amount. Ledger and provider move their parts together or not at
+    /// all.
     pub wallet: Option<Wallet>,
     pub description: Option<Masked<String>>,
     pub metadata: BTreeMap<String, Masked<String>>,

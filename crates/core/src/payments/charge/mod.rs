@@ -1,4 +1,4 @@
-//! A charge: the resource that clients see, and its legal transitions.
+//! A charge: the clients' resource, and the legal transitions.
 
 pub mod create;
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct Charge {
     pub id: ChargeId,
     pub tenant: TenantId,
-    /// The client's order. It never changes, so copies of the charge share it.
+    /// The client's order. Never changes, so copies of the charge share the order.
     pub order: Arc<ChargeOrder>,
     pub status: ChargeStatus,
     pub sums: ChargeSums,
@@ -40,7 +40,7 @@ pub struct ChargeSums {
 }
 
 impl ChargeSums {
-    /// The amount that may still be refunded.
+    /// The remaining refundable amount.
     pub const fn refundable(&self) -> i64 {
         self.captured.saturating_sub(self.refunded).saturating_sub(self.refunding)
     }
@@ -131,12 +131,11 @@ impl ChargeStatus {
         }
     }
 
-    /// The status of that name.
     pub fn parse(name: &str) -> Option<ChargeStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether a charge with this status may take the status `next`. Every store enforces this.
+    /// Whether the status `next` is a legal successor. Enforced by every store.
     pub const fn may_become(self, next: ChargeStatus) -> bool {
         match self {
             // A human or late evidence may settle a parked charge either way.
@@ -179,8 +178,8 @@ impl ChargeStatus {
 }
 
 impl Charge {
-    /// Whether `next` may replace this charge. Every store enforces this. Captured and refunded
-    /// sums never fall, and refunds never exceed the captured amount.
+    /// Whether `next` is a legal successor. Enforced by every store. Captured and refunded sums
+    /// never fall, and refunds never exceed the captured amount.
     pub fn may_become(&self, next: &Charge) -> bool {
         self.status.may_become(next.status)
             && self.order == next.order
@@ -239,7 +238,6 @@ impl FailureCode {
         }
     }
 
-    /// The failure of that name.
     pub fn parse(name: &str) -> Option<FailureCode> {
         FAILURES.into_iter().find(|code| code.name() == name)
     }

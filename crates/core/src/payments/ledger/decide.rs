@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The default lifetime of a hold: seven days, like card authorizations.
 pub const HOLD_DEFAULT: Span = Span::from_ms(7 * 86_400_000);
 
-/// The accounts that a request names, as far as they exist.
+/// The existing accounts among those named by a request.
 #[derive(Clone, Debug, Default)]
 pub struct KnownAccounts {
     accounts: BTreeMap<AccountId, Arc<Account>>,
@@ -35,7 +35,6 @@ impl KnownAccounts {
         self.accounts.insert(account.id, account);
     }
 
-    /// The account of that id.
     pub fn get(&self, id: AccountId) -> Option<&Arc<Account>> {
         self.accounts.get(&id)
     }
@@ -49,8 +48,8 @@ impl KnownAccounts {
         self.accounts.get(id).filter(|account| account.tenant == tenant)
     }
 
-    /// The changes that `legs` make to guarded accounts, one delta per account. `None` if an
-    /// account is unknown or a sum overflows.
+    /// The effect of `legs` on guarded accounts, one delta per account. `None` if an account is
+    /// unknown or a sum overflows.
     pub fn deltas(&self, legs: &[Leg]) -> Option<Vec<(Arc<Account>, Delta)>> {
         let mut deltas = Vec::new();
         for leg in legs {
@@ -87,7 +86,7 @@ impl DecisionContext {
     }
 }
 
-/// Opens an account: the account, its code, and its first balance if it is guarded.
+/// Opens an account: the account, its code, and, for a guarded account, the first balance.
 pub fn open(
     open: Open,
     id: AccountId,
@@ -135,8 +134,8 @@ pub fn open_flaws(open: &Open) -> Vec<Flaw> {
     flaws
 }
 
-/// The flaw of a number of shards, if it has one. An account that starts beyond its bound cannot be
-/// sharded: its first shard would lack its part while the others seem free to give.
+/// The flaw of a number of shards, if any. An account beyond a bound from the start cannot be
+/// sharded: the first shard would lack a part of the bound while the rest seem free to give.
 pub fn spread_flaw(guard: Guard, shards: u16) -> Option<Flaw> {
     let beyond = guard.floor.is_some_and(|floor| floor > 0) || guard.cap.is_some_and(|cap| cap < 0);
     (beyond && shards > 1).then(|| {
@@ -161,8 +160,9 @@ pub fn transfer(
     context: DecisionContext,
 ) -> Result<(Transaction, Option<Hold>), Vec<Flaw>> {
     let mut flaws = Vec::new();
-    let from = account(known, context.tenant, &order.from, order.asset, ("/from", "/currency"), &mut flaws);
-    let to = account(known, context.tenant, &order.to, order.asset, ("/to", "/currency"), &mut flaws);
+    let from =
+        resolve_account(known, context.tenant, &order.from, order.asset, ("/from", "/currency"), &mut flaws);
+    let to = resolve_account(known, context.tenant, &order.to, order.asset, ("/to", "/currency"), &mut flaws);
     let (Some(from), Some(to)) = (from, to) else { return Err(flaws) };
     if from == to {
         flaws.push(Flaw::new("/to", "`to` is the account the money comes from; name another"));
@@ -182,11 +182,11 @@ pub fn transfer(
         return Ok((context.transaction(TransactionKind::Transfer, legs, order.metadata), None));
     };
     let (transaction, hold) =
-        held(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, context);
+        new_hold(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, context);
     Ok((transaction, Some(hold)))
 }
 
-fn held(
+fn new_hold(
     from: AccountId,
     to: AccountId,
     (amount, asset): (i64, Asset),
@@ -215,7 +215,7 @@ fn held(
 /// Ends a hold at the client's request. The caller has checked that the hold is open.
 pub fn end(hold: &Hold, how: End, context: DecisionContext) -> Result<(Transaction, Hold), Vec<Flaw>> {
     match how {
-        End::Void => Ok(release(
+        End::Void => Ok(release_hold(
             hold,
             TransactionKind::HoldVoided(hold.id),
             HoldState::Voided { by: context.id },
@@ -227,13 +227,13 @@ pub fn end(hold: &Hold, how: End, context: DecisionContext) -> Result<(Transacti
                 let message = format!("`amount` must be between 1 and the {} that are held", hold.amount);
                 return Err(vec![Flaw::new("/amount", message)]);
             }
-            let mut legs = released(hold);
-            legs.extend(pair(hold, Layer::Posted, amount));
+            let mut legs = released_legs(hold);
+            legs.extend(leg_pair(hold, Layer::Posted, amount));
             let state = HoldState::Posted { amount, by: context.id };
             Ok((
                 context.transaction(
                     TransactionKind::HoldPosted(hold.id),
-                    by_construction(legs, hold),
+                    balanced_by_construction(legs, hold),
                     Metadata::new(),
                 ),
                 hold.ended(state),
@@ -244,29 +244,32 @@ pub fn end(hold: &Hold, how: End, context: DecisionContext) -> Result<(Transacti
 
 /// Ends a hold whose deadline has passed.
 pub fn lapse(hold: &Hold, context: DecisionContext) -> (Transaction, Hold) {
-    release(hold, TransactionKind::HoldLapsed(hold.id), HoldState::Lapsed { by: context.id }, context)
+    release_hold(hold, TransactionKind::HoldLapsed(hold.id), HoldState::Lapsed { by: context.id }, context)
 }
 
-fn release(
+fn release_hold(
     hold: &Hold,
     kind: TransactionKind,
     state: HoldState,
     context: DecisionContext,
 ) -> (Transaction, Hold) {
-    (context.transaction(kind, by_construction(released(hold), hold), Metadata::new()), hold.ended(state))
+    (
+        context.transaction(kind, balanced_by_construction(released_legs(hold), hold), Metadata::new()),
+        hold.ended(state),
+    )
 }
 
-fn released(hold: &Hold) -> Vec<Leg> {
-    pair(hold, Layer::Released, hold.amount).to_vec()
+fn released_legs(hold: &Hold) -> Vec<Leg> {
+    leg_pair(hold, Layer::Released, hold.amount).to_vec()
 }
 
-fn pair(hold: &Hold, layer: Layer, amount: i64) -> [Leg; 2] {
+fn leg_pair(hold: &Hold, layer: Layer, amount: i64) -> [Leg; 2] {
     let leg = |account, side| Leg { account, side, layer, amount, asset: hold.asset };
     [leg(hold.from, Side::Debit), leg(hold.to, Side::Credit)]
 }
 
 /// Pairs of equal legs always balance, so the fallback, the hold's own legs, is never used.
-fn by_construction(legs: Vec<Leg>, hold: &Hold) -> Legs {
+fn balanced_by_construction(legs: Vec<Leg>, hold: &Hold) -> Legs {
     Legs::balanced(legs).unwrap_or_else(|_| Legs::released_pair(hold.from, hold.to, hold.amount, hold.asset))
 }
 
@@ -277,7 +280,8 @@ pub fn post(order: Post, known: &KnownAccounts, context: DecisionContext) -> Res
     for (index, entry) in order.entries.iter().enumerate() {
         let places = (format!("/entries/{index}/account"), format!("/entries/{index}/asset"));
         let places = (places.0.as_str(), places.1.as_str());
-        if let Some(account) = account(known, context.tenant, &entry.account, entry.asset, places, &mut flaws)
+        if let Some(account) =
+            resolve_account(known, context.tenant, &entry.account, entry.asset, places, &mut flaws)
         {
             legs.push(Leg {
                 account,
@@ -318,7 +322,7 @@ pub const fn is_reversible(kind: TransactionKind) -> bool {
     }
 }
 
-/// The transaction that reverses `original`.
+/// The reversal of `original`.
 pub fn reverse(original: &Transaction, context: DecisionContext) -> Transaction {
     context.transaction(
         TransactionKind::Reversal(original.id),
@@ -358,7 +362,7 @@ pub struct Exchange {
     pub rounding: AccountId,
 }
 
-/// Exchanges one asset for another. Each asset balances on its own.
+/// Exchanges one asset for another. The legs balance per asset.
 pub fn exchange(
     order: Convert,
     from: &Account,
@@ -382,7 +386,7 @@ pub fn exchange(
 }
 
 /// Posts a captured charge: debits what the provider owes and credits `credited`.
-pub fn captured(
+pub fn post_charge(
     charge: &Charge,
     receivable: AccountId,
     credited: AccountId,
@@ -409,20 +413,20 @@ pub fn reserve(
     context: DecisionContext,
 ) -> Result<(Transaction, Hold), BadLegs> {
     let legs = Legs::transfer(from, to, amount, asset, Layer::Pending)?;
-    Ok(held(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), context))
+    Ok(new_hold(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), context))
 }
 
 /// An account of the chart.
 pub fn chart_account(role: Role, asset: Asset) -> Option<Open> {
-    Some(charted(role.code(asset).ok()?, asset, role.normal()))
+    Some(unbounded_account(role.code(asset).ok()?, asset, role.normal()))
 }
 
 /// The chart account of the debt to a peer.
 pub fn peer_account(peer: &PeerName, asset: Asset) -> Option<Open> {
-    Some(charted(peer_code(peer, asset).ok()?, asset, Side::Credit))
+    Some(unbounded_account(peer_code(peer, asset).ok()?, asset, Side::Credit))
 }
 
-const fn charted(code: AccountCode, asset: Asset, normal: Side) -> Open {
+const fn unbounded_account(code: AccountCode, asset: Asset, normal: Side) -> Open {
     Open {
         code,
         asset,
@@ -433,7 +437,7 @@ const fn charted(code: AccountCode, asset: Asset, normal: Side) -> Open {
     }
 }
 
-fn account(
+fn resolve_account(
     known: &KnownAccounts,
     tenant: TenantId,
     named: &AccountSelector,

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 pub type Metadata = BTreeMap<String, Masked<String>>;
 
-/// The account that a client names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AccountSelector {
     /// By reference.
@@ -42,12 +41,16 @@ pub enum LedgerCommand {
     /// Move money from one account to another, or reserve it.
     Transfer(TransferOrder),
     /// End a hold.
-    End { hold: HoldId, how: End },
+    End {
+        hold: HoldId,
+        how: End,
+    },
     /// Post legs.
     Post(Post),
     /// Reverse a transaction.
-    Reverse { transaction: TransactionId },
-    /// Exchange one asset for another.
+    Reverse {
+        transaction: TransactionId,
+    },
     Convert(Convert),
 }
 
@@ -57,7 +60,7 @@ pub struct Open {
     /// The tenant's own code for the account.
     pub code: AccountCode,
     pub asset: Asset,
-    /// The side that increases the balance.
+    /// The increasing side.
     pub normal: Side,
     /// The floor and the cap.
     pub guard: Guard,
@@ -118,7 +121,6 @@ pub struct PostLeg {
     pub asset: Asset,
 }
 
-/// An exchange of one asset for another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convert {
     /// The account to debit, in its own asset.

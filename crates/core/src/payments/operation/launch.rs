@@ -49,7 +49,7 @@ pub struct OperationLaunch {
 /// Why a charge does not allow the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationRefusal {
-    /// Another operation is in progress, and its end decides.
+    /// A different operation is in progress, and the result decides.
     Busy,
     /// The charge's status does not allow it.
     Status,
@@ -73,7 +73,7 @@ pub fn allowed(kind: OperationKind, wanted: Option<i64>, charge: &Charge) -> Res
     if (1..=available).contains(&amount) {
         return Ok(amount);
     }
-    // A refund in progress may still be refused, which frees its amount.
+    // A refusal of the refund in progress would free the amount.
     if reserved > 0 && amount <= available.saturating_add(reserved) {
         return Err(OperationRefusal::Busy);
     }
@@ -148,13 +148,13 @@ pub fn launch(
             step.name()
         ),
     };
-    let subject = PaymentSubject::Charge(begun(charge, kind, id, minor), Some(operation));
+    let subject = PaymentSubject::Charge(charge_during(charge, kind, id, minor), Some(operation));
     let work = Work { claim, subject, outbox };
     Ok(OperationLaunch { work, expect: charge.revision, transition, audit })
 }
 
 /// The charge during the operation.
-fn begun(charge: &Charge, kind: OperationKind, id: OperationId, amount: i64) -> Charge {
+fn charge_during(charge: &Charge, kind: OperationKind, id: OperationId, amount: i64) -> Charge {
     let mut next = Charge { revision: charge.revision.saturating_add(1), ..charge.clone() };
     match kind {
         OperationKind::Capture | OperationKind::Void => next.working = Some(id),

@@ -49,7 +49,6 @@ impl OperationKind {
         }
     }
 
-    /// The kind of that name.
     pub fn parse(name: &str) -> Option<OperationKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
@@ -103,7 +102,6 @@ impl OperationStatus {
         }
     }
 
-    /// The status of that name.
     pub fn parse(name: &str) -> Option<OperationStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
@@ -115,8 +113,8 @@ impl OperationStatus {
 }
 
 impl Operation {
-    /// Whether `next` may replace this operation. An operation ends once, and its order never
-    /// changes.
+    /// Whether `next` is a legal successor of the operation. An operation ends once, and its order
+    /// never changes.
     pub fn may_become(&self, next: &Operation) -> bool {
         let fixed = Operation {
             status: next.status,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Payout {
     pub id: PayoutId,
     pub tenant: TenantId,
-    /// The client's order. It never changes, so copies of the payout share it.
+    /// The client's order. Never changes, so copies of the payout share the order.
     pub order: Arc<PayoutOrder>,
     pub status: PayoutStatus,
     /// The provider and endpoint, fixed for the payout's life.
@@ -69,7 +69,6 @@ impl PayoutStatus {
         }
     }
 
-    /// The status of that name.
     pub fn parse(name: &str) -> Option<PayoutStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
@@ -84,7 +83,8 @@ impl PayoutStatus {
 }
 
 impl Payout {
-    /// Whether `next` may replace this payout. A payout ends once, and its order never changes.
+    /// Whether `next` is a legal successor of the payout. A payout ends once, and its order never
+    /// changes.
     pub fn may_become(&self, next: &Payout) -> bool {
         let fixed = Payout {
             status: next.status,

@@ -16,7 +16,6 @@ pub struct Object {
     by_key: Vec<usize>,
 }
 
-/// The object already has a member of that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateKey {
     pub key: String,
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn small_objects_carry_no_index_and_large_ones_a_whole_one() {
+    fn only_large_objects_have_an_index() {
         for count in [0, 1, UNINDEXED_MAX] {
             assert!(of(count).by_key.is_empty(), "{count}");
         }
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn members_come_out_as_they_went_in() {
+    fn members_keep_their_order() {
         assert!(Object::new().is_empty() && !of(1).is_empty());
         let members: Vec<(String, Json)> = of(2).into_iter().collect();
         assert_eq!(members, [("k01".to_owned(), Json::Bool(false)), ("k00".to_owned(), Json::Bool(true))]);

@@ -28,7 +28,6 @@ pub struct ParseError {
     /// The RFC 6901 pointer of the value at that byte. If it exceeds [`POINTER_BYTES_MAX`], the
     /// pointer of an enclosing value.
     pub pointer: String,
-    /// The error and its remedy.
     pub message: String,
 }
 

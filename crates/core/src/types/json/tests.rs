@@ -61,7 +61,7 @@ fn escapes_are_resolved() {
 }
 
 #[test]
-fn what_is_not_json_is_refused() {
+fn text_outside_the_grammar_is_refused() {
     check_refused("", 0, "", "the body ended");
     check_refused("  ", 2, "", "expected a value");
     check_refused("\u{feff}{}", 0, "", "byte order mark");
@@ -122,7 +122,7 @@ fn broken_strings_are_refused() {
 }
 
 #[test]
-fn a_key_twice_is_refused_after_unescaping() {
+fn duplicate_keys_are_found_after_unescaping() {
     check_refused(r#"{"a":1,"a":1}"#, 7, "/a", "twice");
     check_refused(r#"{"a/b~":1,"\u0061\/b~":2}"#, 10, "/a~1b~0", "twice");
     check_refused(r#"[0,{"x":{"":1,"":2}}]"#, 14, "/1/x/", "twice");
@@ -136,7 +136,7 @@ fn a_key_twice_is_refused_after_unescaping() {
 }
 
 #[test]
-fn a_pointer_of_the_longest_length_is_given_whole() {
+fn a_pointer_of_the_greatest_length_is_complete() {
     let longest = "k".repeat(POINTER_BYTES_MAX - 1);
     let error = Json::parse(format!(r#"{{"{longest}":!}}"#).as_bytes()).expect_err("refused");
     assert_eq!(error.pointer, format!("/{longest}"));
