@@ -35,19 +35,24 @@ pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> NextCall
         return NextCall::Call;
     }
     // A call may have had an effect. Only a repetition that the provider recognises is safe.
-    let errors = history.server_errors;
-    match (is_recognised(rules, history, now), rules.queryable) {
-        (true, true) if errors >= ERRORS_BEFORE_CALLS_END => NextCall::Query,
-        (true, true) if errors >= ERRORS_BEFORE_QUERY && attempt.is_multiple_of(2) => NextCall::Query,
-        (true, true) => NextCall::Call,
-        (true, false) if errors >= ERRORS_BEFORE_CALLS_END => NextCall::Park(ParkReason::NoEvidence),
-        (true, false) => NextCall::Call,
-        (false, true) => {
-            let quiet_at = quiescent_at(rules, history);
-            if now < quiet_at { NextCall::Wait(quiet_at) } else { NextCall::Query }
-        }
-        (false, false) => NextCall::Park(ParkReason::NoEvidence),
+    if is_recognised(rules, history, now) {
+        let errors = history.server_errors;
+        let calls_end = errors >= ERRORS_BEFORE_CALLS_END;
+        let query_is_due = errors >= ERRORS_BEFORE_QUERY && attempt.is_multiple_of(2);
+        return if rules.queryable && (calls_end || query_is_due) {
+            NextCall::Query
+        } else if calls_end {
+            NextCall::Park(ParkReason::NoEvidence)
+        } else {
+            NextCall::Call
+        };
     }
+    // Only proof is left: a query after quiescence.
+    if !rules.queryable {
+        return NextCall::Park(ParkReason::NoEvidence);
+    }
+    let quiet_at = quiescent_at(rules, history);
+    if now < quiet_at { NextCall::Wait(quiet_at) } else { NextCall::Query }
 }
 
 /// Whether the provider certainly recognises a repeated call. Half of the deduplication window is
