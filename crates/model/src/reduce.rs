@@ -2,11 +2,11 @@
 //! would make the space infinite.
 //!
 //! - Times are distances from now, no longer than any rule looks back.
-//! - A worker whose claim was taken over can commit nothing, and can send nothing after its lease. It then
-//!   counts as idle. (Not if the planted defect lets its commits succeed.)
+//! - A worker whose claim was taken over can commit nothing, and can send nothing after its lease.
+//!   It then counts as idle. (Not if the planted defect lets its commits succeed.)
 //! - Revisions and fences only identify late writers. Among the others they do not matter.
-//! - The history of settled or parked work does not matter. The provider's memory matters while a request with
-//!   its key may still arrive.
+//! - The history of settled or parked work does not matter. The provider's memory matters while a
+//!   request with its key may still arrive.
 //! - Workers and keys are interchangeable, and requests in flight have no order.
 
 use crate::provider::Message;

@@ -133,8 +133,8 @@ pub enum Scan {
     Payouts { after: Option<(TenantId, PayoutId)>, limit: usize },
     /// All outbox rows.
     Outbox { after: Option<(TenantId, SubjectId)>, limit: usize },
-    /// The outbox rows in doubt of a payment: its creation and its operations, if some call may have
-    /// had an effect.
+    /// The outbox rows in doubt of a payment: its creation and its operations, if some call may
+    /// have had an effect.
     DoubtOn { payment: Payment, limit: usize },
     /// A tenant's parked work, newest first.
     ParkedOf { tenant: TenantId, before: Option<SubjectId>, limit: usize },

@@ -272,8 +272,8 @@ fn undo_charge(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flo
     }
 }
 
-/// Parks the work. A parked refund does not change its charge: the reserved amount unchanged reserved,
-/// and the rest remains refundable.
+/// Parks the work. A parked refund does not change its charge: the reserved amount stays
+/// reserved, and the rest remains refundable.
 ///
 /// The history is marked unknown, because the provider's behaviour was the reason for parking.
 /// Until there is proof, any continuation must assume an effect, and a refusal proves nothing.

@@ -105,9 +105,9 @@ impl PaymentSubject {
 }
 
 impl Work {
-    /// Orders this work's audit records among records of the same payment and millisecond. Records of
-    /// the payment's creation come first, by the claim's revision. Records of operations follow, by
-    /// the charge's revision and then the claim's.
+    /// Orders this work's audit records among records of the same payment and millisecond. Records
+    /// of the payment's creation come first, by the claim's revision. Records of operations follow,
+    /// by the charge's revision and then the claim's.
     pub fn audit_order(&self) -> u64 {
         match self.subject.operation() {
             None => self.claim.revision,

@@ -1,5 +1,6 @@
-//! The keys of the rows that a commit touched. Each key is a kind byte and the key's fields: big-endian numbers, and
-//! names with a length byte in front. A tenant entry precedes the first key of a tenant and every change of tenant.
+//! The keys of the rows that a commit touched. Each key is a kind byte and the key's fields:
+//! big-endian numbers, and names with a length byte in front. A tenant entry precedes the first key
+//! of a tenant and every change of tenant.
 
 use crate::port::Position;
 use crate::row::RowKey;

@@ -6,8 +6,8 @@
 //! moves the right to spend without touching a bound. A hold moves together with a part of the
 //! affected bound. Posted money stays in place.
 //!
-//! A shard gives all of the requested resource at once, and the receiver only gains. Gathering from `n` shards, `k` at
-//! a time, therefore ends after `n / k` rounds.
+//! A shard gives all of the requested resource at once, and the receiver only gains. Gathering from
+//! `n` shards, `k` at a time, therefore ends after `n / k` rounds.
 
 use super::{ShardPart, funds, lowered, narrow, raised, room};
 use crate::ledger::balance::{Balance, Delta};

@@ -3,8 +3,10 @@
 //!
 //! The text has every significant digit. `lead` is the power of ten of the first one:
 //! * zero is `0`; a negative number starts with `-`;
-//! * `lead` from -6 to 20 is written plainly, without snapshot_to_drop zeros: `1250`, `-12.5`, `0.000001`;
-//! * any other is scientific, with one digit before the point and a signed exponent: `1e+21`, `-1.25e-7`.
+//! * `lead` from -6 to 20 is written plainly, without superfluous zeros: `1250`, `-12.5`,
+//!   `0.000001`;
+//! * any other is scientific, with one digit before the point and a signed exponent: `1e+21`,
+//!   `-1.25e-7`.
 //!
 //! The layout follows ECMAScript's `Number::toString`, without its rounding to a double. Stored
 //! fingerprints depend on this form.

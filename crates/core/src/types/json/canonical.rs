@@ -6,8 +6,9 @@
 //! * no white space; `null`, `true`, `false`, `[a,b]`, `{"k":v}`;
 //! * members sorted by the UTF-8 bytes of their unescaped keys;
 //! * numbers in the canonical form of [`Decimal`](crate::types::decimal::Decimal);
-//! * strings as UTF-8, where only `"` and `\` (as `\"` and `\\`) and the characters U+0000 to U+001F (as
-//!   `\u00xx` in lower case, with no short forms) are escaped. Unicode is not normalized.
+//! * strings as UTF-8, where only `"` and `\` (as `\"` and `\\`) and the characters U+0000 to
+//!   U+001F (as `\u00xx` in lower case, with no short forms) are escaped. Unicode is not
+//!   normalized.
 //!
 //! Stored fingerprints depend on these bytes: a change here is a change of the storage format.
 
