@@ -11,7 +11,7 @@ use counterfoil_dst::script::Script;
 use counterfoil_dst::shrink::listed;
 use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
         let Row::Audit(AuditRecord { kind: AuditKind::Resolved, detail, subject, .. }) = row else {
             return None;
         };
-        let payout = evidence.whose(&RowKey::Payout(UNTOLD, (*subject).into())).is_some();
+        let payout = evidence.find_row(|tenant| RowKey::Payout(tenant, (*subject).into())).is_some();
         let word = detail.split_whitespace().find_map(|word| word.strip_prefix("resolution="))?;
         Some(format!("{word} of a {}", if payout { "payout" } else { "charge" }))
     })

@@ -18,7 +18,7 @@ use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::BalanceRefusal;
-use counterfoil_core::outbox::{Payment, ProviderBinding};
+use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{self, CreateCharge};
 use counterfoil_core::payments::flow::SagaAction;
@@ -283,7 +283,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         minted: launch::OperationIds,
         expired: Option<&Claim>,
     ) -> Result<launch::OperationLaunch, Opened> {
-        let provider = self.provider_of(charge);
+        let provider = charge.provider.clone();
         match launch::launch(command, charge, provider, self.policy.lease, minted, expired) {
             Ok(launch) => Ok(launch),
             Err(OperationRefusal::Busy) => Err(Opened::Not(Submitted::InProgress)),
@@ -295,11 +295,6 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Err(self.refused(&command.request, refused, expired).await)
             }
         }
-    }
-
-    /// The provider a charge is bound to. Charges of old stores know only the profile, and there was one endpoint.
-    fn provider_of(&self, charge: &Charge) -> ProviderBinding {
-        if charge.provider.endpoint.is_empty() { self.gateway.binding() } else { charge.provider.clone() }
     }
 
     async fn with_ledger(

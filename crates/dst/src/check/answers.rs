@@ -12,7 +12,7 @@ use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeMap;
 
 /// A claim as it was committed.
@@ -247,7 +247,7 @@ fn executed(
             say("I13", "the claim is of a request nobody made".to_owned());
             continue;
         };
-        let charge = evidence.whose(&RowKey::Charge(UNTOLD, version.claim.subject.into()));
+        let charge = evidence.find_row(|tenant| RowKey::Charge(tenant, version.claim.subject.into()));
         match charge {
             Some(Row::Charge(charge)) if charge.order.amount.minor() == charge_amount(tenant, key, body) => {}
             Some(Row::Charge(charge)) => {
@@ -271,7 +271,7 @@ fn paid_out(
             say("I13", "the claim is of a request nobody made".to_owned());
             continue;
         };
-        match evidence.whose(&RowKey::Payout(UNTOLD, version.claim.subject.into())) {
+        match evidence.find_row(|tenant| RowKey::Payout(tenant, version.claim.subject.into())) {
             Some(Row::Payout(made)) if made.order.amount.minor() == payout_amount(tenant, key, body) => {}
             Some(_) => say("I13", "another amount was paid out".to_owned()),
             // It was refused.
@@ -298,7 +298,7 @@ fn operated(
             continue;
         };
         let (kind, amount) = operation(key, body);
-        match evidence.whose(&RowKey::Operation(UNTOLD, version.claim.subject.into())) {
+        match evidence.find_row(|tenant| RowKey::Operation(tenant, version.claim.subject.into())) {
             Some(Row::Operation(made))
                 if made.kind == kind && amount.is_none_or(|amount| amount == made.amount.minor()) => {}
             Some(_) => say("I13", "another operation was done".to_owned()),

@@ -13,7 +13,7 @@ use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::time::Span;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeMap;
 
 /// Checks effects and calls.
@@ -23,10 +23,14 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut by_payout: BTreeMap<PayoutId, Vec<&Effect>> = BTreeMap::new();
     for effect in &evidence.effects {
         match payment_of(&effect.payment) {
-            Some(Payment::Charge(charge)) if evidence.whose(&RowKey::Charge(UNTOLD, charge)).is_some() => {
+            Some(Payment::Charge(charge))
+                if evidence.find_row(|tenant| RowKey::Charge(tenant, charge)).is_some() =>
+            {
                 by_charge.entry(charge).or_default().push(effect);
             }
-            Some(Payment::Payout(payout)) if evidence.whose(&RowKey::Payout(UNTOLD, payout)).is_some() => {
+            Some(Payment::Payout(payout))
+                if evidence.find_row(|tenant| RowKey::Payout(tenant, payout)).is_some() =>
+            {
                 by_payout.entry(payout).or_default().push(effect);
             }
             Some(_) | None => {
@@ -305,7 +309,7 @@ fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
                 Resource::Charge => Some(Payment::Charge(claim.subject.into())),
                 Resource::Payout => Some(Payment::Payout(claim.subject.into())),
                 Resource::Capture | Resource::Void | Resource::Refund => {
-                    match evidence.whose(&RowKey::Operation(UNTOLD, claim.subject.into())) {
+                    match evidence.find_row(|tenant| RowKey::Operation(tenant, claim.subject.into())) {
                         Some(Row::Operation(operation)) => Some(Payment::Charge(operation.charge)),
                         _ => None,
                     }

@@ -14,7 +14,7 @@ use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId, TenantId, TransactionId};
 use counterfoil_engine::service::BalanceView;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an account's entries add up to, seen from its normal side.
@@ -242,8 +242,8 @@ fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
 fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violation>) {
     for row in evidence.each() {
         let Row::Charge(charge) = row else { continue };
-        let posting =
-            evidence.whose(&RowKey::Transaction(UNTOLD, TransactionId::from_i64(charge.id.to_i64())));
+        let posting = evidence
+            .find_row(|tenant| RowKey::Transaction(tenant, TransactionId::from_i64(charge.id.to_i64())));
         let name = format!("charge {} ({})", charge.id.to_i64(), charge.status.name());
         match (charge.status.is_captured(), posting) {
             (true, Some(Row::Transaction(posting))) => {
@@ -255,7 +255,7 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
                     ));
                     continue;
                 };
-                let code = |id| match evidence.whose(&RowKey::Account(UNTOLD, id)) {
+                let code = |id| match evidence.find_row(|tenant| RowKey::Account(tenant, id)) {
                     Some(Row::Account(account)) => account.code.as_str().to_owned(),
                     _ => String::new(),
                 };
@@ -392,7 +392,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     for (subject, claim) in claims {
         let done = matches!(claim.state, ClaimState::Completed(_));
         let id = TransactionId::from_i64(subject);
-        let there = evidence.whose(&RowKey::Transaction(UNTOLD, id)).is_some();
+        let there = evidence.find_row(|tenant| RowKey::Transaction(tenant, id)).is_some();
         match claim.makes {
             Resource::Transfer | Resource::Transaction => {
                 asked.insert(id);
@@ -407,7 +407,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
             Resource::Bulk => {
                 for id in bulk(claim) {
                     asked.insert(id);
-                    if evidence.whose(&RowKey::Transaction(UNTOLD, id)).is_none() {
+                    if evidence.find_row(|tenant| RowKey::Transaction(tenant, id)).is_none() {
                         let what = format!(
                             "the item {} of a bulk request is told as posted and is not there",
                             id.to_i64()
@@ -435,7 +435,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
             TransactionKind::Held(hold)
             | TransactionKind::HoldPosted(hold)
             | TransactionKind::HoldVoided(hold) => {
-                matches!(evidence.whose(&RowKey::Hold(UNTOLD, hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
+                matches!(evidence.find_row(|tenant| RowKey::Hold(tenant, hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
             }
             _ => false,
         };

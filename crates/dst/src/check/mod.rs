@@ -27,6 +27,7 @@ use crate::executor::lock;
 use crate::provider::{Effect, Sent};
 use crate::run::Cluster;
 use crate::store::{Applied, Still, TENANTS};
+use counterfoil_core::types::id::TenantId;
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -91,9 +92,9 @@ impl Evidence {
         self.rows.get(key).map(Arc::as_ref)
     }
 
-    /// A row at the end by its number, whosever it is: the key's tenant does not count.
-    pub fn whose(&self, key: &RowKey) -> Option<&Row> {
-        TENANTS.iter().find_map(|tenant| self.row(&key.clone().of(*tenant)))
+    /// The row with this key under whichever tenant has it; ids are unique over all tenants.
+    pub fn find_row(&self, key: impl Fn(TenantId) -> RowKey) -> Option<&Row> {
+        TENANTS.iter().find_map(|tenant| self.row(&key(*tenant)))
     }
 
     /// Every row at the end.

@@ -11,7 +11,7 @@ use counterfoil_core::payments::payout::{Payout, PayoutStatus};
 use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::id::{HoldId, SubjectId};
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a reservation should stand.
@@ -41,7 +41,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut owned: BTreeSet<HoldId> = BTreeSet::new();
     for work in works.values() {
         let reserves = matches!(work.saga.flow, Flow::Split | Flow::Refund | Flow::Payout);
-        let hold = work.hold.and_then(|id| match evidence.whose(&RowKey::Hold(UNTOLD, id)) {
+        let hold = work.hold.and_then(|id| match evidence.find_row(|tenant| RowKey::Hold(tenant, id)) {
             Some(Row::Hold(hold)) => Some(hold),
             _ => None,
         });
@@ -90,7 +90,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 
 /// What is parked is a dead letter: its work is there and says why.
 fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static str, String)) {
-    let there = matches!(evidence.whose(&RowKey::Outbox(UNTOLD, id)), Some(Row::Outbox(work)) if work.parked.is_some());
+    let there = matches!(evidence.find_row(|tenant| RowKey::Outbox(tenant, id)), Some(Row::Outbox(work)) if work.parked.is_some());
     if !there {
         say("I9", format!("{} is parked and no dead letter shows it", id.to_i64()));
     }
@@ -98,10 +98,10 @@ fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static st
 
 fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
     let payment = match outbox.payment {
-        Payment::Charge(charge) => RowKey::Charge(UNTOLD, charge),
-        Payment::Payout(payout) => RowKey::Payout(UNTOLD, payout),
+        Payment::Charge(charge) => evidence.find_row(|tenant| RowKey::Charge(tenant, charge)),
+        Payment::Payout(payout) => evidence.find_row(|tenant| RowKey::Payout(tenant, payout)),
     };
-    match evidence.whose(&RowKey::Operation(UNTOLD, outbox.id.into())).or_else(|| evidence.whose(&payment)) {
+    match evidence.find_row(|tenant| RowKey::Operation(tenant, outbox.id.into())).or(payment) {
         Some(Row::Operation(operation)) => operation.status == OperationStatus::Parked,
         Some(Row::Charge(charge)) => charge.status == ChargeStatus::Parked,
         Some(Row::Payout(payout)) => payout.status == PayoutStatus::Parked,
@@ -112,8 +112,8 @@ fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
 /// A reservation against the payment that made it.
 fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
     let own = match work.payment {
-        Payment::Charge(charge) => evidence.whose(&RowKey::Charge(UNTOLD, charge)),
-        Payment::Payout(payout) => evidence.whose(&RowKey::Payout(UNTOLD, payout)),
+        Payment::Charge(charge) => evidence.find_row(|tenant| RowKey::Charge(tenant, charge)),
+        Payment::Payout(payout) => evidence.find_row(|tenant| RowKey::Payout(tenant, payout)),
     };
     if let Some(Row::Payout(payout)) = own {
         return of_payout(payout, hold);
@@ -121,7 +121,7 @@ fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<Hol
     let Some(Row::Charge(charge)) = own else {
         return vec![format!("the reservation {} has no payment", hold.id.to_i64())];
     };
-    let refund = match evidence.whose(&RowKey::Operation(UNTOLD, work.id.into())) {
+    let refund = match evidence.find_row(|tenant| RowKey::Operation(tenant, work.id.into())) {
         Some(Row::Operation(refund)) => Some(refund),
         _ => None,
     };

@@ -24,7 +24,7 @@ use counterfoil_engine::service::{Service as _, Submitted};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
@@ -426,7 +426,9 @@ fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Res
         Submitted::Pending { payment: Payment::Charge(charge), .. } => Some(*charge),
         _ => None,
     };
-    if let Some(charge) = charge.filter(|id| machine.shelf.whose(&RowKey::Charge(UNTOLD, *id)).is_some()) {
+    if let Some(charge) =
+        charge.filter(|id| machine.shelf.find_row(|tenant| RowKey::Charge(tenant, *id)).is_some())
+    {
         learnt.charges.entry((tenant, key)).or_insert(charge);
     }
 }

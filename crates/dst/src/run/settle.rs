@@ -11,7 +11,7 @@ use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
-use counterfoil_store::{Due, Row, RowKey, UNTOLD};
+use counterfoil_store::{Due, Row, RowKey};
 use std::collections::BTreeSet;
 
 /// Time in which all work must come to its end. A provider that stores its errors for a day is asked every half minute
@@ -133,7 +133,7 @@ fn next_work(cluster: &Cluster) -> Option<Next> {
     });
     let (mut next, mut held) = (None, false);
     for outbox in open {
-        let claim = machine.shelf.whose(&RowKey::Claim(UNTOLD, outbox.claim));
+        let claim = machine.shelf.find_row(|tenant| RowKey::Claim(tenant, outbox.claim));
         held |= matches!(claim, Some(Row::Claim(claim)) if claim.state.lease().is_some());
         let one = (since_start(outbox.due_at), outbox.revision);
         next = Some(next.map_or(one, |least: (u64, u64)| least.min(one)));
@@ -242,10 +242,11 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
 fn is_parked(cluster: &Cluster, (kind, tenant, key): Used) -> bool {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return false };
     let machine = lock(&cluster.machine);
-    let Some(Row::Claim(claim)) = machine.shelf.whose(&RowKey::Claim(UNTOLD, request.claim)) else {
+    let Some(Row::Claim(claim)) = machine.shelf.find_row(|tenant| RowKey::Claim(tenant, request.claim))
+    else {
         return false;
     };
-    let work = machine.shelf.whose(&RowKey::Outbox(UNTOLD, claim.subject));
+    let work = machine.shelf.find_row(|tenant| RowKey::Outbox(tenant, claim.subject));
     matches!(work, Some(Row::Outbox(outbox)) if outbox.parked.is_some())
 }
 
@@ -262,7 +263,7 @@ fn is_in_the_way(cluster: &Cluster, (_, tenant, key): Used) -> bool {
 fn body(cluster: &Cluster, (kind, tenant, key): Used) -> u64 {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return 0 };
     let machine = lock(&cluster.machine);
-    let claimed = match machine.shelf.whose(&RowKey::Claim(UNTOLD, request.claim)) {
+    let claimed = match machine.shelf.find_row(|tenant| RowKey::Claim(tenant, request.claim)) {
         Some(Row::Claim(claim)) => Some(claim.fingerprint),
         _ => None,
     };

@@ -111,9 +111,9 @@ impl Shelf {
         self.rows.get(key).map(Arc::as_ref)
     }
 
-    /// One row by its number, whosever it is: the key's tenant does not count.
-    pub fn whose(&self, key: &RowKey) -> Option<&Row> {
-        TENANTS.iter().find_map(|tenant| self.row(&key.clone().of(*tenant)))
+    /// The row with this key under whichever tenant has it; ids are unique over all tenants.
+    pub fn find_row(&self, key: impl Fn(TenantId) -> RowKey) -> Option<&Row> {
+        TENANTS.iter().find_map(|tenant| self.row(&key(*tenant)))
     }
 
     /// Commits all of the set or nothing.

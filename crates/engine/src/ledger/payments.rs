@@ -162,11 +162,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn reserve(&self, booking: &mut Booking, work: &Work, now: Time) -> Result<(), String> {
         let (tenant, asset) = (work.outbox.tenant, work.subject.amount().asset());
         let hold = work.outbox.hold.ok_or_else(|| "nothing can be reserved without a number".to_owned())?;
-        let there = async |id: AccountId| {
-            let account =
-                self.account(tenant, &AccountSelector::Id(id)).await.map_err(|error| error.to_string())?;
-            account.ok_or_else(|| "the account that pays is not there".to_owned())
-        };
+        let payer =
+            async |id: AccountId| self.existing(tenant, id, "the account that pays is not there").await;
         let (from, to, amount) = match &work.subject {
             PaymentSubject::Charge(charge, Some(refund)) => {
                 let receivable = self.chart(tenant, asset, Role::Receivable).await?;
@@ -174,7 +171,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             PaymentSubject::Charge(charge, None) => {
                 let wallet = charge.order.wallet.ok_or_else(|| "there is nothing to reserve".to_owned())?;
-                (there(wallet.account).await?, self.credited(charge).await?, wallet.amount)
+                (payer(wallet.account).await?, self.credited(charge).await?, wallet.amount)
             }
             PaymentSubject::Payout(payout) => {
                 let to = match payout.provider.peer() {
@@ -184,7 +181,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                         self.owed_to_peer(tenant, asset, &peer).await?
                     }
                 };
-                (there(payout.order.account).await?, to, payout.order.amount.minor())
+                (payer(payout.order.account).await?, to, payout.order.amount.minor())
             }
         };
         let frame = DecisionContext { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
@@ -211,9 +208,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             end(&hold, how, frame).map_err(|flaws| format!("the reservation cannot be ended: {flaws:?}"))?;
         let mut accounts = Vec::with_capacity(2);
         for account in [hold.from, hold.to] {
-            let found = self.account(hold.tenant, &AccountSelector::Id(account)).await;
-            let found = found.map_err(|error| error.to_string())?;
-            accounts.push(found.ok_or_else(|| "an account of the reservation is not there".to_owned())?);
+            let missing = "an account of the reservation is not there";
+            accounts.push(self.existing(hold.tenant, account, missing).await?);
         }
         let [from, to]: [Arc<Account>; 2] =
             accounts.try_into().map_err(|_| "a reservation has two accounts".to_owned())?;
@@ -233,27 +229,28 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// The account a charge credits; suspense for charges of a store from before there were accounts.
+    /// The account a charge credits.
     async fn credited(&self, charge: &Charge) -> Result<Arc<Account>, String> {
-        let named = AccountSelector::Id(charge.order.destination);
-        match self.account(charge.tenant, &named).await.map_err(|error| error.to_string())? {
-            Some(account) => Ok(account),
-            None => self.suspense(charge).await,
-        }
+        self.existing(charge.tenant, charge.order.destination, "the account the charge credits is not there")
+            .await
     }
 
-    /// The account a captured charge was posted to: where its money is to be taken from when it is given back.
+    /// The account a captured charge was posted to: its destination or suspense. A refund takes the money from there.
     async fn posted_to(&self, charge: &Charge) -> Result<Arc<Account>, String> {
         let posting = RowKey::Transaction(charge.tenant, TransactionId::from_i64(charge.id.to_i64()));
         let rows = self.store.read(vec![posting]).await.map_err(|error| error.to_string())?;
         let Some(Some(Row::Transaction(posting))) = rows.into_iter().next() else {
-            return self.credited(charge).await;
+            return Err("the charge's posting is not there, which is a defect to report".to_owned());
         };
         let credited = posting.legs.as_slice().iter().find(|leg| leg.side == Side::Credit);
-        let named = credited.map_or(charge.order.destination, |leg| leg.account);
-        let account = self.account(charge.tenant, &AccountSelector::Id(named)).await;
-        let account = account.map_err(|error| error.to_string())?;
-        account.ok_or_else(|| "the account the charge was posted to is not there".to_owned())
+        let credited = credited.ok_or_else(|| "the charge's posting credits no account".to_owned())?;
+        self.existing(charge.tenant, credited.account, "the account the charge was posted to is not there")
+            .await
+    }
+
+    async fn existing(&self, tenant: TenantId, id: AccountId, missing: &str) -> Result<Arc<Account>, String> {
+        let account = self.account(tenant, &AccountSelector::Id(id)).await;
+        account.map_err(|error| error.to_string())?.ok_or_else(|| missing.to_owned())
     }
 
     async fn suspense(&self, charge: &Charge) -> Result<Arc<Account>, String> {

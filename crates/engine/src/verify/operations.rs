@@ -326,7 +326,7 @@ impl<'a> View<'a> {
         (!right).then(|| format!("is {} and what it reserved is {state}", status.name()))
     }
 
-    /// It takes from the account that was credited; charges from before there were accounts have suspense for it.
+    /// Whether the refund takes its money from the account that the charge credited: its destination or suspense.
     fn is_between_its_accounts(&self, hold: &Hold) -> bool {
         let account = |role: Role| -> Option<AccountId> {
             Some(self.rows.named(hold.tenant, &role.code(hold.asset).ok()?)?.account)

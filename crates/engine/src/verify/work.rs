@@ -102,13 +102,12 @@ fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References
     report.note("holds_of_payments_have_work", broken);
 }
 
-/// Whether the row is for this charge, and for its provider. Charges of old stores know only the profile.
+/// Whether the work is for this charge and its provider.
 fn belongs(outbox: &Outbox, charge: &Charge) -> bool {
-    let binding = charge.provider.endpoint.is_empty() || charge.provider == outbox.provider;
     let fits = !makes_its_payment(outbox)
         || (outbox.saga.flow == flow_of(&charge.order)
             && outbox.parked.is_some() == (charge.status == ChargeStatus::Parked));
-    binding && fits && charge.tenant == outbox.tenant
+    charge.provider == outbox.provider && fits && charge.tenant == outbox.tenant
 }
 
 /// The saga that makes a charge of that order.
