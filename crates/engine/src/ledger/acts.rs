@@ -1,4 +1,4 @@
-//! What each act would do: decided from what is known, to be judged by the store in the commit.
+//! Decisions on ledger commands, from rows read before. The store judges them again in the commit.
 
 use super::spread::Deltas;
 use crate::engine::Inner;
@@ -21,12 +21,12 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, ReadError, Row, RowKey, Store};
 use std::sync::Arc;
 
-/// What a request would do, if the store's judge agrees.
+/// The changes of a ledger command, if the store's judge agrees.
 pub(super) struct Draft {
     pub(super) makes: Resource,
-    /// Minted for this request.
+    /// The new id minted for this request.
     pub(super) subject: SubjectId,
-    /// Whose history it belongs to.
+    /// The subject whose history gets the audit record.
     pub(super) about: SubjectId,
     pub(super) changes: Vec<Change>,
     pub(super) deltas: Deltas,
@@ -35,19 +35,18 @@ pub(super) struct Draft {
     pub(super) detail: String,
 }
 
-/// What is decided about a request.
+/// The decision on a ledger command.
 pub(super) enum Decision {
-    /// Try to do it.
     Do(Box<Draft>),
-    /// Refuse it for good.
+    /// A refusal to be stored.
     Refuse(LedgerRefusal),
-    /// It does not fit what is there.
+    /// The request does not fit the existing rows. Nothing is stored.
     Invalid(Vec<Flaw>),
-    /// What it is about is not there.
+    /// The request names something that does not exist. Nothing is stored.
     NotFound,
 }
 
-/// Why nothing is decided: the store or the mint cannot be asked.
+/// The reason why nothing could be decided: the store or the mint failed.
 pub(crate) struct Trouble(pub(crate) String);
 
 impl From<ReadError> for Trouble {
@@ -60,12 +59,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(super) async fn decide(
         &self,
         request: &Request,
-        act: &LedgerCommand,
+        command: &LedgerCommand,
         now: Time,
     ) -> Result<Decision, Trouble> {
         let id = self.next_id(now).await.ok_or_else(|| Trouble("no id can be minted".into()))?;
         let frame = DecisionContext { tenant: request.tenant, id: TransactionId::from_i64(id), now };
-        match act {
+        match command {
             LedgerCommand::Open(open) => self.decide_open(request, open, frame).await,
             LedgerCommand::Define { asset, exponent } => Ok(self.define(
                 request,
@@ -81,7 +80,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 self.decide_reshard(request, account, *shards, frame).await
             }
             LedgerCommand::Transfer(order) => {
-                let known = self.known(request.tenant, [&order.from, &order.to].into_iter()).await?;
+                let known = self.known_accounts(request.tenant, [&order.from, &order.to].into_iter()).await?;
                 let (transaction, hold) = match decide::transfer(order.clone(), &known, frame) {
                     Ok(decided) => decided,
                     Err(flaws) => return Ok(Decision::Invalid(flaws)),
@@ -97,7 +96,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             LedgerCommand::End { hold, how } => self.decide_end(request, *hold, *how, frame).await,
             LedgerCommand::Post(order) => {
-                let known = self.known(request.tenant, order.entries.iter().map(|leg| &leg.account)).await?;
+                let known =
+                    self.known_accounts(request.tenant, order.entries.iter().map(|leg| &leg.account)).await?;
                 let transaction = match decide::post(order.clone(), &known, frame) {
                     Ok(transaction) => transaction,
                     Err(flaws) => return Ok(Decision::Invalid(flaws)),
@@ -196,9 +196,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let posted = RowKey::Transaction(request.tenant, TransactionId::from_i64(hold.to_i64()));
         let rows = self.store.read(vec![RowKey::Hold(request.tenant, hold), posted]).await?;
         let hold = match rows.into_iter().flatten().next() {
-            // What a payment reserved for itself, the payment ends.
+            // A payment ends its own reservations.
             Some(Row::Hold(hold)) if hold.tenant == request.tenant && !hold.is_a_payments() => hold,
-            // A transfer that was never held was posted at once.
+            // A transfer without a hold was posted at once.
             Some(Row::Transaction(transaction))
                 if transaction.tenant == request.tenant && transaction.kind == TransactionKind::Transfer =>
             {
@@ -232,14 +232,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(draft)
     }
 
-    /// What the end of a hold does to guarded accounts.
+    /// The deltas of a hold's end on guarded accounts.
     pub(crate) async fn deltas_of_hold(
         &self,
         hold: &Hold,
         transaction: &Transaction,
     ) -> Result<Deltas, Trouble> {
         let names = [AccountSelector::Id(hold.from), AccountSelector::Id(hold.to)];
-        let known = self.known(hold.tenant, names.iter()).await?;
+        let known = self.known_accounts(hold.tenant, names.iter()).await?;
         deltas(&known, transaction)
     }
 
@@ -266,7 +266,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let transaction = decide::reverse(&original, frame);
         let names: Vec<AccountSelector> =
             transaction.legs.as_slice().iter().map(|leg| AccountSelector::Id(leg.account)).collect();
-        let known = self.known(request.tenant, names.iter()).await?;
+        let known = self.known_accounts(request.tenant, names.iter()).await?;
         let reply = self.present.ledger(LedgerReply::Posted(&transaction), request.id);
         let deltas = deltas(&known, &transaction)?;
         let reversal = Reversal { tenant, original: original.id, by: transaction.id };
@@ -282,7 +282,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         frame: DecisionContext,
     ) -> Result<Decision, Trouble> {
         let tenant = request.tenant;
-        let mut known = self.known(tenant, [&order.from, &order.to].into_iter()).await?;
+        let mut known = self.known_accounts(tenant, [&order.from, &order.to].into_iter()).await?;
         let absent =
             |place| Flaw::new(place, "there is no such account; open it with POST /v1/accounts first");
         let (from, to) = match (known.named(&order.from, tenant), known.named(&order.to, tenant)) {

@@ -1,5 +1,5 @@
-//! Where payments meet the ledger: which account a charge credits, and what a saga's deeds do there. All of it goes into
-//! the set that makes the turn.
+//! Payments in the ledger: the account a charge credits, and the entries of a saga's actions. The entries are part of the
+//! set that commits the saga's transition.
 
 use super::acts::insert;
 use super::spread::Deltas;
@@ -26,21 +26,20 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, Row, RowKey, Store};
 use std::sync::Arc;
 
-/// Where the money of a captured charge goes.
+/// The account that a captured charge credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Credit {
-    /// To the account the charge names.
+    /// The account named by the charge.
     Destination,
-    /// To the chart's suspense account, because that account cannot take it: the provider has the money already.
+    /// The chart's suspense account, if the named account cannot take money that the provider already has.
     Suspense,
 }
 
-/// What deeds do in the ledger.
+/// The ledger entries of saga actions.
 #[derive(Default)]
 pub(crate) struct Booking {
-    /// Rows to write.
     pub(crate) changes: Vec<Change>,
-    /// What guarded accounts gain and lose.
+    /// Deltas of guarded accounts.
     pub(crate) deltas: Deltas,
 }
 
@@ -58,8 +57,8 @@ impl Booking {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// The account a charge will credit: the one it names, or the tenant's main one of the currency. The wallet that
-    /// pays a part of it is looked at too.
+    /// The account a charge will credit: the named one, or the tenant's main account of the currency. Checks the charge's
+    /// wallet as well.
     pub(crate) async fn destination(&self, command: &CreateCharge) -> Result<AccountId, Submitted> {
         let (tenant, wanted) = (command.request.tenant, &command.wanted);
         let credited = match wanted.destination {
@@ -69,7 +68,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Err(why) => {
                     tracing::warn!(
                         why,
-                        "failed closed: the tenant's accounts could not be had, the provider was not called"
+                        "failed closed: the tenant's accounts could not be read, the provider was not called"
                     );
                     self.watch.saw(Signal::FailClosed);
                     return Err(Submitted::StoreUnavailable);
@@ -111,7 +110,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// What `deeds` do in the ledger for this work.
+    /// The ledger entries of `actions` for this work.
     pub(crate) async fn book(
         &self,
         actions: &[SagaAction],
@@ -127,7 +126,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 SagaAction::Release => self.end_reservation(&mut booking, work, End::Void, now).await?,
                 SagaAction::Post => {
                     match (&work.subject, work.outbox.saga.flow) {
-                        // What these move was reserved whole.
+                        // Ending the reservation below posts these.
                         (_, Flow::Refund) | (PaymentSubject::Payout(_), _) => {}
                         (PaymentSubject::Charge(charge, _), _) => {
                             self.post_captured(&mut booking, charge, credit, now).await?;
@@ -157,11 +156,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         booking.post(transaction, [&receivable, &credited])
     }
 
-    /// A part of a charge is reserved in the wallet that pays it; a refund in the account that was credited; a payout in
-    /// the account it is paid from.
+    /// Reserves the work's money: a split charge in its wallet, a refund in the credited account, a payout in the account it
+    /// is paid from.
     async fn reserve(&self, booking: &mut Booking, work: &Work, now: Time) -> Result<(), String> {
         let (tenant, asset) = (work.outbox.tenant, work.subject.amount().asset());
-        let hold = work.outbox.hold.ok_or_else(|| "nothing can be reserved without a number".to_owned())?;
+        let hold = work.outbox.hold.ok_or_else(|| "a reservation needs a hold id".to_owned())?;
         let payer =
             async |id: AccountId| self.existing(tenant, id, "the account that pays is not there").await;
         let (from, to, amount) = match &work.subject {
@@ -192,7 +191,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(())
     }
 
-    /// Ends what was reserved for the work, if anything was.
+    /// Ends the work's reservation, if it has one.
     async fn end_reservation(
         &self,
         booking: &mut Booking,
@@ -223,9 +222,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let rows = rows.map_err(|error| error.to_string())?;
         match rows.into_iter().next() {
             Some(Some(Row::Hold(hold))) => Ok(hold),
-            _ => {
-                Err("what was reserved for the payment is not there, which is a defect to report".to_owned())
-            }
+            _ => Err("the payment's reservation is missing, which is a defect to report".to_owned()),
         }
     }
 
