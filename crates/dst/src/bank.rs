@@ -91,7 +91,7 @@ bugs! {
     ReexecutionDenied "reexecution-denied" "the provider is believed never to execute a key again",
     AmountEchoed "amount-echoed" "our own amount is taken for the provider's",
     CaptureEchoed "capture-echoed" "our own wish is taken for the provider's word on capture",
-    EndpointNotPinned "endpoint-not-binding" "a payment is repeated at another endpoint",
+    EndpointNotPinned "endpoint-not-pinned" "a payment is repeated at another endpoint",
     CallHedged "call-hedged" "a slow call is sent again under a second key",
     SendsLate "sends-late" "a connector that slept sends after its deadline",
     ReplyBeforeCommit "reply-before-commit" "a pending outcome is answered as success",

@@ -125,8 +125,8 @@ impl Shared {
             return false;
         }
         let script = plan.script(seed);
-        let outcome = caught(|| run(&script, plan.bug)).unwrap_or_else(Outcome::panicked);
-        let again = plan.twice.then(|| caught(|| run(&script, plan.bug)).map(|again| again.trace));
+        let outcome = catch_panic(|| run(&script, plan.bug)).unwrap_or_else(Outcome::panicked);
+        let again = plan.twice.then(|| catch_panic(|| run(&script, plan.bug)).map(|again| again.trace));
         let differs = again.is_some_and(|again| again != Ok(outcome.trace));
         self.charges.fetch_add(outcome.seen.charges, Ordering::Relaxed);
         self.note(seed, script.setup.profile.name, &outcome, differs);
@@ -159,7 +159,7 @@ impl Shared {
 }
 
 /// Does something with each of many things, on several threads.
-pub fn side_by_side<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Sync) {
+pub fn in_parallel<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
@@ -173,7 +173,7 @@ pub fn side_by_side<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Sy
 }
 
 /// What a run comes to, or what it said when it panicked.
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()

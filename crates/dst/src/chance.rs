@@ -4,9 +4,9 @@ use std::hash::Hasher;
 
 /// Sums up whatever is hashed into it, in the same way on every machine.
 #[derive(Clone, Debug, Default)]
-pub struct Sum(u64);
+pub struct FixedHasher(u64);
 
-impl Hasher for Sum {
+impl Hasher for FixedHasher {
     fn finish(&self) -> u64 {
         self.0
     }

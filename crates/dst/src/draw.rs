@@ -4,7 +4,7 @@
 use crate::chance::Chance;
 use crate::client::{LIVES, OPERATIONS, PAYOUTS_ALIKE};
 use crate::faults::{FAULTS, Fault, Odds};
-use crate::script::{Ask, Event, Script, Setup, Source, What};
+use crate::script::{Action, Ask, Event, FaultSource, Script, Setup};
 use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
 
@@ -16,7 +16,7 @@ pub fn draw(seed: u64, wanted: Option<&'static ProviderProfile>) -> Script {
     let drawn = chance.pick(&profiles, first);
     let mut setup = setup(seed, wanted.unwrap_or(drawn), &mut chance);
     let mut events = events(&setup, &mut chance);
-    let faults = Source::Drawn(odds(&mut chance));
+    let faults = FaultSource::Drawn(odds(&mut chance));
     // Each with a chance of its own: what is added here leaves the rest of a seed's run as it was.
     crowd(&setup, &mut Chance::at(&[seed, 1_001]), &mut events);
     operators(&mut setup, &mut Chance::at(&[seed, 1_002]), &mut events);
@@ -68,9 +68,9 @@ fn hints(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     }
     let asked: Vec<u64> = events.iter().map(|event| event.at).collect();
     for _ in 0..chance.pick(&[10, 60, 240], 60) {
-        let what = What::Hint { process: chance.below(setup.processes), number: chance.below(16) };
+        let action = Action::Hint { process: chance.below(setup.processes), number: chance.below(16) };
         let at = chance.pick(&asked, 0).saturating_add(chance.below(10_000));
-        events.push(Event { at: at.min(setup.end), what });
+        events.push(Event { at: at.min(setup.end), action });
     }
 }
 
@@ -158,27 +158,27 @@ fn events(setup: &Setup, chance: &mut Chance) -> Vec<Event> {
             0 => Ask::Look { number: chance.below(64) },
             1..=5 => Ask::Charge { tenant: chance.between(1, 2), key: chance.below(charges), body },
             _ if ledger == 0 => Ask::Charge { tenant: 1, key: chance.below(charges), body },
-            _ => Ask::Keep { key: first_book.saturating_add(chance.below(ledger)), body },
+            _ => Ask::Ledger { key: first_book.saturating_add(chance.below(ledger)), body },
         };
         let patience = chance.percent(impatient).then(|| chance.below(3_000));
-        let what = What::Ask { process: chance.below(setup.processes), ask, patience };
-        events.push(Event { at, what });
+        let action = Action::Ask { process: chance.below(setup.processes), ask, patience };
+        events.push(Event { at, action });
     }
     for _ in 0..chance.pick(&[0, 0, 1, 4], 0) {
         let process = chance.below(setup.processes);
-        let what = match chance.below(10) {
-            0 | 1 => What::Crash { process, back: chance.between(100, 20_000) },
-            2..=4 => What::Pause { process, ms: chance.pick(&[2_000, 35_000, 90_000, 400_000], 35_000) },
-            5 => What::Drain { process },
-            6 | 7 => What::ProviderDown(chance.between(1_000, 60_000)),
-            _ => What::StoreDown(chance.between(100, 70_000)),
+        let action = match chance.below(10) {
+            0 | 1 => Action::Crash { process, back: chance.between(100, 20_000) },
+            2..=4 => Action::Pause { process, ms: chance.pick(&[2_000, 35_000, 90_000, 400_000], 35_000) },
+            5 => Action::Drain { process },
+            6 | 7 => Action::ProviderDown(chance.between(1_000, 60_000)),
+            _ => Action::StoreDown(chance.between(100, 70_000)),
         };
-        events.push(Event { at: chance.below(setup.end), what });
+        events.push(Event { at: chance.below(setup.end), action });
     }
     // Long sleeps let windows, waits and quiescence end while faults still strike.
     for _ in 0..chance.pick(&[0, 0, 1, 3], 0) {
         let ms = chance.pick(&[40_000, 200_000, 200_000, 4_000_000, 50_000_000], 200_000);
-        events.push(Event { at: chance.below(setup.end), what: What::Freeze(ms) });
+        events.push(Event { at: chance.below(setup.end), action: Action::Freeze(ms) });
     }
     lives(setup, chance, &mut events);
     events
@@ -207,8 +207,8 @@ fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
 
 fn ask_once(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>, at: u64, ask: Ask) {
     let patience = chance.percent(10).then(|| chance.below(3_000));
-    let what = What::Ask { process: chance.below(setup.processes), ask, patience };
-    events.push(Event { at, what });
+    let action = Action::Ask { process: chance.below(setup.processes), ask, patience };
+    events.push(Event { at, action });
 }
 
 /// Charges that are captured, voided and refunded, side by side and again and again, and some that a wallet pays in part.

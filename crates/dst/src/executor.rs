@@ -4,7 +4,7 @@
 //! killed (all its tasks are dropped at once, wherever they wait) and paused (its tasks are not run for a while and
 //! then go on as if nothing had happened).
 
-use crate::chance::{Chance, Sum, mix};
+use crate::chance::{Chance, FixedHasher, mix};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::hash::BuildHasherDefault;
@@ -33,7 +33,7 @@ pub struct Executor {
 
 struct Core {
     now: u64,
-    tasks: HashMap<TaskId, Task, BuildHasherDefault<Sum>>,
+    tasks: HashMap<TaskId, Task, BuildHasherDefault<FixedHasher>>,
     /// Tasks that may run; some may have ended since.
     ready: Vec<TaskId>,
     /// Tasks that may run when their group is no longer paused.

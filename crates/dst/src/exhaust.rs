@@ -1,19 +1,19 @@
 //! Every fault at every place: singles, and pairs in their order, for one charge and for what is asked of one.
 
-use crate::campaign::side_by_side;
+use crate::campaign::in_parallel;
 use crate::check::Violation;
 use crate::client::{LIVES, OPERATIONS};
 use crate::executor::lock;
 use crate::faults::{FAULTS, Fault, Point, SITES, Site};
 use crate::run::run;
-use crate::script::{Ask, Event, Script, Setup, Source, What};
+use crate::script::{Action, Ask, Event, FaultSource, Script, Setup};
 use counterfoil_gateway::ProviderProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 /// What was tried on one profile.
 #[derive(Clone, Debug, Default)]
-pub struct Tried {
+pub struct ExhaustResult {
     /// Runs with one fault.
     pub singles: u64,
     /// Runs with two.
@@ -101,20 +101,20 @@ impl Scene {
         setup.processes = if exclusive { 1 } else { 2 };
         let (first, ask) = self.asks();
         setup.quiet = u64::from(first.is_some());
-        let at = |at, process, ask| Event { at, what: What::Ask { process, ask, patience: None } };
+        let at = |at, process, ask| Event { at, action: Action::Ask { process, ask, patience: None } };
         let mut events: Vec<Event> = first.into_iter().map(|first| at(0, 0, first)).collect();
         events.extend([at(0, 0, ask), at(700, setup.processes.saturating_sub(1), ask)]);
-        Script { setup, events, faults: Source::Listed(BTreeMap::new()) }
+        Script { setup, events, faults: FaultSource::Listed(BTreeMap::new()) }
     }
 }
 
 /// Tries every single fault at every place the scene reaches, and pairs as deep as wanted. Two faults that strike in one
 /// run are one pair, whichever of them was thought of first: the same list of faults is the same run, so it is run once.
-pub fn exhaust(script: &Script, depth: Depth, threads: usize) -> Tried {
+pub fn exhaust(script: &Script, depth: Depth, threads: usize) -> ExhaustResult {
     let firsts = places(script, &[], None);
-    let tried = Mutex::new(Tried::default());
+    let tried = Mutex::new(ExhaustResult::default());
     let pairs: Mutex<BTreeSet<[(Point, Fault); 2]>> = Mutex::default();
-    side_by_side(threads, &firsts, |first| {
+    in_parallel(threads, &firsts, |first| {
         one(&tried, script, &[*first]);
         let deep = match depth {
             Depth::Singles => false,
@@ -159,10 +159,10 @@ fn places(script: &Script, given: &[(Point, Fault)], after: Option<Point>) -> Ve
 }
 
 fn with(script: &Script, faults: &[(Point, Fault)]) -> Script {
-    Script { faults: Source::Listed(faults.iter().copied().collect()), ..script.clone() }
+    Script { faults: FaultSource::Listed(faults.iter().copied().collect()), ..script.clone() }
 }
 
-fn one(tried: &Mutex<Tried>, script: &Script, faults: &[(Point, Fault)]) {
+fn one(tried: &Mutex<ExhaustResult>, script: &Script, faults: &[(Point, Fault)]) {
     let script = with(script, faults);
     let broken = run(&script, None).violations.into_iter().next();
     let mut tried = lock(tried);

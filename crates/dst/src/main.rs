@@ -2,12 +2,12 @@
 
 use clap::Parser;
 use counterfoil_dst::bank::{BUGS, Bug, hunt};
-use counterfoil_dst::campaign::{Plan, campaign, side_by_side};
+use counterfoil_dst::campaign::{Plan, campaign, in_parallel};
 use counterfoil_dst::executor::lock;
 use counterfoil_dst::exhaust::{Depth, SCENES, Scene, exhaust};
 use counterfoil_dst::run::run;
 use counterfoil_dst::script::Script;
-use counterfoil_dst::shrink::{listed, shrink};
+use counterfoil_dst::shrink::{shrink, with_listed_faults};
 use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
 use std::collections::BTreeMap;
@@ -135,7 +135,7 @@ fn threads(arguments: &Arguments) -> usize {
 
 /// Shrinks a run that breaks something and prints what is left.
 fn smallest(script: &Script, bug: Option<Bug>) {
-    let small = shrink(script, bug).unwrap_or_else(|| listed(script, &run(script, bug)));
+    let small = shrink(script, bug).unwrap_or_else(|| with_listed_faults(script, &run(script, bug)));
     println!("# smallest script found for seed {}\n{small}", script.setup.seed);
     for violation in run(&small, bug).violations.iter().take(6) {
         println!("# {violation}");
@@ -205,7 +205,7 @@ fn bank(arguments: &Arguments, only: Option<Bug>) -> bool {
     let bound = arguments.seeds.max(2);
     let bugs: Vec<Bug> = BUGS.iter().copied().filter(|bug| only.is_none_or(|only| only == *bug)).collect();
     let hits = Mutex::new(BTreeMap::new());
-    side_by_side(threads(arguments), &bugs, |bug| {
+    in_parallel(threads(arguments), &bugs, |bug| {
         let hit = hunt(*bug, arguments.seed, bound);
         eprintln!("{}: {:?}", bug.name(), hit.as_ref().map(|hit| hit.seeds));
         lock(&hits).insert(bug.name(), hit);

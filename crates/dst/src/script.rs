@@ -14,12 +14,12 @@ pub struct Script {
     /// What happens, in order of time.
     pub events: Vec<Event>,
     /// Where faults come from.
-    pub faults: Source,
+    pub faults: FaultSource,
 }
 
 /// Where faults come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum FaultSource {
     /// Drawn at every place.
     Drawn(Odds),
     /// Listed.
@@ -75,12 +75,12 @@ pub struct Event {
     /// When.
     pub at: u64,
     /// What.
-    pub what: What,
+    pub action: Action,
 }
 
 /// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Action {
     /// A client asks a process for something, and hangs up after a while if told so.
     Ask {
         /// Which process.
@@ -137,7 +137,7 @@ pub enum Ask {
         body: u64,
     },
     /// An act of the ledger.
-    Keep {
+    Ledger {
         /// Under which key.
         key: u64,
         /// Which of the bodies tried under it.
@@ -238,15 +238,15 @@ impl fmt::Display for Script {
             writeln!(f, "set {name} {value}")?;
         }
         for event in &self.events {
-            writeln!(f, "at {} {}", event.at, event.what)?;
+            writeln!(f, "at {} {}", event.at, event.action)?;
         }
         match &self.faults {
-            Source::Listed(listed) => {
+            FaultSource::Listed(listed) => {
                 for ((site, number), fault) in listed {
                     writeln!(f, "fault {site} {number} {}", fault.name())?;
                 }
             }
-            Source::Drawn(odds) => {
+            FaultSource::Drawn(odds) => {
                 let kinds: Vec<&str> = odds.kinds.iter().map(|kind| kind.name()).collect();
                 writeln!(f, "# faults drawn: {:?} per million of {}", odds.per_million, kinds.join(" "))?;
             }
@@ -255,13 +255,13 @@ impl fmt::Display for Script {
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Ask { process, ask, patience } => {
+            Action::Ask { process, ask, patience } => {
                 match ask {
                     Ask::Charge { tenant, key, body } => write!(f, "charge {process} {tenant} {key} {body}")?,
-                    Ask::Keep { key, body } => write!(f, "keep {process} {key} {body}")?,
+                    Ask::Ledger { key, body } => write!(f, "keep {process} {key} {body}")?,
                     Ask::Operate { tenant, key, body } => {
                         write!(f, "operate {process} {tenant} {key} {body}")?;
                     }
@@ -273,13 +273,13 @@ impl fmt::Display for What {
                 }
                 patience.map_or(Ok(()), |ms| write!(f, " {ms}"))
             }
-            What::Crash { process, back } => write!(f, "crash {process} {back}"),
-            What::Pause { process, ms } => write!(f, "pause {process} {ms}"),
-            What::Drain { process } => write!(f, "drain {process}"),
-            What::Hint { process, number } => write!(f, "hint {process} {number}"),
-            What::Freeze(ms) => write!(f, "freeze {ms}"),
-            What::StoreDown(ms) => write!(f, "store-down {ms}"),
-            What::ProviderDown(ms) => write!(f, "provider-down {ms}"),
+            Action::Crash { process, back } => write!(f, "crash {process} {back}"),
+            Action::Pause { process, ms } => write!(f, "pause {process} {ms}"),
+            Action::Drain { process } => write!(f, "drain {process}"),
+            Action::Hint { process, number } => write!(f, "hint {process} {number}"),
+            Action::Freeze(ms) => write!(f, "freeze {ms}"),
+            Action::StoreDown(ms) => write!(f, "store-down {ms}"),
+            Action::ProviderDown(ms) => write!(f, "provider-down {ms}"),
         }
     }
 }
@@ -291,7 +291,7 @@ impl Script {
         let mut script = Script {
             setup: Setup::plain(0, plain),
             events: Vec::new(),
-            faults: Source::Listed(BTreeMap::new()),
+            faults: FaultSource::Listed(BTreeMap::new()),
         };
         let mut listed = BTreeMap::new();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -299,7 +299,7 @@ impl Script {
             script.read(&words, &mut listed).ok_or_else(|| format!("cannot read the line `{line}`"))?;
         }
         script.events.sort_by_key(|event| event.at);
-        script.faults = Source::Listed(listed);
+        script.faults = FaultSource::Listed(listed);
         Ok(script)
     }
 
@@ -316,7 +316,7 @@ impl Script {
                 listed.insert((Site::parse(site)?, number.parse().ok()?), Fault::parse(fault)?);
             }
             ["at", at, ref rest @ ..] => {
-                self.events.push(Event { at: at.parse().ok()?, what: What::read(rest)? });
+                self.events.push(Event { at: at.parse().ok()?, action: Action::read(rest)? });
             }
             _ => return None,
         }
@@ -324,48 +324,48 @@ impl Script {
     }
 }
 
-impl What {
-    fn read(words: &[&str]) -> Option<What> {
+impl Action {
+    fn read(words: &[&str]) -> Option<Action> {
         let (name, numbers) = words.split_first()?;
         let numbers: Vec<u64> = numbers.iter().map(|word| word.parse().ok()).collect::<Option<_>>()?;
         Some(match (*name, numbers.as_slice()) {
-            ("charge", [process, tenant, key, body, patience @ ..]) => What::Ask {
+            ("charge", [process, tenant, key, body, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Charge { tenant: *tenant, key: *key, body: *body },
                 patience: patience.first().copied(),
             },
-            ("keep", [process, key, body, patience @ ..]) => What::Ask {
+            ("keep", [process, key, body, patience @ ..]) => Action::Ask {
                 process: *process,
-                ask: Ask::Keep { key: *key, body: *body },
+                ask: Ask::Ledger { key: *key, body: *body },
                 patience: patience.first().copied(),
             },
-            ("operate", [process, tenant, key, body, patience @ ..]) => What::Ask {
+            ("operate", [process, tenant, key, body, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Operate { tenant: *tenant, key: *key, body: *body },
                 patience: patience.first().copied(),
             },
-            ("payout", [process, tenant, key, body, patience @ ..]) => What::Ask {
+            ("payout", [process, tenant, key, body, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Payout { tenant: *tenant, key: *key, body: *body },
                 patience: patience.first().copied(),
             },
-            ("look", [process, number, patience @ ..]) => What::Ask {
+            ("look", [process, number, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Look { number: *number },
                 patience: patience.first().copied(),
             },
-            ("resolve", [process, tenant, letter, how, patience @ ..]) => What::Ask {
+            ("resolve", [process, tenant, letter, how, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Resolve { tenant: *tenant, letter: *letter, how: *how },
                 patience: patience.first().copied(),
             },
-            ("crash", [process, back]) => What::Crash { process: *process, back: *back },
-            ("pause", [process, ms]) => What::Pause { process: *process, ms: *ms },
-            ("drain", [process]) => What::Drain { process: *process },
-            ("hint", [process, number]) => What::Hint { process: *process, number: *number },
-            ("freeze", [ms]) => What::Freeze(*ms),
-            ("store-down", [ms]) => What::StoreDown(*ms),
-            ("provider-down", [ms]) => What::ProviderDown(*ms),
+            ("crash", [process, back]) => Action::Crash { process: *process, back: *back },
+            ("pause", [process, ms]) => Action::Pause { process: *process, ms: *ms },
+            ("drain", [process]) => Action::Drain { process: *process },
+            ("hint", [process, number]) => Action::Hint { process: *process, number: *number },
+            ("freeze", [ms]) => Action::Freeze(*ms),
+            ("store-down", [ms]) => Action::StoreDown(*ms),
+            ("provider-down", [ms]) => Action::ProviderDown(*ms),
             _ => return None,
         })
     }
@@ -378,28 +378,28 @@ mod tests {
     #[test]
     fn a_script_reads_back_as_it_was_written() {
         let profile = ProviderProfile::named("adyen").unwrap();
-        let ask = |ask, patience| What::Ask { process: 1, ask, patience };
+        let ask = |ask, patience| Action::Ask { process: 1, ask, patience };
         let whats = [
             ask(Ask::Charge { tenant: 1, key: 2, body: 0 }, None),
-            ask(Ask::Keep { key: 7, body: 1 }, Some(30)),
+            ask(Ask::Ledger { key: 7, body: 1 }, Some(30)),
             ask(Ask::Look { number: 3 }, None),
             ask(Ask::Resolve { tenant: 1, letter: 2, how: 3 }, None),
             ask(Ask::Operate { tenant: 2, key: 1_603, body: 0 }, Some(9)),
             ask(Ask::Payout { tenant: 2, key: 5, body: 1 }, None),
-            What::Crash { process: 0, back: 500 },
-            What::Pause { process: 2, ms: 90_000 },
-            What::Drain { process: 1 },
-            What::Hint { process: 2, number: 7 },
-            What::Freeze(1),
-            What::StoreDown(2),
-            What::ProviderDown(3),
+            Action::Crash { process: 0, back: 500 },
+            Action::Pause { process: 2, ms: 90_000 },
+            Action::Drain { process: 1 },
+            Action::Hint { process: 2, number: 7 },
+            Action::Freeze(1),
+            Action::StoreDown(2),
+            Action::ProviderDown(3),
         ];
-        let events = (0..).zip(whats).map(|(at, what)| Event { at, what }).collect();
+        let events = (0..).zip(whats).map(|(at, action)| Event { at, action }).collect();
         let faults = [((Site::Commit, 3), Fault::DoubtAfter), ((Site::Poll, 77), Fault::Crash)];
         let script = Script {
             setup: Setup::plain(9, profile),
             events,
-            faults: Source::Listed(faults.into_iter().collect()),
+            faults: FaultSource::Listed(faults.into_iter().collect()),
         };
         assert_eq!(Script::parse(&script.to_string()), Ok(script));
         assert!(Script::parse("at 5 nonsense").unwrap_err().contains("nonsense"));

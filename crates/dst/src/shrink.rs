@@ -3,7 +3,7 @@
 use crate::bank::Bug;
 use crate::faults::{Fault, Point};
 use crate::run::{Outcome, run};
-use crate::script::{Script, Source};
+use crate::script::{FaultSource, Script};
 
 /// Runs spent on shrinking.
 const RUNS_MAX: u32 = 600;
@@ -17,16 +17,20 @@ struct Shrinking {
 }
 
 /// The script of a drawn run with its faults listed: it runs in the very same way.
-pub fn listed(script: &Script, outcome: &Outcome) -> Script {
-    Script { faults: Source::Listed(outcome.struck.clone()), ..script.clone() }
+pub fn with_listed_faults(script: &Script, outcome: &Outcome) -> Script {
+    Script { faults: FaultSource::Listed(outcome.struck.clone()), ..script.clone() }
 }
 
 /// Shrinks a script that fails. Nothing if it does not fail when it is run again.
 pub fn shrink(script: &Script, bug: Option<Bug>) -> Option<Script> {
     let outcome = run(script, bug);
     let first = outcome.violations.first()?;
-    let mut shrinking =
-        Shrinking { best: listed(script, &outcome), broken: (first.check, first.invariant), bug, runs: 0 };
+    let mut shrinking = Shrinking {
+        best: with_listed_faults(script, &outcome),
+        broken: (first.check, first.invariant),
+        bug,
+        runs: 0,
+    };
     if !shrinking.fails(&shrinking.best.clone()) {
         return None;
     }
@@ -63,8 +67,8 @@ impl Shrinking {
 
     fn fault_list(&self) -> Vec<(Point, Fault)> {
         match &self.best.faults {
-            Source::Listed(listed) => listed.iter().map(|(point, fault)| (*point, *fault)).collect(),
-            Source::Drawn(_) => Vec::new(),
+            FaultSource::Listed(listed) => listed.iter().map(|(point, fault)| (*point, *fault)).collect(),
+            FaultSource::Drawn(_) => Vec::new(),
         }
     }
 
@@ -98,7 +102,7 @@ impl Shrinking {
                 let end = start.saturating_add(size).min(list.len());
                 list.drain(start..end);
                 let script =
-                    Script { faults: Source::Listed(list.into_iter().collect()), ..self.best.clone() };
+                    Script { faults: FaultSource::Listed(list.into_iter().collect()), ..self.best.clone() };
                 if !self.attempt(script) {
                     start = end;
                 }

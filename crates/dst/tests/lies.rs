@@ -10,8 +10,8 @@ use counterfoil_core::payments::payout::{Payout, PayoutStatus};
 use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::money::Money;
 use counterfoil_dst::check::{Evidence, check};
-use counterfoil_dst::client::{ProviderReply, Response};
-use counterfoil_dst::run::witnessed;
+use counterfoil_dst::client::{ClientCall, Response};
+use counterfoil_dst::run::run_with_evidence;
 use counterfoil_dst::script::{Ask, Script};
 use counterfoil_engine::service::Submitted;
 use counterfoil_store::{Row, RowKey};
@@ -40,9 +40,9 @@ const HONEST: &str = "
 ";
 
 fn honest() -> Evidence {
-    let (outcome, evidence) = witnessed(&Script::parse(HONEST).unwrap(), None);
+    let (outcome, evidence) = run_with_evidence(&Script::parse(HONEST).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
-    assert!(evidence.effects.len() >= 2 && evidence.reply.len() > 12, "{:?}", outcome.seen);
+    assert!(evidence.effects.len() >= 2 && evidence.calls.len() > 12, "{:?}", outcome.seen);
     evidence
 }
 
@@ -81,7 +81,7 @@ const LIVES: &str = "
 ";
 
 fn operations_broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
-    let (outcome, mut evidence) = witnessed(&Script::parse(LIVES).unwrap(), None);
+    let (outcome, mut evidence) = run_with_evidence(&Script::parse(LIVES).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     assert_eq!(outcome.seen.operations, 4, "{:?}", outcome.seen);
     lie(&mut evidence);
@@ -135,10 +135,10 @@ fn operations_that_do_not_fit_are_seen() {
 }
 
 fn answered(evidence: &Evidence, wanted: Ask) -> usize {
-    let is = |reply: &ProviderReply| {
+    let is = |reply: &ClientCall| {
         reply.ask == wanted && matches!(reply.response, Some(Response::Submitted(Submitted::Answer { .. })))
     };
-    evidence.reply.iter().position(is).unwrap()
+    evidence.calls.iter().position(is).unwrap()
 }
 
 const FIRST: Ask = Ask::Charge { tenant: 1, key: 2, body: 0 };
@@ -163,7 +163,7 @@ fn answers_that_do_not_fit_are_seen() {
     let rewritten = |evidence: &mut Evidence| {
         let place = answered(evidence, FIRST);
         if let Some(Response::Submitted(Submitted::Answer { settled, .. })) =
-            &mut evidence.reply[place].response
+            &mut evidence.calls[place].response
         {
             settled.reply.body = Bytes::from_static(b"{}");
         }
@@ -171,21 +171,21 @@ fn answers_that_do_not_fit_are_seen() {
     let broken = broken_by(rewritten);
     assert!(broken.contains(&"I19") && broken.contains(&"I2"), "{broken:?}");
     let forgotten = |evidence: &mut Evidence| {
-        let mut reply = evidence.reply[answered(evidence, FIRST)].clone();
+        let mut reply = evidence.calls[answered(evidence, FIRST)].clone();
         (reply.invoked, reply.returned) = (19_000, Some(19_100));
         reply.response = Some(Response::Submitted(Submitted::InUse));
-        evidence.reply.push(reply);
+        evidence.calls.push(reply);
     };
     assert!(broken_by(forgotten).contains(&"I2"));
     let other = |evidence: &mut Evidence| {
-        let mut reply = evidence.reply[answered(evidence, FIRST)].clone();
+        let mut reply = evidence.calls[answered(evidence, FIRST)].clone();
         reply.ask = Ask::Charge { tenant: 1, key: 2, body: 1 };
         (reply.invoked, reply.returned) = (19_000, Some(19_100));
-        evidence.reply.push(reply);
+        evidence.calls.push(reply);
     };
     assert!(broken_by(other).contains(&"I13"), "another request got the answer");
     let shown = |evidence: &mut Evidence| {
-        let seen = evidence.reply.iter_mut().find_map(|reply| match &mut reply.response {
+        let seen = evidence.calls.iter_mut().find_map(|reply| match &mut reply.response {
             Some(Response::Payment { own: false, shown }) => Some(shown),
             _ => None,
         });
@@ -197,7 +197,7 @@ fn answers_that_do_not_fit_are_seen() {
 #[test]
 fn ledger_that_do_not_add_up_are_seen() {
     let told = |evidence: &mut Evidence| {
-        let seen = evidence.reply.iter_mut().find_map(|reply| match &mut reply.response {
+        let seen = evidence.calls.iter_mut().find_map(|reply| match &mut reply.response {
             Some(Response::Balance(_, view)) => Some(view),
             _ => None,
         });
@@ -287,7 +287,7 @@ const PAYOUTS: &str = "
 ";
 
 fn payouts_broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
-    let (outcome, mut evidence) = witnessed(&Script::parse(PAYOUTS).unwrap(), None);
+    let (outcome, mut evidence) = run_with_evidence(&Script::parse(PAYOUTS).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     let status = |row: &Row| if let Row::Payout(payout) = row { Some(payout.status) } else { None };
     let mut ended: Vec<&str> = evidence.each().filter_map(status).map(PayoutStatus::name).collect();
@@ -356,7 +356,7 @@ fn waits_that_are_all_the_same_are_seen() {
     let asks: Vec<String> = (0..20).map(|key| format!("at {key} charge 0 1 {} 0", key * 4)).collect();
     let cuts: Vec<String> = (0..20).map(|call| format!("fault call {call} cut-after")).collect();
     let script = format!("set profile ideal\n{}\n{}", asks.join("\n"), cuts.join("\n"));
-    let (outcome, mut evidence) = witnessed(&Script::parse(&script).unwrap(), None);
+    let (outcome, mut evidence) = run_with_evidence(&Script::parse(&script).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     for row in evidence.rows.values_mut().map(Arc::make_mut) {
         if let Row::Audit(record) = row

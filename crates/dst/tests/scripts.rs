@@ -4,7 +4,7 @@
 
 use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_dst::bank::Bug;
-use counterfoil_dst::run::{run, witnessed};
+use counterfoil_dst::run::{run, run_with_evidence};
 use counterfoil_dst::script::{Ask, Script};
 use counterfoil_store::Row;
 
@@ -41,9 +41,9 @@ fn a_doubtful_claim_over_an_old_record_is_not_told_as_a_store_that_was_away() {
 /// under the capture's letter.
 #[test]
 fn an_operator_does_not_void_what_a_capture_may_have_taken() {
-    let (outcome, evidence) = witnessed(&Script::parse(VOIDED).unwrap(), None);
+    let (outcome, evidence) = run_with_evidence(&Script::parse(VOIDED).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
-    assert!(evidence.reply.iter().any(|reply| matches!(reply.ask, Ask::Resolve { how: 1, .. })));
+    assert!(evidence.calls.iter().any(|reply| matches!(reply.ask, Ask::Resolve { how: 1, .. })));
     assert_eq!(evidence.sent.iter().filter(|sent| sent.step == ProviderStep::Void).count(), 0);
 }
 
@@ -54,7 +54,7 @@ fn a_crowd_that_finds_the_worker_slot_lapsed_claims_one_for_all() {
     let crowd: Vec<String> = (0..40).map(|key| format!("at 2000 charge {} 1 {key} 0", key % 2)).collect();
     let crowd = crowd.join("\n");
     let script = format!("set profile ideal\nset latency 400\nat 1000 freeze 100000\n{crowd}");
-    let (outcome, evidence) = witnessed(&Script::parse(&script).unwrap(), None);
+    let (outcome, evidence) = run_with_evidence(&Script::parse(&script).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     let slots = evidence.each().filter(|row| matches!(row, Row::Slot(_))).count();
     assert_eq!(outcome.seen.charges, 40);

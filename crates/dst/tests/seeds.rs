@@ -6,9 +6,9 @@ use counterfoil_dst::check::Evidence;
 use counterfoil_dst::draw::draw;
 use counterfoil_dst::exhaust::{Depth, Scene, exhaust};
 use counterfoil_dst::faults::{FAULTS, Fault};
-use counterfoil_dst::run::{Cluster, run, witnessed};
+use counterfoil_dst::run::{Cluster, run, run_with_evidence};
 use counterfoil_dst::script::Script;
-use counterfoil_dst::shrink::listed;
+use counterfoil_dst::shrink::with_listed_faults;
 use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_store::{Row, RowKey};
@@ -127,7 +127,7 @@ fn operators_end_charges_and_payouts_in_every_way_there_is() {
     for seed in 62_000..65_000 {
         let script = draw(seed, None);
         if script.setup.operators > 0 {
-            for word in decided(&witnessed(&script, None).1) {
+            for word in decided(&run_with_evidence(&script, None).1) {
                 wanted.remove(&word);
             }
         }
@@ -153,7 +153,7 @@ fn a_run_with_its_faults_listed_is_the_same_run() {
     for seed in 71_000..71_020 {
         let script = draw(seed, None);
         let outcome = run(&script, None);
-        let text = listed(&script, &outcome).to_string();
+        let text = with_listed_faults(&script, &outcome).to_string();
         let again = Script::parse(&text).unwrap();
         assert_eq!(run(&again, None).trace, outcome.trace, "seed {seed}");
     }

@@ -2,7 +2,7 @@
 
 use super::{Evidence, Violation};
 use crate::client::{
-    ProviderReply, Response, charge_amount, fingerprint, operation, payout_amount, request, request_id,
+    ClientCall, Response, charge_amount, fingerprint, operation, payout_amount, request, request_id,
 };
 use crate::script::Ask;
 use crate::store::START;
@@ -25,7 +25,7 @@ struct Version<'a> {
 
 /// One write and what was heard of it.
 struct Said<'a> {
-    reply: &'a ProviderReply,
+    call: &'a ClientCall,
     fingerprint: Fingerprint,
     submitted: &'a Submitted,
     invoked: Time,
@@ -46,20 +46,20 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         }
     }
     let mut by_key: BTreeMap<Key, Vec<Said<'_>>> = BTreeMap::new();
-    for reply in &evidence.reply {
-        look(reply, found);
-        let (key, body) = match reply.ask {
+    for call in &evidence.calls {
+        look(call, found);
+        let (key, body) = match call.ask {
             Ask::Charge { tenant, key, body } => (("charge", tenant, key), body),
             Ask::Operate { tenant, key, body } => (("operate", tenant, key), body),
             Ask::Payout { tenant, key, body } => (("payout", tenant, key), body),
-            Ask::Keep { key, body } => (("keep", 1, key), body),
+            Ask::Ledger { key, body } => (("keep", 1, key), body),
             Ask::Look { .. } | Ask::Resolve { .. } => continue,
         };
         let said = by_key.entry(key).or_default();
-        if let (Some(Response::Submitted(submitted)), Some(returned)) = (&reply.response, reply.returned) {
+        if let (Some(Response::Submitted(submitted)), Some(returned)) = (&call.response, call.returned) {
             let fingerprint = fingerprint(key.0, key.2, body);
-            let (invoked, returned) = (time(reply.invoked), time(returned));
-            said.push(Said { reply, fingerprint, submitted, invoked, returned });
+            let (invoked, returned) = (time(call.invoked), time(returned));
+            said.push(Said { call, fingerprint, submitted, invoked, returned });
         }
     }
     closed(evidence, &versions, found);
@@ -103,9 +103,9 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
     for version in versions.values().flatten() {
         by_request.entry(version.claim.request).or_default().push(version.claim);
     }
-    for (place, reply) in evidence.reply.iter().enumerate() {
-        let away = matches!(reply.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
-        if !away || !matches!(reply.ask, Ask::Charge { .. } | Ask::Operate { .. } | Ask::Payout { .. }) {
+    for (place, call) in evidence.calls.iter().enumerate() {
+        let away = matches!(call.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
+        if !away || !matches!(call.ask, Ask::Charge { .. } | Ask::Operate { .. } | Ask::Payout { .. }) {
             continue;
         }
         let id = request_id(place);
@@ -119,7 +119,7 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
             made.iter().any(|key| evidence.rows.contains_key(key))
         };
         if by_request.get(&id).is_some_and(|claims| claims.iter().any(executed)) {
-            let what = format!("{:?} was told that the store is away, and was executed", reply.ask);
+            let what = format!("{:?} was told that the store is away, and was executed", call.ask);
             found.push(Violation::new("fail-closed", "I5", what));
         }
     }
@@ -129,8 +129,8 @@ fn time(ms: u64) -> Time {
     START.plus(Span::from_ms(ms))
 }
 
-fn look(reply: &ProviderReply, found: &mut Vec<Violation>) {
-    if let Some(Response::Payment { own, shown }) = reply.response
+fn look(call: &ClientCall, found: &mut Vec<Violation>) {
+    if let Some(Response::Payment { own, shown }) = call.response
         && own != shown
     {
         let what =
@@ -195,8 +195,8 @@ fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'stat
             let what = format!(
                 "after the answer {} at {}, {which} at {} got {}",
                 settled.reply.status,
-                first.reply.returned.unwrap_or(0),
-                later.reply.invoked,
+                first.call.returned.unwrap_or(0),
+                later.call.invoked,
                 word(other)
             );
             say(if same { "I2" } else { "I13" }, what);

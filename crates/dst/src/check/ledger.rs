@@ -461,8 +461,8 @@ fn bulk(claim: &Claim) -> Vec<TransactionId> {
 
 /// Balances as clients saw them: the fold at the position they name, and nothing older than what was committed.
 fn seen(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
-    for reply in &evidence.reply {
-        let Some(Response::Balance(account, BalanceView { view, position })) = &reply.response else {
+    for call in &evidence.calls {
+        let Some(Response::Balance(account, BalanceView { view, position })) = &call.response else {
             continue;
         };
         let told = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
@@ -471,7 +471,7 @@ fn seen(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
             let what = format!("a balance at {} was told as {told:?} and is {then:?}", position.0);
             found.push(Violation::new("ledger", "I8", what));
         }
-        let known = u64::try_from(reply.commits).unwrap_or(0);
+        let known = u64::try_from(call.commits).unwrap_or(0);
         if fold.at(*account, known.max(position.0)) != then && position.0 < known {
             let what = format!("a balance at {} was told when {known} was committed", position.0);
             found.push(Violation::new("ledger", "I20", what));

@@ -22,11 +22,11 @@ mod payouts;
 pub mod reserved;
 pub mod waits;
 
-use crate::client::ProviderReply;
+use crate::client::ClientCall;
 use crate::executor::lock;
 use crate::provider::{Effect, Sent};
 use crate::run::Cluster;
-use crate::store::{Applied, Still, TENANTS};
+use crate::store::{Applied, DirectStore, TENANTS};
 use counterfoil_core::types::id::TenantId;
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +67,7 @@ pub const OPEN: &[&str] = &[];
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// What clients asked and heard.
-    pub reply: Vec<ProviderReply>,
+    pub calls: Vec<ClientCall>,
     /// What the provider did.
     pub effects: Vec<Effect>,
     /// What the provider refused: the payment and the step.
@@ -104,8 +104,8 @@ impl Evidence {
 
     /// The evidence of a run that has ended. It is taken out of the run: nothing is left there.
     pub fn of(cluster: &Cluster) -> Evidence {
-        let still = Still::new(Arc::clone(&cluster.machine));
-        let verified = match at_once(counterfoil_engine::verify::verify(&still, |_| {})) {
+        let still = DirectStore::new(Arc::clone(&cluster.machine));
+        let verified = match poll_once(counterfoil_engine::verify::verify(&still, |_| {})) {
             Some(Ok(report)) => {
                 let findings = report.findings().into_iter().filter(|finding| finding.violations > 0);
                 findings.map(|finding| format!("{}: {:?}", finding.invariant, finding.examples)).collect()
@@ -113,10 +113,10 @@ impl Evidence {
             Some(Err(error)) => vec![error.to_string()],
             None => vec!["verification waits for something".to_owned()],
         };
-        let (rows, history) = lock(&cluster.machine).shelf.take();
+        let (rows, history) = lock(&cluster.machine).store.take();
         let mut provider = lock(&cluster.provider);
         Evidence {
-            reply: std::mem::take(&mut lock(&cluster.reply)),
+            calls: std::mem::take(&mut lock(&cluster.calls)),
             effects: std::mem::take(&mut provider.effects),
             declines: std::mem::take(&mut provider.declines),
             sent: std::mem::take(&mut provider.sent),
@@ -130,7 +130,7 @@ impl Evidence {
 }
 
 /// The answer of a future that never waits.
-fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,

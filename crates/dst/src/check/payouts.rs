@@ -60,7 +60,7 @@ pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], fo
 /// The place of the commit that made each payout, and how many commits there were when it was asked for.
 pub(super) fn begun(evidence: &Evidence) -> Vec<(usize, usize, &Payout)> {
     let asked: BTreeMap<Ulid, usize> =
-        evidence.reply.iter().enumerate().map(|(place, reply)| (request_id(place), reply.commits)).collect();
+        evidence.calls.iter().enumerate().map(|(place, call)| (request_id(place), call.commits)).collect();
     let mut begun = Vec::new();
     for (place, applied) in evidence.history.iter().enumerate() {
         let request =

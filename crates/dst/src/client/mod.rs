@@ -1,13 +1,13 @@
 //! The clients: what a key stands for, what was asked, and what was heard.
 
-mod asked;
 mod present;
+mod request;
 
-pub use asked::{
-    ACCOUNTS, Asked, BULK_LARGE, LIVES, OPERATIONS, PAYOUTS_ALIKE, charge_amount, charge_asset, fingerprint,
-    opening, operation, payout_amount, request, wallet_part,
+pub use present::PlainPresenter;
+pub use request::{
+    ACCOUNTS, BULK_LARGE, ClientRequest, LIVES, OPERATIONS, PAYOUTS_ALIKE, charge_amount, charge_asset,
+    fingerprint, opening, operation, payout_amount, request, wallet_part,
 };
-pub use present::Plain;
 
 use crate::script::Ask;
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, TransactionId};
@@ -23,7 +23,7 @@ pub fn request_id(place: usize) -> Ulid {
 
 /// One request and what came of it.
 #[derive(Clone, Debug)]
-pub struct ProviderReply {
+pub struct ClientCall {
     /// What was asked.
     pub ask: Ask,
     /// Of which process.
@@ -62,7 +62,7 @@ pub enum Response {
 
 /// What clients have learnt from answers.
 #[derive(Clone, Debug, Default)]
-pub struct Learnt {
+pub struct ClientKnowledge {
     /// Accounts by code.
     pub accounts: BTreeMap<String, AccountId>,
     /// Holds by the key that made them.

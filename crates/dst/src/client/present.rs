@@ -13,15 +13,15 @@ use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
 
 /// Plain answers.
-pub struct Plain(pub References);
+pub struct PlainPresenter(pub References);
 
-impl Plain {
+impl PlainPresenter {
     fn name(&self, charge: &Charge) -> String {
         self.0.seal(ReferenceKind::Charge, charge.id.to_i64()).to_string()
     }
 }
 
-impl Present for Plain {
+impl Present for PlainPresenter {
     fn references(&self) -> &References {
         &self.0
     }

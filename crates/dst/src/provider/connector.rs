@@ -92,7 +92,7 @@ impl Connector {
     async fn exchange(&self, call: ProviderCall) -> ProviderOutcome {
         let (fault, mut chance) = lock(&self.faults).at(Site::Call);
         let begun = self.executor.now();
-        let commits = lock(&self.machine).shelf.history().len();
+        let commits = lock(&self.machine).store.history().len();
         lock(&self.provider).sent.push(super::Sent {
             payment: call.payment.clone(),
             step: call.step,

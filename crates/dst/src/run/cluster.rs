@@ -1,15 +1,15 @@
 //! The cluster: processes that run the real engine, and the clients that talk to them.
 
-use super::door;
+use super::frontend;
 use super::operator::Operator;
 use crate::bank::Bug;
-use crate::chance::{Chance, Sum};
-use crate::client::{Asked, Learnt, Plain, ProviderReply, Response, request_id};
+use crate::chance::{Chance, FixedHasher};
+use crate::client::{ClientCall, ClientKnowledge, ClientRequest, PlainPresenter, Response, request_id};
 use crate::executor::{Executor, Group, OUTSIDE, Step, TaskId, lock};
 use crate::faults::{Fault, Faults, Site};
 use crate::provider::{Connector, Provider};
-use crate::script::{Ask, Script, Setup, Source};
-use crate::store::{Machine, SimStore};
+use crate::script::{Ask, FaultSource, Script, Setup};
+use crate::store::{Machine, StoreClient};
 use crate::world::SimWorld;
 use counterfoil_core::idempotency::claim::LeasePolicy;
 use counterfoil_core::idempotency::window;
@@ -29,7 +29,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 /// The engine as it runs here.
-pub type SimEngine = Engine<SimStore, Connector, SimWorld>;
+pub type SimEngine = Engine<StoreClient, Connector, SimWorld>;
 
 /// A process.
 struct Process {
@@ -50,9 +50,9 @@ pub struct Cluster {
     /// Where faults strike.
     pub faults: Arc<Mutex<Faults>>,
     /// What was asked and heard.
-    pub reply: Arc<Mutex<Vec<ProviderReply>>>,
+    pub calls: Arc<Mutex<Vec<ClientCall>>>,
     /// What clients know.
-    pub learnt: Arc<Mutex<Learnt>>,
+    pub known: Arc<Mutex<ClientKnowledge>>,
     /// Work that hints have brought forward.
     pub hinted: Arc<Mutex<u64>>,
     /// The run's settings.
@@ -72,8 +72,8 @@ impl Cluster {
         let setup = script.setup;
         let executor = Executor::new(setup.seed, setup.in_order);
         let faults = match &script.faults {
-            Source::Drawn(odds) => Faults::drawn(setup.seed, odds.clone()),
-            Source::Listed(listed) => Faults::listed(setup.seed, listed.clone()),
+            FaultSource::Drawn(odds) => Faults::drawn(setup.seed, odds.clone()),
+            FaultSource::Listed(listed) => Faults::listed(setup.seed, listed.clone()),
         };
         let provider = Provider::new(setup.profile, setup.seed);
         Cluster {
@@ -81,8 +81,8 @@ impl Cluster {
             machine: Arc::new(Mutex::new(Machine::new(bug))),
             provider: Arc::new(Mutex::new(provider)),
             faults: Arc::new(Mutex::new(faults)),
-            reply: Arc::default(),
-            learnt: Arc::default(),
+            calls: Arc::default(),
+            known: Arc::default(),
             hinted: Arc::default(),
             setup,
             bug,
@@ -121,7 +121,7 @@ impl Cluster {
             let ((machine, faults, provider, bug), world) = parts;
             let (number, setup) = numbered;
             loop {
-                let store = SimStore::new(
+                let store = StoreClient::new(
                     Arc::clone(&machine),
                     Arc::clone(&faults),
                     executor.clone(),
@@ -144,7 +144,7 @@ impl Cluster {
                     gateway,
                     world: world.clone(),
                     policy: policy(&setup),
-                    present: Arc::new(Plain(references())),
+                    present: Arc::new(PlainPresenter(references())),
                     watch: Arc::new(Deaf),
                 };
                 match Engine::start(parts).await {
@@ -271,17 +271,23 @@ impl Cluster {
     /// A client asks a process; the answer is noted when it comes. Says where.
     pub fn ask(&mut self, number: u64, ask: Ask, patience: Option<u64>) -> usize {
         let asked = {
-            let id = request_id(lock(&self.reply).len());
-            ask.asked(&lock(&self.learnt), id)
+            let id = request_id(lock(&self.calls).len());
+            ask.asked(&lock(&self.known), id)
         };
         self.hand(number, ask, asked, patience)
     }
 
     /// Hands a request to a process.
-    pub fn hand(&mut self, number: u64, ask: Ask, asked: Option<Asked>, patience: Option<u64>) -> usize {
-        let place = lock(&self.reply).len();
-        let commits = lock(&self.machine).shelf.history().len();
-        let mut reply = ProviderReply {
+    pub fn hand(
+        &mut self,
+        number: u64,
+        ask: Ask,
+        asked: Option<ClientRequest>,
+        patience: Option<u64>,
+    ) -> usize {
+        let place = lock(&self.calls).len();
+        let commits = lock(&self.machine).store.history().len();
+        let mut call = ClientCall {
             ask,
             process: number,
             invoked: self.executor.now(),
@@ -290,26 +296,28 @@ impl Cluster {
             response: None,
         };
         let Some(engine) = self.engine(number) else {
-            reply.returned = Some(reply.invoked);
-            reply.response = Some(Response::NobodyThere);
-            lock(&self.reply).push(reply);
+            call.returned = Some(call.invoked);
+            call.response = Some(Response::NobodyThere);
+            lock(&self.calls).push(call);
             return place;
         };
-        lock(&self.reply).push(reply);
+        lock(&self.calls).push(call);
         let group =
             self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
         let (log, learnt, executor, bug) =
-            (Arc::clone(&self.reply), Arc::clone(&self.learnt), self.executor.clone(), self.bug);
+            (Arc::clone(&self.calls), Arc::clone(&self.known), self.executor.clone(), self.bug);
         let machine = Arc::clone(&self.machine);
         let look = if let Ask::Look { number } = ask { self.look(number) } else { None };
         let operator = self.operator();
         let task = self.executor.spawn(group, async move {
             let response = match (asked, look) {
-                (Some(asked), _) => Some(Response::Submitted(door::submit(&engine, asked, ask, bug).await)),
-                (None, Some(look)) => Some(door::look(&engine, look, bug).await),
+                (Some(asked), _) => {
+                    Some(Response::Submitted(frontend::submit(&engine, asked, ask, bug).await))
+                }
+                (None, Some(look)) => Some(frontend::look(&engine, look, bug).await),
                 (None, None) => match ask {
                     Ask::Resolve { tenant, letter, how } => {
-                        door::resolve(&engine, (tenant, letter), place, |letter| {
+                        frontend::resolve(&engine, (tenant, letter), place, |letter| {
                             operator.decides(letter, how)
                         })
                         .await
@@ -322,9 +330,9 @@ impl Cluster {
                 learn_charge(&mut lock(&learnt), &lock(&machine), ask, response);
                 executor.note(&[4, u64::try_from(place).unwrap_or(0), digest(response)]);
             }
-            if let Some(reply) = lock(&log).get_mut(place) {
-                reply.returned = Some(executor.now());
-                reply.response = response.or(Some(Response::NobodyThere));
+            if let Some(call) = lock(&log).get_mut(place) {
+                call.returned = Some(executor.now());
+                call.response = response.or(Some(Response::NobodyThere));
             }
         });
         if let Some(patience) = patience {
@@ -337,7 +345,7 @@ impl Cluster {
     pub fn hint(&mut self, number: u64, which: u64) {
         let open: Vec<Payment> = {
             let machine = lock(&self.machine);
-            let work = machine.shelf.rows().values().filter_map(|row| match row.as_ref() {
+            let work = machine.store.rows().values().filter_map(|row| match row.as_ref() {
                 Row::Outbox(outbox) => Some(outbox),
                 _ => None,
             });
@@ -370,14 +378,14 @@ impl Cluster {
     }
 
     /// What a look looks at.
-    fn look(&self, number: u64) -> Option<door::Look> {
-        let learnt = lock(&self.learnt);
+    fn look(&self, number: u64) -> Option<frontend::Look> {
+        let learnt = lock(&self.known);
         if number.is_multiple_of(3) {
             let place = usize::try_from(number / 3).ok()? % learnt.accounts.len().max(1);
-            return learnt.accounts.keys().nth(place).map(|code| door::Look::Balance(code.clone()));
+            return learnt.accounts.keys().nth(place).map(|code| frontend::Look::Balance(code.clone()));
         }
         let machine = lock(&self.machine);
-        let (charges, payouts) = (machine.shelf.charges(), machine.shelf.payouts());
+        let (charges, payouts) = (machine.store.charges(), machine.store.payouts());
         let payments: Vec<(Payment, TenantId)> = charges
             .chain(payouts)
             .filter_map(|row| match row {
@@ -388,7 +396,7 @@ impl Cluster {
             .collect();
         let place = usize::try_from(number / 3).ok()? % payments.len().max(1);
         let (id, owner) = payments.get(place).copied()?;
-        Some(door::Look::Payment { id, owner: owner.to_i64(), asking: i64::try_from(number % 3).ok()? })
+        Some(frontend::Look::Payment { id, owner: owner.to_i64(), asking: i64::try_from(number % 3).ok()? })
     }
 }
 
@@ -399,8 +407,8 @@ impl Drop for Cluster {
 }
 
 /// What a client remembers of an answer.
-fn learn(learnt: &mut Learnt, ask: Ask, response: &Response) {
-    let (Ask::Keep { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response)
+fn learn(learnt: &mut ClientKnowledge, ask: Ask, response: &Response) {
+    let (Ask::Ledger { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response)
     else {
         return;
     };
@@ -415,7 +423,7 @@ fn learn(learnt: &mut Learnt, ask: Ask, response: &Response) {
 }
 
 /// Which charge a key made: a client that was told `pending` looks whether it is there.
-fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Response) {
+fn learn_charge(learnt: &mut ClientKnowledge, machine: &Machine, ask: Ask, response: &Response) {
     let (Ask::Charge { tenant, key, .. }, Response::Submitted(submitted)) = (ask, response) else { return };
     let charge = match submitted {
         Submitted::Answer { settled, .. } => {
@@ -427,7 +435,7 @@ fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Res
         _ => None,
     };
     if let Some(charge) =
-        charge.filter(|id| machine.shelf.find_row(|tenant| RowKey::Charge(tenant, *id)).is_some())
+        charge.filter(|id| machine.store.find_row(|tenant| RowKey::Charge(tenant, *id)).is_some())
     {
         learnt.charges.entry((tenant, key)).or_insert(charge);
     }
@@ -435,7 +443,7 @@ fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Res
 
 /// What was heard, as one number.
 fn digest(response: &Response) -> u64 {
-    let mut sum = Sum::default();
+    let mut sum = FixedHasher::default();
     std::mem::discriminant(response).hash(&mut sum);
     match response {
         Response::Submitted(submitted) => {

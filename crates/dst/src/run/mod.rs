@@ -2,7 +2,7 @@
 //! everything must come to its end, and the checks.
 
 mod cluster;
-mod door;
+mod frontend;
 mod operator;
 mod settle;
 
@@ -13,7 +13,7 @@ use crate::check::{self, Evidence, Violation};
 use crate::client::{ACCOUNTS, LIVES, opening};
 use crate::executor::lock;
 use crate::faults::{Fault, Point};
-use crate::script::{Ask, Event, Script, What};
+use crate::script::{Action, Ask, Event, Script};
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
@@ -86,11 +86,11 @@ const PATIENCE: u64 = 300_000;
 
 /// Runs a script. `bug` is what is broken on purpose.
 pub fn run(script: &Script, bug: Option<Bug>) -> Outcome {
-    witnessed(script, bug).0
+    run_with_evidence(script, bug).0
 }
 
 /// Runs a script and keeps what the checks looked at.
-pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
+pub fn run_with_evidence(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     let mut cluster = Cluster::new(script, bug);
     cluster.boot_all();
     if let Err(violation) = begin(&mut cluster, needs_ledger(script)) {
@@ -99,7 +99,7 @@ pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     let (quiet, events) =
         script.events.split_at(usize::try_from(script.setup.quiet).unwrap_or(0).min(script.events.len()));
     for event in quiet {
-        if let What::Ask { process, ask, .. } = event.what {
+        if let Action::Ask { process, ask, .. } = event.action {
             let place = cluster.ask(process, ask, None);
             answered(&mut cluster, place);
         }
@@ -119,10 +119,10 @@ pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
 
 /// Whether anybody asks for something that needs the accounts.
 fn needs_ledger(script: &Script) -> bool {
-    script.events.iter().any(|event| match event.what {
-        What::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0 || key >= LIVES,
-        What::Ask {
-            ask: Ask::Keep { .. } | Ask::Operate { .. } | Ask::Payout { .. } | Ask::Look { .. },
+    script.events.iter().any(|event| match event.action {
+        Action::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0 || key >= LIVES,
+        Action::Ask {
+            ask: Ask::Ledger { .. } | Ask::Operate { .. } | Ask::Payout { .. } | Ask::Look { .. },
             ..
         } => true,
         _ => false,
@@ -139,16 +139,16 @@ fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
     let openings = if ledger { u64::try_from(ACCOUNTS.len()).unwrap_or(0).saturating_add(3) } else { 0 };
     for number in 0..openings {
         let id = Ulid::new(Time::from_ms(0), u128::from(number));
-        let ask = Ask::Keep { key: number, body: 0 };
+        let ask = Ask::Ledger { key: number, body: 0 };
         let place = cluster.hand(0, ask, opening(number, id), None);
         if !answered(cluster, place) {
             return stuck("an account cannot be opened");
         }
     }
-    lock(&cluster.reply).clear();
-    let mut learnt = lock(&cluster.learnt);
-    *learnt = crate::client::Learnt::default();
-    for row in lock(&cluster.machine).shelf.rows().values() {
+    lock(&cluster.calls).clear();
+    let mut learnt = lock(&cluster.known);
+    *learnt = crate::client::ClientKnowledge::default();
+    for row in lock(&cluster.machine).store.rows().values() {
         if let Row::Account(account) = row.as_ref() {
             learnt.accounts.insert(account.code.as_str().to_owned(), account.id);
         }
@@ -159,7 +159,7 @@ fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
 /// Runs until the request at `place` has its answer; says whether it got one.
 fn answered(cluster: &mut Cluster, place: usize) -> bool {
     let is_there =
-        |cluster: &Cluster| lock(&cluster.reply).get(place).is_some_and(|reply| reply.returned.is_some());
+        |cluster: &Cluster| lock(&cluster.calls).get(place).is_some_and(|call| call.returned.is_some());
     let until = cluster.executor.now().saturating_add(PATIENCE);
     cluster.run(until, is_there);
     is_there(cluster)
@@ -176,24 +176,24 @@ fn act(cluster: &mut Cluster, script: &Script, events: &[Event], start: u64) {
         leave(cluster, &mut gone, at);
         cluster.run(at, |_| false);
         let now = cluster.executor.now();
-        match event.what {
-            What::Ask { process, ask, patience } => {
+        match event.action {
+            Action::Ask { process, ask, patience } => {
                 cluster.ask(process, ask, patience);
             }
-            What::Crash { process, back } => cluster.crash(process, back),
-            What::Pause { process, ms } => cluster.pause(process, ms),
-            What::Drain { process } => {
+            Action::Crash { process, back } => cluster.crash(process, back),
+            Action::Pause { process, ms } => cluster.pause(process, ms),
+            Action::Drain { process } => {
                 cluster.drain(process);
                 gone.push((now.saturating_add(6_000), process));
             }
-            What::Hint { process, number } => cluster.hint(process, number),
-            What::Freeze(ms) => {
+            Action::Hint { process, number } => cluster.hint(process, number),
+            Action::Freeze(ms) => {
                 cluster.freeze(now.saturating_add(ms));
                 cluster.run(now.saturating_add(ms), |_| false);
                 start = start.saturating_add(ms);
             }
-            What::StoreDown(ms) => lock(&cluster.machine).down_until = now.saturating_add(ms),
-            What::ProviderDown(ms) => lock(&cluster.provider).down_until = now.saturating_add(ms),
+            Action::StoreDown(ms) => lock(&cluster.machine).down_until = now.saturating_add(ms),
+            Action::ProviderDown(ms) => lock(&cluster.provider).down_until = now.saturating_add(ms),
         }
     }
     let end = start.saturating_add(script.setup.end);
@@ -212,19 +212,19 @@ fn leave(cluster: &mut Cluster, gone: &mut Vec<(u64, u64)>, until: u64) {
 
 fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
     let machine = lock(&cluster.machine);
-    let rows = machine.shelf.rows();
+    let rows = machine.store.rows();
     let count = |wanted: fn(&Row) -> bool| {
         u64::try_from(rows.values().filter(|row| wanted(row)).count()).unwrap_or(0)
     };
-    let reply = lock(&cluster.reply);
-    let answered = |it: &&crate::client::ProviderReply| {
+    let calls = lock(&cluster.calls);
+    let answered = |it: &&crate::client::ClientCall| {
         use counterfoil_engine::service::Submitted;
         matches!(it.response, Some(crate::client::Response::Submitted(Submitted::Answer { .. })))
     };
     let size = |length: usize| u64::try_from(length).unwrap_or(0);
     let seen = Seen {
-        asks: size(reply.len()),
-        answers: size(reply.iter().filter(answered).count()),
+        asks: size(calls.len()),
+        answers: size(calls.iter().filter(answered).count()),
         charges: count(|row| matches!(row, Row::Charge(_))),
         operations: count(|row| matches!(row, Row::Operation(_))),
         payouts: count(|row| matches!(row, Row::Payout(_))),
@@ -232,7 +232,7 @@ fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
         effects: size(lock(&cluster.provider).effects.len()),
         parked: count(|row| matches!(row, Row::Outbox(outbox) if outbox.parked.is_some())),
         transactions: count(|row| matches!(row, Row::Transaction(_))),
-        commits: size(machine.shelf.history().len()),
+        commits: size(machine.store.history().len()),
         crashes: cluster.crashes,
         ms: cluster.executor.now(),
         polls: cluster.executor.polls(),

@@ -64,7 +64,7 @@ pub(super) fn settle_letters(cluster: &mut Cluster, violations: &mut Vec<Violati
             if before == 0 {
                 return;
             }
-            for how in 0..super::door::HOWS {
+            for how in 0..super::frontend::RESOLUTIONS {
                 let process = how % cluster.setup.processes.clamp(1, 3);
                 let crashes = cluster.crashes;
                 let place = cluster.ask(process, Ask::Resolve { tenant, letter, how }, None);
@@ -89,5 +89,5 @@ pub(super) fn settle_letters(cluster: &mut Cluster, violations: &mut Vec<Violati
 }
 
 fn parked(cluster: &Cluster) -> u64 {
-    lock(&cluster.machine).shelf.tally(START).parked
+    lock(&cluster.machine).store.tally(START).parked
 }

@@ -75,12 +75,12 @@ pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
 
 /// Whether a request that was asked for long ago is being worked on only now.
 fn is_at_work(cluster: &Cluster) -> bool {
-    lock(&cluster.machine).shelf.leases() > 0
+    lock(&cluster.machine).store.leases() > 0
 }
 
 fn has_overdue_hold(cluster: &Cluster) -> bool {
     let now = START.plus(Span::from_ms(cluster.executor.now()));
-    !lock(&cluster.machine).shelf.due(Due::Holds, now, 1).is_empty()
+    !lock(&cluster.machine).store.due(Due::Holds, now, 1).is_empty()
 }
 
 /// Lets time go on, as fast as nothing happens, until no work is left but what is parked.
@@ -117,7 +117,7 @@ pub(super) fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
 
 /// The work that is due next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Next {
+struct NextWork {
     /// Whether somebody holds any work at all.
     is_held: bool,
     due: u64,
@@ -125,24 +125,24 @@ struct Next {
 }
 
 /// The work that is due next, if there is any.
-fn next_work(cluster: &Cluster) -> Option<Next> {
+fn next_work(cluster: &Cluster) -> Option<NextWork> {
     let machine = lock(&cluster.machine);
-    let open = machine.shelf.work().filter_map(|row| match row {
+    let open = machine.store.work().filter_map(|row| match row {
         Row::Outbox(outbox) if outbox.parked.is_none() => Some(outbox),
         _ => None,
     });
     let (mut next, mut held) = (None, false);
     for outbox in open {
-        let claim = machine.shelf.find_row(|tenant| RowKey::Claim(tenant, outbox.claim));
+        let claim = machine.store.find_row(|tenant| RowKey::Claim(tenant, outbox.claim));
         held |= matches!(claim, Some(Row::Claim(claim)) if claim.state.lease().is_some());
         let one = (since_start(outbox.due_at), outbox.revision);
         next = Some(next.map_or(one, |least: (u64, u64)| least.min(one)));
     }
-    next.map(|(due, revision)| Next { is_held: held, due, revision })
+    next.map(|(due, revision)| NextWork { is_held: held, due, revision })
 }
 
 fn commits(cluster: &Cluster) -> usize {
-    lock(&cluster.machine).shelf.history().len()
+    lock(&cluster.machine).store.history().len()
 }
 
 fn since_start(at: Time) -> u64 {
@@ -153,7 +153,7 @@ fn since_start(at: Time) -> u64 {
 fn sleep_until_leases_end(cluster: &mut Cluster) {
     let until = {
         let machine = lock(&cluster.machine);
-        let leases = machine.shelf.rows().values().filter_map(|row| match row.as_ref() {
+        let leases = machine.store.rows().values().filter_map(|row| match row.as_ref() {
             Row::Claim(claim) => claim.state.lease().map(|lease| lease.until),
             _ => None,
         });
@@ -167,12 +167,12 @@ fn sleep_until_leases_end(cluster: &mut Cluster) {
 
 /// The keys that were used.
 fn used(cluster: &Cluster) -> BTreeSet<Used> {
-    let reply = lock(&cluster.reply);
-    let keys = reply.iter().filter_map(|reply| match reply.ask {
+    let calls = lock(&cluster.calls);
+    let keys = calls.iter().filter_map(|call| match call.ask {
         Ask::Charge { tenant, key, .. } => Some(("charge", tenant, key)),
         Ask::Operate { tenant, key, .. } => Some(("operate", tenant, key)),
         Ask::Payout { tenant, key, .. } => Some(("payout", tenant, key)),
-        Ask::Keep { key, .. } => Some(("keep", 1, key)),
+        Ask::Ledger { key, .. } => Some(("keep", 1, key)),
         Ask::Look { .. } | Ask::Resolve { .. } => None,
     });
     keys.collect()
@@ -189,7 +189,7 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
             "charge" => Ask::Charge { tenant, key, body },
             "operate" => Ask::Operate { tenant, key, body },
             "payout" => Ask::Payout { tenant, key, body },
-            _ => Ask::Keep { key, body },
+            _ => Ask::Ledger { key, body },
         };
         asked.push((used, body, cluster.ask(turn % processes, ask, None)));
     }
@@ -197,13 +197,13 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
     let mut waiting = asked.iter().map(|(_, _, place)| *place).peekable();
     let until = cluster.executor.now().saturating_add(60_000);
     cluster.run(until, |cluster| {
-        let reply = lock(&cluster.reply);
-        let returned = |place: &usize| reply.get(*place).is_some_and(|reply| reply.returned.is_some());
+        let calls = lock(&cluster.calls);
+        let returned = |place: &usize| calls.get(*place).is_some_and(|call| call.returned.is_some());
         while waiting.next_if(returned).is_some() {}
         waiting.peek().is_none()
     });
     for (used, said, place) in asked {
-        let response = lock(&cluster.reply).get(place).and_then(|reply| reply.response.clone());
+        let response = lock(&cluster.calls).get(place).and_then(|call| call.response.clone());
         let is_over = match response {
             // A listed fault took the process it was asked of, or put it to sleep.
             None if cluster.crashes > crashes || cluster.executor.paused_until().is_some() => false,
@@ -242,28 +242,28 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
 fn is_parked(cluster: &Cluster, (kind, tenant, key): Used) -> bool {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return false };
     let machine = lock(&cluster.machine);
-    let Some(Row::Claim(claim)) = machine.shelf.find_row(|tenant| RowKey::Claim(tenant, request.claim))
+    let Some(Row::Claim(claim)) = machine.store.find_row(|tenant| RowKey::Claim(tenant, request.claim))
     else {
         return false;
     };
-    let work = machine.shelf.find_row(|tenant| RowKey::Outbox(tenant, claim.subject));
+    let work = machine.store.find_row(|tenant| RowKey::Outbox(tenant, claim.subject));
     matches!(work, Some(Row::Outbox(outbox)) if outbox.parked.is_some())
 }
 
 /// Whether some work for the charge an operation is about needs a human.
 fn is_in_the_way(cluster: &Cluster, (_, tenant, key): Used) -> bool {
-    let learnt = lock(&cluster.learnt);
+    let learnt = lock(&cluster.known);
     let Some(charge) = learnt.charges.get(&(tenant, key / OPERATIONS)) else { return false };
     let machine = lock(&cluster.machine);
     let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.payment == Payment::Charge(*charge) && it.parked.is_some());
-    machine.shelf.rows().values().any(|row| parked(row))
+    machine.store.rows().values().any(|row| parked(row))
 }
 
 /// The body the key was claimed with, or the first.
 fn body(cluster: &Cluster, (kind, tenant, key): Used) -> u64 {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return 0 };
     let machine = lock(&cluster.machine);
-    let claimed = match machine.shelf.find_row(|tenant| RowKey::Claim(tenant, request.claim)) {
+    let claimed = match machine.store.find_row(|tenant| RowKey::Claim(tenant, request.claim)) {
         Some(Row::Claim(claim)) => Some(claim.fingerprint),
         _ => None,
     };

@@ -1,6 +1,6 @@
 //! Stores that break their promises, for the bug bank.
 
-use super::shelf::Shelf;
+use super::simulated::SimulatedStore;
 use crate::bank::Bug;
 use counterfoil_core::idempotency::claim::ClaimState;
 use counterfoil_core::ledger::account::Account;
@@ -203,27 +203,27 @@ fn forgetful(bug: Bug, before: Option<&Row>, mut charge: Charge) -> Charge {
 /// A commit by a broken store.
 pub(super) fn commit(
     bug: Bug,
-    shelf: &mut Shelf,
+    store: &mut SimulatedStore,
     set: &ChangeSet,
     at: Time,
 ) -> Result<CommitReceipt, CommitError> {
-    let number = u64::try_from(shelf.history().len()).unwrap_or(0);
+    let number = u64::try_from(store.history().len()).unwrap_or(0);
     let strikes = set.id().to_i64() % 7 == 0 || number % 11 == 5;
     if bug == Bug::AckWithoutCommit && strikes && number > 4 {
         return Ok(CommitReceipt { position: Position(number.saturating_add(1)), at });
     }
-    let receipt = shelf.commit(set, at)?;
+    let receipt = store.commit(set, at)?;
     match bug {
         Bug::LosesTail if number % 23 == 22 => {
-            shelf.lose_last();
+            store.lose_last();
             Ok(receipt)
         }
         Bug::PositionGap if number % 23 == 22 => {
-            shelf.skip_position();
+            store.skip_position();
             Ok(receipt)
         }
         Bug::AnswersForgotten if number % 9 == 8 => {
-            shelf.forget_answers();
+            store.forget_answers();
             Ok(receipt)
         }
         _ => Ok(receipt),
@@ -231,36 +231,36 @@ pub(super) fn commit(
 }
 
 /// A row as a broken store reads it.
-pub(super) fn read(bug: Option<Bug>, shelf: &Shelf, key: &RowKey) -> Option<Row> {
+pub(super) fn read(bug: Option<Bug>, store: &SimulatedStore, key: &RowKey) -> Option<Row> {
     if bug == Some(Bug::StaleRead) {
-        return shelf.before_last(key);
+        return store.before_last(key);
     }
-    shelf.row(key).cloned()
+    store.row(key).cloned()
 }
 
 /// What a broken store believes to be due.
-pub(super) fn due(bug: Option<Bug>, shelf: &Shelf, due: Due, now: Time, limit: usize) -> Vec<Row> {
+pub(super) fn due(bug: Option<Bug>, store: &SimulatedStore, due: Due, now: Time, limit: usize) -> Vec<Row> {
     match (bug, due) {
         (Some(Bug::DueNever), Due::Outbox) | (Some(Bug::HoldsNeverLapse), Due::Holds) => Vec::new(),
         (Some(Bug::AgedEarly), Due::Claims) => {
-            shelf.due(due, now.plus(Span::from_ms(400 * 86_400_000)), limit)
+            store.due(due, now.plus(Span::from_ms(400 * 86_400_000)), limit)
         }
-        _ => shelf.due(due, now, limit),
+        _ => store.due(due, now, limit),
     }
 }
 
 /// A sum by a broken store.
 pub(super) fn fold(
     bug: Option<Bug>,
-    shelf: &Shelf,
+    store: &SimulatedStore,
     (tenant, account): (TenantId, AccountId),
     after: Position,
     upto: Upto,
 ) -> Folded {
-    let whole = shelf.fold(tenant, account, after, upto);
+    let whole = store.fold(tenant, account, after, upto);
     match (bug, whole.last) {
         (Some(Bug::FoldShort), Some(last)) if last.position.0 > after.0.saturating_add(1) => {
-            shelf.fold(tenant, account, after, Upto::Position(Position(last.position.0.saturating_sub(1))))
+            store.fold(tenant, account, after, Upto::Position(Position(last.position.0.saturating_sub(1))))
         }
         _ => whole,
     }

@@ -2,11 +2,11 @@
 //! but may lose an answer. Commits run on the store's own machine: a process that dies does not take them back.
 
 mod damage;
-mod shelf;
-mod still;
+mod direct;
+mod simulated;
 
-pub use shelf::{Applied, Shelf, TENANTS};
-pub use still::Still;
+pub use direct::DirectStore;
+pub use simulated::{Applied, SimulatedStore, TENANTS};
 
 use crate::bank::Bug;
 use crate::chance::Chance;
@@ -31,7 +31,7 @@ pub const START: Time = Time::from_ms(1_800_000_000_000);
 /// What all processes share.
 pub struct Machine {
     /// The rows.
-    pub shelf: Shelf,
+    pub store: SimulatedStore,
     /// Sets whose commit is under way though their author was told nothing.
     in_flight: BTreeSet<SetId>,
     /// The store answers nobody before this instant.
@@ -40,7 +40,7 @@ pub struct Machine {
 
 /// One process's connection to the store.
 #[derive(Clone)]
-pub struct SimStore {
+pub struct StoreClient {
     machine: Arc<Mutex<Machine>>,
     faults: Arc<Mutex<Faults>>,
     executor: Executor,
@@ -55,13 +55,13 @@ pub struct SimStore {
 impl Machine {
     /// An empty store.
     pub fn new(bug: Option<Bug>) -> Machine {
-        let mut shelf = Shelf::default();
-        shelf.bug = bug;
-        Machine { shelf, in_flight: BTreeSet::new(), down_until: 0 }
+        let mut store = SimulatedStore::default();
+        store.bug = bug;
+        Machine { store, in_flight: BTreeSet::new(), down_until: 0 }
     }
 }
 
-impl SimStore {
+impl StoreClient {
     /// A connection.
     pub fn new(
         machine: Arc<Mutex<Machine>>,
@@ -70,12 +70,12 @@ impl SimStore {
         latency: u64,
         exclusive: bool,
         bug: Option<(Bug, u64)>,
-    ) -> SimStore {
+    ) -> StoreClient {
         let skew = match bug {
             Some((Bug::ClockSkewed, process)) => process.saturating_mul(90_000),
             _ => 0,
         };
-        SimStore { machine, faults, executor, latency, exclusive, skew, bug: bug.map(|(bug, _)| bug) }
+        StoreClient { machine, faults, executor, latency, exclusive, skew, bug: bug.map(|(bug, _)| bug) }
     }
 
     fn clock(&self) -> Time {
@@ -94,7 +94,7 @@ impl SimStore {
     }
 
     /// Asks the shelf, with the delays and failures of a read.
-    async fn ask<T>(&self, question: impl FnOnce(&Shelf) -> T + Send) -> Result<T, ReadError> {
+    async fn ask<T>(&self, question: impl FnOnce(&SimulatedStore) -> T + Send) -> Result<T, ReadError> {
         let (fault, mut chance) = lock(&self.faults).at(Site::Read);
         let before = match fault {
             Some(Fault::ReadSlow) => chance.between(100, 20_000),
@@ -104,7 +104,7 @@ impl SimStore {
         if self.is_down() || fault == Some(Fault::ReadUnavailable) {
             return Err(ReadError("the store cannot be reached".into()));
         }
-        let answer = question(&lock(&self.machine).shelf);
+        let answer = question(&lock(&self.machine).store);
         if chance.percent(50) {
             // What was read may be old when it arrives.
             self.executor.sleep(chance.between(0, self.latency)).await;
@@ -115,10 +115,10 @@ impl SimStore {
     fn apply(&self, set: &ChangeSet) -> Result<CommitReceipt, CommitError> {
         let at = self.clock();
         let mut machine = lock(&self.machine);
-        let at = machine.shelf.tick(at);
+        let at = machine.store.tick(at);
         let result = match self.bug {
-            Some(bug) => damage::commit(bug, &mut machine.shelf, set, at),
-            None => machine.shelf.commit(set, at),
+            Some(bug) => damage::commit(bug, &mut machine.store, set, at),
+            None => machine.store.commit(set, at),
         };
         drop(machine);
         let word = match &result {
@@ -178,10 +178,10 @@ impl SimStore {
 
 type Answered = Result<CommitReceipt, CommitError>;
 
-impl Store for SimStore {
+impl Store for StoreClient {
     fn now(&self) -> Time {
         let now = self.clock();
-        lock(&self.machine).shelf.tick(now)
+        lock(&self.machine).store.tick(now)
     }
 
     fn secret(&self) -> Masked<[u8; 32]> {
@@ -194,16 +194,16 @@ impl Store for SimStore {
 
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
         let bug = self.bug;
-        self.ask(|shelf| keys.iter().map(|key| damage::read(bug, shelf, key)).collect()).await
+        self.ask(|store| keys.iter().map(|key| damage::read(bug, store, key)).collect()).await
     }
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
-        self.ask(|shelf| shelf.scan(&scan)).await
+        self.ask(|store| store.scan(&scan)).await
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
         let bug = self.bug;
-        self.ask(|shelf| damage::due(bug, shelf, due, now, limit)).await
+        self.ask(|store| damage::due(bug, store, due, now, limit)).await
     }
 
     async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
@@ -219,17 +219,17 @@ impl Store for SimStore {
         if self.bug == Some(Bug::DoubtSaysYes) {
             return Ok(Some(CommitReceipt { position: Position(1), at: self.clock() }));
         }
-        let receipt = self.ask(|shelf| shelf.committed(id)).await?;
+        let receipt = self.ask(|store| store.committed(id)).await?;
         let hidden = lock(&self.machine).in_flight.contains(&id);
         if receipt.is_none() && hidden {
             return Err(ReadError("the set may still be under way".into()));
         }
         // It was looked up a moment ago, and may have been committed since.
-        Ok(receipt.or_else(|| lock(&self.machine).shelf.committed(id)))
+        Ok(receipt.or_else(|| lock(&self.machine).store.committed(id)))
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
-        self.ask(|shelf| shelf.feed(after, limit)).await
+        self.ask(|store| store.feed(after, limit)).await
     }
 
     async fn entries(
@@ -239,7 +239,7 @@ impl Store for SimStore {
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<AccountEntry>, ReadError> {
-        self.ask(|shelf| shelf.entries(tenant, account, page, limit)).await
+        self.ask(|store| store.entries(tenant, account, page, limit)).await
     }
 
     async fn fold(
@@ -250,11 +250,11 @@ impl Store for SimStore {
         upto: Upto,
     ) -> Result<Folded, ReadError> {
         let bug = self.bug;
-        self.ask(|shelf| damage::fold(bug, shelf, (tenant, account), after, upto)).await
+        self.ask(|store| damage::fold(bug, store, (tenant, account), after, upto)).await
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
-        self.ask(|shelf| shelf.tally(now)).await
+        self.ask(|store| store.tally(now)).await
     }
 
     fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {

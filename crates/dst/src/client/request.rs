@@ -1,6 +1,6 @@
 //! What a key stands for: a pure function of its number and the body's, so that every retry asks for the same.
 
-use super::Learnt;
+use super::ClientKnowledge;
 use crate::chance::{Chance, mix};
 use crate::provider::{DECLINED, LAPSING, MOODY, VISA};
 use crate::script::Ask;
@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 
 /// A request, ready to be handed to a process.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum ClientRequest {
     /// A charge.
     Charge(Box<CreateCharge>),
     /// A capture, a void or a refund.
@@ -41,13 +41,13 @@ pub enum Asked {
     /// A payout.
     Payout(Box<CreatePayout>),
     /// An act.
-    Keep(Request, Box<LedgerCommand>),
+    Ledger(Request, Box<LedgerCommand>),
     /// Many transactions.
     Bulk(Request, Vec<Item>),
 }
 
 /// The tenant whose ledger are kept.
-const KEEPER: u64 = 1;
+const LEDGER_TENANT: u64 = 1;
 /// Items of a large bulk request: more than one set takes.
 pub const BULK_LARGE: u64 = 130;
 
@@ -95,7 +95,7 @@ pub fn payout_amount(tenant: u64, key: u64, body: u64) -> i64 {
 /// The account a payout names; nothing means the tenant's main one.
 fn payout_account(tenant: u64, key: u64) -> Option<&'static str> {
     match key % 6 {
-        _ if tenant != KEEPER => None,
+        _ if tenant != LEDGER_TENANT => None,
         1 => Some("alice"),
         2 => Some("carol"),
         3 => Some("grace"),
@@ -130,7 +130,7 @@ pub fn operation(key: u64, body: u64) -> (OperationKind, Option<i64>) {
 
 /// Whether a wallet pays a part of the charge under a key, and how much.
 pub fn wallet_part(tenant: u64, key: u64) -> Option<i64> {
-    let split = tenant == KEEPER && key >= LIVES && key % 4 == 2;
+    let split = tenant == LEDGER_TENANT && key >= LIVES && key % 4 == 2;
     if split { i64::try_from(200 + key).ok() } else { None }
 }
 
@@ -167,8 +167,8 @@ pub fn charge_asset(key: u64) -> Option<Asset> {
 }
 
 /// Opens the accounts every run begins with and funds two of them.
-pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
-    let request = request(KEEPER, "open", number, 0, id)?;
+pub fn opening(number: u64, id: Ulid) -> Option<ClientRequest> {
+    let request = request(LEDGER_TENANT, "open", number, 0, id)?;
     let place = usize::try_from(number).ok()?;
     if let Some((code, asset, floor, cap, shards)) = ACCOUNTS.get(place).copied() {
         let open = Open {
@@ -179,7 +179,7 @@ pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
             shards,
             metadata: Metadata::new(),
         };
-        return Some(Asked::Keep(request, Box::new(LedgerCommand::Open(open))));
+        return Some(ClientRequest::Ledger(request, Box::new(LedgerCommand::Open(open))));
     }
     let (from, to, amount, asset) = match place.checked_sub(ACCOUNTS.len())? {
         0 => ("world", "alice", 2_000, "USD"),
@@ -188,7 +188,7 @@ pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
         _ => return None,
     };
     let transfer = transfer(from, to, amount, asset, None, "open")?;
-    Some(Asked::Keep(request, Box::new(LedgerCommand::Transfer(transfer))))
+    Some(ClientRequest::Ledger(request, Box::new(LedgerCommand::Transfer(transfer))))
 }
 
 fn transfer(
@@ -219,12 +219,12 @@ fn tagged(tag: &str) -> Metadata {
 
 impl Ask {
     /// The request, if everything it names is known.
-    pub fn asked(self, learnt: &Learnt, id: Ulid) -> Option<Asked> {
+    pub fn asked(self, learnt: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
         match self {
             Ask::Charge { tenant, key, body } => {
                 let request = request(tenant, "charge", key, body, id)?;
                 let named = match key {
-                    _ if tenant != KEEPER => None,
+                    _ if tenant != LEDGER_TENANT => None,
                     // A guarded account from which refunds are taken while others spend it.
                     LIVES.. if key % 12 == 9 => learnt.accounts.get("grace"),
                     LIVES.. => None,
@@ -244,13 +244,13 @@ impl Ask {
                     description: None,
                     metadata: BTreeMap::new(),
                 };
-                Some(Asked::Charge(Box::new(CreateCharge { request, wanted })))
+                Some(ClientRequest::Charge(Box::new(CreateCharge { request, wanted })))
             }
             Ask::Operate { tenant, key, body } => {
                 let request = request(tenant, "operate", key, body, id)?;
                 let charge = *learnt.charges.get(&(tenant, key / OPERATIONS))?;
                 let (kind, amount) = operation(key, body);
-                Some(Asked::Operate(Box::new(Operate { request, charge, kind, amount })))
+                Some(ClientRequest::Operate(Box::new(Operate { request, charge, kind, amount })))
             }
             Ask::Payout { tenant, key, body } => {
                 let account = match payout_account(tenant, key) {
@@ -273,16 +273,16 @@ impl Ask {
                     metadata: BTreeMap::new(),
                 };
                 let request = request(tenant, "payout", key, body, id)?;
-                Some(Asked::Payout(Box::new(CreatePayout { request, wanted })))
+                Some(ClientRequest::Payout(Box::new(CreatePayout { request, wanted })))
             }
-            Ask::Keep { key, body } => keep(key, body, learnt, id),
+            Ask::Ledger { key, body } => ledger_request(key, body, learnt, id),
             Ask::Look { .. } | Ask::Resolve { .. } => None,
         }
     }
 }
 
-fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
-    let request = request(KEEPER, "keep", key, body, id)?;
+fn ledger_request(key: u64, body: u64, learnt: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
+    let request = request(LEDGER_TENANT, "keep", key, body, id)?;
     let mut chance = Chance::new(mix(&[key, body, 31]));
     let tag = format!("{key}/{body}");
     let dollars = ["world", "alice", "bob", "carol", "dora", "grace"];
@@ -290,7 +290,7 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
     let others: Vec<&str> = dollars.into_iter().filter(|code| *code != from).collect();
     let to = chance.pick(&others, "world");
     let amount = i64::try_from(chance.between(1, 700)).ok()?;
-    let act = match key % 12 {
+    let command = match key % 12 {
         2 => {
             let deadline = START.plus(Span::from_ms(chance.between(5_000, 200_000)));
             LedgerCommand::Transfer(transfer(from, to, amount, "USD", Some(deadline), &tag)?)
@@ -328,7 +328,7 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
                 let amount = i64::try_from(chance.between(1, 60)).ok()?;
                 Some(Item::Transfer(transfer(from, to, amount, "USD", None, &format!("{tag}:{number}"))?))
             };
-            return Some(Asked::Bulk(request, (0..count).map(item).collect::<Option<_>>()?));
+            return Some(ClientRequest::Bulk(request, (0..count).map(item).collect::<Option<_>>()?));
         }
         9 => LedgerCommand::Open(Open {
             code: AccountCode::parse("shared").ok()?,
@@ -345,5 +345,5 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
         11 => LedgerCommand::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(11)?)? },
         _ => LedgerCommand::Transfer(transfer(from, to, amount, "USD", None, &tag)?),
     };
-    Some(Asked::Keep(request, Box::new(act)))
+    Some(ClientRequest::Ledger(request, Box::new(command)))
 }

@@ -26,7 +26,7 @@ pub const TENANTS: [TenantId; 2] = [TenantId::from_i64(1), TenantId::from_i64(2)
 
 /// The rows and their history.
 #[derive(Default)]
-pub struct Shelf {
+pub struct SimulatedStore {
     rows: BTreeMap<RowKey, Arc<Row>>,
     due: [BTreeSet<(Time, RowKey)>; 3],
     claims: BTreeSet<(SubjectId, ClaimId, TenantId)>,
@@ -62,7 +62,7 @@ impl Applied {
     }
 }
 
-impl Shelf {
+impl SimulatedStore {
     /// A time that never goes back.
     pub fn tick(&mut self, now: Time) -> Time {
         let now =
@@ -366,78 +366,78 @@ impl Shelf {
     pub fn scan(&self, scan: &Scan) -> Vec<Row> {
         match *scan {
             Scan::ChargesOf { tenant, before, limit } => {
-                few(self.before(tenant, before, RowKey::Charge, ChargeId::from_i64), limit)
+                take_rows(self.before(tenant, before, RowKey::Charge, ChargeId::from_i64), limit)
             }
             Scan::Timeline { tenant, subject, after, limit } => {
                 let key = |id| RowKey::Audit(tenant, subject, id);
                 let first = Bound::Included(key(Ulid::from_bytes([0; 16])));
                 let start = after.map_or(first, |after| Bound::Excluded(key(after)));
                 let own = self.rows.range((start, Bound::Included(key(Ulid::from_bytes([255; 16])))));
-                few(own.map(|(_, row)| row.as_ref()), limit)
+                take_rows(own.map(|(_, row)| row.as_ref()), limit)
             }
             Scan::Claims { after, limit } => {
                 let later = |subject: &SubjectId| after.is_none_or(|(.., after)| *subject > after);
                 let claims = self.claims.iter().filter(|(subject, ..)| later(subject));
-                few(claims.filter_map(|(_, id, tenant)| self.row(&RowKey::Claim(*tenant, *id))), limit)
+                take_rows(claims.filter_map(|(_, id, tenant)| self.row(&RowKey::Claim(*tenant, *id))), limit)
             }
             Scan::Charges { after, limit } => {
-                few(self.after(after, RowKey::Charge, ChargeId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Charge, ChargeId::from_i64), limit)
             }
             Scan::Outbox { after, limit } => {
-                few(self.after(after, RowKey::Outbox, SubjectId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Outbox, SubjectId::from_i64), limit)
             }
             Scan::DoubtOn { payment, limit } => {
                 let all = self.all(RowKey::Outbox, SubjectId::from_i64);
                 let is_it = |row: &&Row| matches!(row, Row::Outbox(it) if it.payment == payment && it.history.unknown);
-                few(all.filter(is_it), limit)
+                take_rows(all.filter(is_it), limit)
             }
             Scan::ParkedOf { tenant, before, limit } => {
                 let own = self.before(tenant, before, RowKey::Outbox, SubjectId::from_i64);
-                few(own.filter(|row| matches!(row, Row::Outbox(it) if it.parked.is_some())), limit)
+                take_rows(own.filter(|row| matches!(row, Row::Outbox(it) if it.parked.is_some())), limit)
             }
             Scan::OperationsOn { tenant, charge, after, limit } => {
                 let after = (tenant, after.unwrap_or(OperationId::from_i64(i64::MIN)));
                 let own = self.after(Some(after), RowKey::Operation, OperationId::from_i64);
                 let on = |row: &&Row| matches!(row, Row::Operation(it) if (it.tenant, it.charge) == (tenant, charge));
-                few(own.filter(on), limit)
+                take_rows(own.filter(on), limit)
             }
             Scan::Operations { after, limit } => {
-                few(self.after(after, RowKey::Operation, OperationId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Operation, OperationId::from_i64), limit)
             }
             Scan::PayoutsOf { tenant, before, limit } => {
-                few(self.before(tenant, before, RowKey::Payout, PayoutId::from_i64), limit)
+                take_rows(self.before(tenant, before, RowKey::Payout, PayoutId::from_i64), limit)
             }
             Scan::Payouts { after, limit } => {
-                few(self.after(after, RowKey::Payout, PayoutId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Payout, PayoutId::from_i64), limit)
             }
             Scan::RefundsOf { tenant, before, limit } => {
                 let own = self.before(tenant, before, RowKey::Operation, OperationId::from_i64);
-                few(
+                take_rows(
                     own.filter(|row| matches!(row, Row::Operation(it) if it.kind == OperationKind::Refund)),
                     limit,
                 )
             }
             Scan::AccountsOf { tenant, before, limit } => {
-                few(self.before(tenant, before, RowKey::Account, AccountId::from_i64), limit)
+                take_rows(self.before(tenant, before, RowKey::Account, AccountId::from_i64), limit)
             }
             Scan::AssetsOf { tenant } => {
                 let all = self.rows.values().map(Arc::as_ref);
                 all.filter(|row| matches!(row, Row::Asset(it) if it.tenant == tenant)).cloned().collect()
             }
             Scan::TransactionsOf { tenant, before, limit } => {
-                few(self.before(tenant, before, RowKey::Transaction, TransactionId::from_i64), limit)
+                take_rows(self.before(tenant, before, RowKey::Transaction, TransactionId::from_i64), limit)
             }
             Scan::Snapshots { tenant, account, upto, limit } => {
                 let low = RowKey::Snapshot(tenant, account, Position(0));
                 let own = self.between(low, RowKey::Snapshot(tenant, account, Position(u64::MAX))).rev();
                 let own = own.filter(|row| matches!(row, Row::Snapshot(it) if upto.includes(CommitReceipt { position: it.position, at: it.at })));
-                few(own, limit)
+                take_rows(own, limit)
             }
             Scan::Accounts { after, limit } => {
-                few(self.after(after, RowKey::Account, AccountId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Account, AccountId::from_i64), limit)
             }
             Scan::Transactions { after, limit } => {
-                few(self.after(after, RowKey::Transaction, TransactionId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Transaction, TransactionId::from_i64), limit)
             }
             Scan::Balances { after, limit } => {
                 let key = |tenant: i64, account: i64, shard| {
@@ -447,9 +447,11 @@ impl Shelf {
                 let mark = after.map(|(tenant, account, shard)| RowKey::Balance(tenant, account, shard));
                 let start = mark.map_or(first, Bound::Excluded);
                 let all = self.rows.range((start, Bound::Included(key(i64::MAX, i64::MAX, u8::MAX))));
-                few(all.map(|(_, row)| row.as_ref()), limit)
+                take_rows(all.map(|(_, row)| row.as_ref()), limit)
             }
-            Scan::Holds { after, limit } => few(self.after(after, RowKey::Hold, HoldId::from_i64), limit),
+            Scan::Holds { after, limit } => {
+                take_rows(self.after(after, RowKey::Hold, HoldId::from_i64), limit)
+            }
             Scan::Tenants => self
                 .rows
                 .values()
@@ -478,6 +480,6 @@ fn shared(rows: Vec<Option<Row>>) -> Vec<Option<Arc<Row>>> {
     rows.into_iter().map(|row| row.map(Arc::new)).collect()
 }
 
-fn few<'a>(rows: impl Iterator<Item = &'a Row>, limit: usize) -> Vec<Row> {
+fn take_rows<'a>(rows: impl Iterator<Item = &'a Row>, limit: usize) -> Vec<Row> {
     rows.take(limit.min(SCAN_MAX)).cloned().collect()
 }
