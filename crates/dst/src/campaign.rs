@@ -1,6 +1,7 @@
-//! Many seeds, on several threads: each seed is run by one thread alone and is the same run wherever it is run.
+//! Campaigns: many seeds on several threads. Each seed runs on one thread and gives the same run on
+//! any thread.
 //!
-//! Memory is bounded whatever the length: of each run only its sums are kept, and of broken ones the first few.
+//! Memory is bounded for any length: only the sums of all runs and the first failing seeds are kept.
 
 use crate::bank::Bug;
 use crate::check::Violation;
@@ -15,38 +16,34 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Broken seeds that are remembered by number.
+/// Failing seeds that are kept.
 const REMEMBERED: usize = 100;
-/// How often progress is told.
+/// Interval of progress lines.
 const TOLD_EVERY: Duration = Duration::from_secs(15);
 
-/// What is to be run.
+/// The plan of a campaign. A bound that is `None` does not end the campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The first seed.
     pub first: u64,
-    /// How many seeds, if that is the end.
+    /// Number of seeds.
     pub seeds: Option<u64>,
-    /// How long, if that is the end.
     pub time: Option<Duration>,
-    /// How many charges, if that is the end.
+    /// Number of charges.
     pub charges: Option<u64>,
-    /// How many threads.
     pub threads: usize,
-    /// Only this profile.
     pub profile: Option<&'static ProviderProfile>,
-    /// What is broken on purpose.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
     /// Run every seed twice and compare.
     pub twice: bool,
-    /// Stop at the first broken seed.
+    /// Stop at the first failing seed.
     pub stop: bool,
-    /// Tell of progress and of what breaks.
+    /// Print progress and violations.
     pub aloud: bool,
 }
 
 impl Plan {
-    /// So many seeds, on one thread.
+    /// `seeds` seeds on one thread.
     pub fn seeds(first: u64, count: u64) -> Plan {
         Plan {
             first,
@@ -70,14 +67,12 @@ impl Plan {
     }
 }
 
-/// What came of it.
+/// Result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Campaign {
-    /// Sums.
     pub report: Report,
-    /// The first seeds that broke something, each with the first thing it broke.
+    /// The first failing seeds, each with its first violation.
     pub broken: Vec<(u64, Violation)>,
-    /// Time it took.
     pub took: Duration,
 }
 
@@ -113,7 +108,7 @@ pub fn campaign(plan: Plan) -> Campaign {
 }
 
 impl Shared {
-    /// Runs the next seed; says whether there may be another.
+    /// Runs the next seed; returns whether there may be another.
     fn one(&self) -> bool {
         let plan = &self.plan;
         let seed = self.next.fetch_add(1, Ordering::Relaxed);
@@ -158,7 +153,7 @@ impl Shared {
     }
 }
 
-/// Does something with each of many things, on several threads.
+/// Calls `act` for each thing, on several threads.
 pub fn in_parallel<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -172,7 +167,7 @@ pub fn in_parallel<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Syn
     });
 }
 
-/// What a run comes to, or what it said when it panicked.
+/// Runs the closure; returns the message if it panics.
 fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

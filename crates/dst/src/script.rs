@@ -1,184 +1,146 @@
-//! A run as a value: the settings, what clients and the nemesis do and when, and where faults strike. It is drawn
-//! from a seed, or read from text, so that a run that failed can be written down and kept.
+//! Scripts: a run as a value, with its settings, events and faults. A script is drawn from a seed or
+//! read from text, so that a failing run can be written down and kept.
 
 use crate::faults::{Fault, Odds, Point, Site};
 use counterfoil_gateway::ProviderProfile;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A run.
+/// The script of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Settings.
     pub setup: Setup,
-    /// What happens, in order of time.
+    /// Events in order of time.
     pub events: Vec<Event>,
-    /// Where faults come from.
+    /// The source of faults.
     pub faults: FaultSource,
 }
 
-/// Where faults come from.
+/// The source of faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultSource {
-    /// Drawn at every place.
+    /// Drawn at every place with these odds.
     Drawn(Odds),
-    /// Listed.
+    /// Listed by place.
     Listed(BTreeMap<Point, Fault>),
 }
 
 /// The settings of a run. Times are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Chance of everything that is not listed.
+    /// Seed of everything that the script does not list.
     pub seed: u64,
-    /// The provider's profile.
     pub profile: &'static ProviderProfile,
-    /// How many processes there are.
     pub processes: u64,
-    /// Whether the store says that nobody else can write it; only for one process.
+    /// Whether the store is exclusive. Only for one process.
     pub exclusive: bool,
-    /// Lease of a claim.
     pub lease: u64,
-    /// Its ceiling.
     pub ceiling: u64,
-    /// How often it is renewed.
     pub heartbeat: u64,
-    /// How long a twin waits.
+    /// Longest wait for another request with the same key.
     pub wait: u64,
-    /// Replay window.
     pub replay: u64,
-    /// Tombstone.
     pub tombstone: u64,
     /// Calls without effect before a charge fails.
     pub attempts: u64,
-    /// How often recovery looks.
+    /// Poll interval of recovery.
     pub poll: u64,
     /// Failures that open the breaker.
     pub breaker: u64,
     /// Longest ordinary delay of a message.
     pub latency: u64,
-    /// Whether the oldest task always runs first.
     pub in_order: bool,
-    /// Paces of the processes' own clocks, in thousandths.
+    /// Speeds of the processes' local clocks, in thousandths.
     pub paces: [u64; 3],
-    /// So many events happen before the faults begin, one after another, each with its answer.
+    /// Number of events that run before the faults begin, one after another, each to its answer.
     pub quiet: u64,
-    /// Whether operators settle dead letters when the faults are over: 1, or 0.
+    /// Whether operators resolve dead letters after the faults: 1 or 0.
     pub operators: u64,
-    /// When faults stop.
+    /// End of the phase with faults.
     pub end: u64,
 }
 
-/// Something that happens at a time.
+/// An action at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
     pub at: u64,
-    /// What.
     pub action: Action,
 }
 
-/// What can happen.
+/// An action of a client or of the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client asks a process for something, and hangs up after a while if told so.
+    /// A client sends a request to a process.
     Ask {
-        /// Which process.
         process: u64,
-        /// What for.
         ask: Ask,
-        /// When it hangs up.
+        /// The client hangs up after this long.
         patience: Option<u64>,
     },
     /// A process dies and comes back.
     Crash {
-        /// Which.
         process: u64,
-        /// After how long it comes back.
+        /// Time until the process comes back.
         back: u64,
     },
-    /// A process is not run for a while.
-    Pause {
-        /// Which.
-        process: u64,
-        /// How long.
-        ms: u64,
-    },
-    /// A process is asked to stop, does, and comes back.
-    Drain {
-        /// Which.
-        process: u64,
-    },
-    /// The provider hints at a payment that something is still to be done for.
+    /// A process is paused for a while.
+    Pause { process: u64, ms: u64 },
+    /// A process shuts down gracefully and comes back.
+    Drain { process: u64 },
+    /// The provider sends a hint about a payment with pending work.
     Hint {
-        /// To whom.
         process: u64,
-        /// Which, counted from the oldest and round again.
+        /// Index of the payment from the oldest, modulo their number.
         number: u64,
     },
-    /// No process is run for a while, and what follows is put off by as much.
+    /// All processes are paused for a while, and later events are postponed by as much.
     Freeze(u64),
-    /// The store answers nobody for a while.
+    /// The store cannot be reached for a while.
     StoreDown(u64),
     /// The provider cannot be reached for a while.
     ProviderDown(u64),
 }
 
-/// What a client can ask for. What a key stands for follows from its number and the body's.
+/// A client's request. The numbers of key and body determine its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ask {
-    /// A charge.
     Charge {
-        /// Whose.
         tenant: u64,
-        /// Under which key.
         key: u64,
-        /// Which of the bodies tried under it.
         body: u64,
     },
-    /// An act of the ledger.
+    /// A ledger command, `keep` in scripts.
     Ledger {
-        /// Under which key.
         key: u64,
-        /// Which of the bodies tried under it.
         body: u64,
     },
     /// A capture, a void or a refund of the charge under the key `key / 16`.
     Operate {
-        /// Whose.
         tenant: u64,
-        /// Under which key.
         key: u64,
-        /// Which of the bodies tried under it.
         body: u64,
     },
-    /// A payout.
     Payout {
-        /// Whose.
         tenant: u64,
-        /// Under which key.
         key: u64,
-        /// Which of the bodies tried under it.
         body: u64,
     },
-    /// A look at the ledger, a charge or a key.
+    /// A read of a balance, a charge or a payout.
     Look {
-        /// At what.
         number: u64,
     },
-    /// An operator settles a dead letter.
+    /// An operator resolves a dead letter.
     Resolve {
-        /// Whose.
         tenant: u64,
-        /// Which, counted from the newest and round again.
+        /// Index of the dead letter from the newest, modulo their number.
         letter: u64,
-        /// How: adopt, void, fail or retry.
+        /// The resolution: 0 adopt, 1 void, 2 fail, 3 retry.
         how: u64,
     },
 }
 
 impl Setup {
-    /// The ordinary settings.
+    /// The default settings.
     pub fn plain(seed: u64, profile: &'static ProviderProfile) -> Setup {
         Setup {
             seed,

@@ -1,14 +1,14 @@
-//! Making a run that failed small: as few events, faults and special settings as still fail in the same way.
+//! Shrinking a failing run to as few events, faults and special settings as still fail in the same way.
 
 use crate::bank::Bug;
 use crate::faults::{Fault, Point};
 use crate::run::{Outcome, run};
 use crate::script::{FaultSource, Script};
 
-/// Runs spent on shrinking.
+/// Most runs of one shrinking.
 const RUNS_MAX: u32 = 600;
 
-/// What is shrunk, and how often it was run.
+/// The state of a shrinking.
 struct Shrinking {
     best: Script,
     broken: (&'static str, &'static str),
@@ -16,12 +16,12 @@ struct Shrinking {
     runs: u32,
 }
 
-/// The script of a drawn run with its faults listed: it runs in the very same way.
+/// The script of a drawn run with its faults listed. It gives the same run.
 pub fn with_listed_faults(script: &Script, outcome: &Outcome) -> Script {
     Script { faults: FaultSource::Listed(outcome.struck.clone()), ..script.clone() }
 }
 
-/// Shrinks a script that fails. Nothing if it does not fail when it is run again.
+/// Shrinks a failing script. `None` if it does not fail again.
 pub fn shrink(script: &Script, bug: Option<Bug>) -> Option<Script> {
     let outcome = run(script, bug);
     let first = outcome.violations.first()?;
@@ -72,7 +72,7 @@ impl Shrinking {
         }
     }
 
-    /// Takes away ever smaller parts of the events.
+    /// Removes ever smaller parts of the events.
     fn fewer_events(&mut self) {
         let mut size = self.best.events.len().div_ceil(2).max(1);
         loop {
@@ -92,7 +92,7 @@ impl Shrinking {
         }
     }
 
-    /// Takes away ever smaller parts of the faults.
+    /// Removes ever smaller parts of the faults.
     fn fewer_faults(&mut self) {
         let mut size = self.fault_list().len().div_ceil(2).max(1);
         loop {
@@ -114,7 +114,7 @@ impl Shrinking {
         }
     }
 
-    /// Ordinary settings wherever they do.
+    /// Uses default settings wherever the script still fails with them.
     fn simplify(&mut self) {
         let mut script = self.best.clone();
         script.setup.in_order = true;

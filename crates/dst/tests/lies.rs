@@ -1,4 +1,4 @@
-//! The checks catch lies: an honest history is changed in one place, and the right check says so.
+//! The checks find lies: a correct history is changed in one place, and the right check reports it.
 
 #![expect(clippy::unwrap_used, reason = "a lie that cannot be told has to fail")]
 
@@ -17,7 +17,7 @@ use counterfoil_engine::service::Submitted;
 use counterfoil_store::{Row, RowKey};
 use std::sync::Arc;
 
-/// Two charges (one declined), a transfer, a hold and its end, a bulk, a second body, and looks.
+/// Two charges (one declined), a transfer, a hold and its end, a bulk request, a second body, and reads.
 const HONEST: &str = "
     set profile stripe
     set seed 5
@@ -46,13 +46,12 @@ fn honest() -> Evidence {
     evidence
 }
 
-/// Every row that was ever written.
 fn written(evidence: &mut Evidence) -> impl Iterator<Item = &mut Row> {
     let after = evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut());
     after.flatten().map(Arc::make_mut)
 }
 
-/// Tells the lie and names the invariants that are broken then.
+/// Applies the lie and returns the violated invariants.
 fn broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     let mut evidence = honest();
     lie(&mut evidence);
@@ -65,7 +64,7 @@ fn charge(evidence: &mut Evidence, status: ChargeStatus) -> &mut counterfoil_cor
     charges.into_iter().find(|charge| charge.status == status).unwrap()
 }
 
-/// A hold that is captured in part and given back twice, another that is voided, a split, and a split that fails.
+/// A hold that is partly captured and refunded twice, a voided hold, a split, and a failing split.
 const LIVES: &str = "
     set profile stripe
     set seed 5
@@ -273,7 +272,7 @@ fn histories_that_jump_are_seen() {
     assert!(broken_by(|evidence| evidence.verified.push("said so".into())).contains(&"I10"));
 }
 
-/// Payouts that are paid, one that the bank refuses, and one for which there is not enough.
+/// Paid payouts, a payout that the bank refuses, and one without enough money.
 const PAYOUTS: &str = "
     set profile stripe
     set seed 5

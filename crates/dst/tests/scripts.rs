@@ -1,4 +1,4 @@
-//! Runs that once went wrong, or nearly: each is a story, and each must stay told.
+//! Regression scripts: runs that once failed, or nearly did.
 
 #![expect(clippy::unwrap_used, reason = "a script that cannot be read has to fail")]
 
@@ -31,14 +31,14 @@ fn a_process_that_slept_while_it_connected_does_not_send() {
     assert!(broken.iter().any(|what| what.contains("executed 2 times")), "{broken:?}");
 }
 
-/// Found by seed 516226: the client was told that the store was away, and was charged.
+/// Found by seed 516226: the client was charged although its answer said that the store was away.
 #[test]
 fn a_doubtful_claim_over_an_old_record_is_not_told_as_a_store_that_was_away() {
     assert_eq!(told(SWEPT, None), Vec::<String>::new());
 }
 
-/// Found by seven of 6,000 seeds with operators (1076 was the first): the capture was done, the question still showed the hold, and a void was sent
-/// under the capture's letter.
+/// Found by seven of 6,000 seeds with operators, first by 1076: the capture was executed, the lookup
+/// still showed the hold, and the resolution of the capture sent a void.
 #[test]
 fn an_operator_does_not_void_what_a_capture_may_have_taken() {
     let (outcome, evidence) = run_with_evidence(&Script::parse(VOIDED).unwrap(), None);
@@ -47,8 +47,8 @@ fn an_operator_does_not_void_what_a_capture_may_have_taken() {
     assert_eq!(evidence.sent.iter().filter(|sent| sent.step == ProviderStep::Void).count(), 0);
 }
 
-/// Found by seed 512: after a long sleep every request claimed a worker slot of its own, one after another through all
-/// that were taken by then, and the last of them got no answer within a minute.
+/// Found by seed 512: after a long pause every request claimed its own worker slot, trying all taken
+/// ones. The last request got no answer within a minute.
 #[test]
 fn a_crowd_that_finds_the_worker_slot_lapsed_claims_one_for_all() {
     let crowd: Vec<String> = (0..40).map(|key| format!("at 2000 charge {} 1 {key} 0", key % 2)).collect();
@@ -61,8 +61,8 @@ fn a_crowd_that_finds_the_worker_slot_lapsed_claims_one_for_all() {
     assert!(slots <= 4, "{slots}: for each process the one it renews, and one for all who could not wait");
 }
 
-/// Found by seed 15005637: a refund that had its answer was opened anew in a process that did not remember it, its commit was in doubt, and
-/// nobody could be asked.
+/// Found by seed 15005637: an answered refund was opened again in a process without a cached answer.
+/// Its commit was in doubt, and the store could not be asked.
 #[test]
 fn a_refund_that_was_answered_is_not_told_as_pending_when_it_is_sent_again() {
     let script = "set profile ideal\nset processes 2\nset latency 1\nat 1000 charge 0 2 101 0\nat 3000 operate 0 2 1623 0\n\

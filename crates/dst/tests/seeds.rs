@@ -1,4 +1,4 @@
-//! Runs drawn from seeds: nothing goes wrong, everything ends, and the same seed is the same run.
+//! Runs drawn from seeds: no check fails, all work ends, and the same seed gives the same run.
 
 use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_dst::campaign::{Plan, campaign};
@@ -15,7 +15,7 @@ use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// So many seeds make at least 125,000 charges.
+/// This many seeds make at least 125,000 charges.
 const EIGHTH: u64 = 960;
 
 fn an_eighth_of_a_million_charges_holds(from: u64) {
@@ -72,7 +72,7 @@ fn the_last_eighth_of_a_million_charges_holds() {
     an_eighth_of_a_million_charges_holds(70_000);
 }
 
-/// Most come when there is nothing to bring forward, as in life; some must not.
+/// Most hints find no work to bring forward, as in reality. Some must find work.
 #[test]
 fn hints_bring_work_forward() {
     let moved: Vec<u64> = (60_000..60_060).map(|seed| run(&draw(seed, None), None).seen.hints).collect();
@@ -103,7 +103,7 @@ fn some_runs_have_operators_and_payouts_and_some_have_not() {
     assert!((50..95).contains(&with_payouts), "{with_payouts}");
 }
 
-/// The words of what operators decided, with what it was about.
+/// The resolutions of operators, each with the kind of its payment.
 fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
     evidence.each().filter_map(|row| {
         let Row::Audit(AuditRecord { kind: AuditKind::Resolved, detail, subject, .. }) = row else {
@@ -121,9 +121,9 @@ fn operators_end_charges_and_payouts_in_every_way_there_is() {
         .into_iter()
         .flat_map(|word| ["charge", "payout"].map(|what| format!("{word} of a {what}")))
         .collect();
-    // What was paid out is on its way.
+    // A payout cannot be voided.
     wanted.remove("void of a payout");
-    // Some come in one of hundreds.
+    // Some resolutions occur in one of hundreds of seeds.
     for seed in 62_000..65_000 {
         let script = draw(seed, None);
         if script.setup.operators > 0 {

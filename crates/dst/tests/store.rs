@@ -1,4 +1,4 @@
-//! The simulated store keeps the same promises as every other store.
+//! The simulated store passes the conformance suite of all stores.
 
 use counterfoil_dst::store::{DirectStore, Machine};
 use std::sync::{Arc, Mutex};

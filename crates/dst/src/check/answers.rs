@@ -1,4 +1,4 @@
-//! What clients heard, held against each other and against what was stored.
+//! Clients' answers, compared with each other and with the stored claims.
 
 use super::{Evidence, Violation};
 use crate::client::{
@@ -15,15 +15,15 @@ use counterfoil_engine::service::Submitted;
 use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeMap;
 
-/// A claim as it was committed.
+/// A committed version of a claim.
 struct Version<'a> {
     at: Time,
     claim: &'a Claim,
-    /// Whether it stands in the place of another.
+    /// Whether the version replaces an older claim.
     replaces: bool,
 }
 
-/// One write and what was heard of it.
+/// One write with its answer.
 struct Said<'a> {
     call: &'a ClientCall,
     fingerprint: Fingerprint,
@@ -97,7 +97,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
-/// A charge or a payout that was refused because the store was away was not claimed, so the provider was never called for it.
+/// A request that was refused because the store was away has executed nothing.
 fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, found: &mut Vec<Violation>) {
     let mut by_request: BTreeMap<Ulid, Vec<&Claim>> = BTreeMap::new();
     for version in versions.values().flatten() {
@@ -109,7 +109,7 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
             continue;
         }
         let id = request_id(place);
-        // A refusal may have been stored all the same: nothing was executed for it.
+        // A stored refusal is allowed, because it executes nothing.
         let executed = |claim: &&Claim| {
             let made = [
                 RowKey::Charge(claim.tenant, claim.subject.into()),
@@ -139,7 +139,7 @@ fn look(call: &ClientCall, found: &mut Vec<Violation>) {
     }
 }
 
-/// An answer must be the stored one, of this very request.
+/// An answer must be the stored one of the same request.
 fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
     let stored = |settled: &Settled| {
         versions.iter().any(|version| {
@@ -170,15 +170,15 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
     }
 }
 
-/// A claim whose commit is in doubt is told as pending, under the id its payment would have had. If it was not stored by
-/// then there is no such payment yet: the store could not be asked, which may happen at any time. Operations have
-/// no such excuse: the payment they are about is there, and their key is read before they are opened.
+/// Whether the answer is `pending` because of a commit in doubt. Such an answer names a payment that
+/// was not stored by then. Operations never get one: their payment exists, and their key is read first.
 fn is_doubtful(made: &BTreeMap<Payment, Time>, said: &Said<'_>) -> bool {
     let Submitted::Pending { payment, .. } = said.submitted else { return false };
     made.get(payment).is_none_or(|at| *at > said.returned)
 }
 
-/// Once there is an answer, every retry gets it until its window is over; another request never does.
+/// After the first answer, every retry gets the same one until its window ends. Another request under
+/// the key never gets it.
 fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'static str, String)) {
     let Submitted::Answer { settled, .. } = first.submitted else { return };
     if later.invoked < first.returned || later.returned >= settled.windows.replay_until {
@@ -188,7 +188,7 @@ fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'stat
     match later.submitted {
         Submitted::StoreUnavailable | Submitted::Draining => {}
         Submitted::Answer { settled: again, .. } if same && again == settled => {}
-        // A body that is wrong in itself is told so before its key is looked at.
+        // An invalid body is refused before its key is read.
         Submitted::Mismatch | Submitted::Invalid(_) if !same => {}
         other => {
             let which = if same { "the same request" } else { "another request" };
@@ -213,10 +213,10 @@ fn word(submitted: &Submitted) -> String {
     }
 }
 
-/// A key is claimed anew only when its tombstone is over.
+/// A key may be claimed again only after its tombstone has ended.
 fn reuse(versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
     for (old, new) in versions.iter().zip(versions.iter().skip(1)) {
-        // Where nothing is left of the old one, the key was free whenever the new one was decided.
+        // If the old claim was removed before, the key was free.
         if old.claim.subject == new.claim.subject || !new.replaces {
             continue;
         }
@@ -227,14 +227,14 @@ fn reuse(versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
             ClaimState::Expired { tombstone_until } => *tombstone_until,
             ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } | ClaimState::Uncertain(_) => Time::MAX,
         };
-        // The decision rests on the store's clock a moment before its commit.
+        // The decision used the store's clock a moment before the commit.
         if new.claim.created_at < free_at {
             say("I13", "the key was claimed anew before it was free".to_owned());
         }
     }
 }
 
-/// Every charge made under a key is the one its claim was made for.
+/// Every charge of a key matches the request of its claim.
 fn executed(
     evidence: &Evidence,
     (tenant, key): (u64, u64),
@@ -258,7 +258,7 @@ fn executed(
     }
 }
 
-/// Every payout made under a key is the one its claim was made for.
+/// Every payout of a key matches the request of its claim.
 fn paid_out(
     evidence: &Evidence,
     (tenant, key): (u64, u64),
@@ -274,7 +274,7 @@ fn paid_out(
         match evidence.find_row(|tenant| RowKey::Payout(tenant, version.claim.subject.into())) {
             Some(Row::Payout(made)) if made.order.amount.minor() == payout_amount(tenant, key, body) => {}
             Some(_) => say("I13", "another amount was paid out".to_owned()),
-            // It was refused.
+            // The request was refused.
             None if matches!(
                 version.claim.state,
                 ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }
@@ -284,7 +284,7 @@ fn paid_out(
     }
 }
 
-/// Every operation made under a key is the one its claim was made for.
+/// Every operation of a key matches the request of its claim.
 fn operated(
     evidence: &Evidence,
     key: u64,
@@ -302,7 +302,7 @@ fn operated(
             Some(Row::Operation(made))
                 if made.kind == kind && amount.is_none_or(|amount| amount == made.amount.minor()) => {}
             Some(_) => say("I13", "another operation was done".to_owned()),
-            // It was refused.
+            // The request was refused.
             None if matches!(
                 version.claim.state,
                 ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }

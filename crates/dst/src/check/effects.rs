@@ -1,4 +1,4 @@
-//! What the provider did, held against charges, operations and claims.
+//! The provider's effects, compared with charges, operations and claims.
 
 use super::{Evidence, Violation};
 use crate::provider::Effect;
@@ -73,7 +73,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     found.extend(evidence.misuses.iter().map(|what| Violation::new("effects", "I1", what.clone())));
 }
 
-/// The payment a reference stands for.
+/// The payment of a reference.
 fn payment_of(payment: &str) -> Option<Payment> {
     let references = references();
     let charge =
@@ -83,22 +83,22 @@ fn payment_of(payment: &str) -> Option<Payment> {
     })
 }
 
-/// A charge, what the provider did for it, and what was asked of it.
+/// A charge with its effects at the provider and its operations.
 struct Life<'a> {
     charge: &'a Charge,
     effects: &'a [&'a Effect],
     operations: &'a [&'a Operation],
-    /// What operators decided of it.
+    /// Audit details of operators' resolutions.
     resolved: &'a [&'a str],
 }
 
 impl<'a> Life<'a> {
-    /// What it did of its own will.
+    /// Effects of these steps, without the provider's own duplicates.
     fn own(&self, steps: &'static [ProviderStep]) -> impl Iterator<Item = &'a Effect> {
         self.effects.iter().copied().filter(|it| !it.own_duplicate && steps.contains(&it.step))
     }
 
-    /// Whether an operator decided so of anything about it.
+    /// Whether an operator used this resolution on the charge.
     fn was(&self, resolution: &str) -> bool {
         self.resolved.iter().any(|detail| detail.contains(resolution))
     }
@@ -127,7 +127,7 @@ impl<'a> Life<'a> {
         let named = self.effects.iter().copied().find(|effect| {
             MAKING.contains(&effect.step)
                 && charge.provider_reference.as_deref() == Some(effect.reference.as_str())
-                // An operator takes the provider's word for how much it was.
+                // `adopt` accepts the provider's amount.
                 && (effect.amount == order.card() || self.was("resolution=adopt"))
                 && effect.asset == order.amount.asset()
                 && effect.captured == at_once
@@ -144,7 +144,7 @@ impl<'a> Life<'a> {
             }
             ChargeStatus::Refunded | ChargeStatus::PartiallyRefunded => self.told_as_done(named, &mut say),
             ChargeStatus::Failed => {
-                // What a split has held is given up before it is told.
+                // A failed split has voided its hold.
                 let left = self.own(MAKING).find(|made| {
                     let given_up = |it: &&Effect| it.step == ProviderStep::Void && it.on == made.reference;
                     !self.effects.iter().copied().any(|it| given_up(&it))
@@ -168,7 +168,7 @@ impl<'a> Life<'a> {
         self.check_operations(&mut say);
     }
 
-    /// What is told as declined was declined.
+    /// Every reported decline was a decline of the provider.
     fn check_declines(&self, declined: impl Fn(ProviderStep) -> bool, found: &mut Vec<Violation>) {
         let is_decline = |failure: &Option<PaymentFailure>| {
             failure.as_ref().is_some_and(|it| it.code == FailureCode::CardDeclined)
@@ -196,7 +196,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// A charge that is told as done: the provider did it, and everything since, and no more.
+    /// A completed charge has exactly the effects that its status and sums state.
     fn told_as_done(&self, made: Option<&Effect>, say: &mut impl FnMut(&'static str, String)) {
         let charge = self.charge;
         if made.is_none() {
@@ -225,7 +225,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Every operation that is told as done has its effect, and no effect is left over but of those with a human.
+    /// Every completed operation has its effect. Effects without one belong to parked operations.
     fn check_operations(&self, say: &mut impl FnMut(&'static str, String)) {
         let mut refunds: Vec<&Effect> = self.own(REFUND).collect();
         for one in self.operations {
@@ -296,10 +296,10 @@ const CAPTURE: &[ProviderStep] = &[ProviderStep::Capture];
 const VOID: &[ProviderStep] = &[ProviderStep::Void];
 const REFUND: &[ProviderStep] = &[ProviderStep::Refund];
 
-/// Claims by the payment they make or move, each with the place of its commit.
+/// Claims by payment and subject, each with the index of its commit.
 type Versions<'a> = BTreeMap<Payment, BTreeMap<i64, Vec<(usize, &'a Claim)>>>;
 
-/// No call without a committed claim that somebody holds at that moment.
+/// Every call needs a committed claim with a valid lease at that moment.
 fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut versions: Versions<'_> = BTreeMap::new();
     for (place, applied) in evidence.history.iter().enumerate() {
@@ -324,7 +324,7 @@ fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
     for sent in &evidence.sent {
         let own = payment_of(&sent.payment).and_then(|payment| versions.get(&payment));
-        // The claim of the payment itself, or of an operation that takes this step.
+        // The claim of the payment itself, or of an operation with this step.
         let fits = |claim: &Claim| match claim.makes {
             Resource::Charge => true,
             Resource::Capture => sent.step == ProviderStep::Capture,

@@ -1,4 +1,4 @@
-//! The ledger, folded anew from the commits, at every prefix.
+//! The ledger, folded again from the commits, at every prefix.
 
 use super::{Evidence, Violation};
 use crate::client::Response;
@@ -17,7 +17,7 @@ use counterfoil_engine::service::BalanceView;
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an account's entries add up to, seen from its normal side.
+/// Sums of an account's entries, from its normal side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     posted: i128,
@@ -185,7 +185,7 @@ impl Fold {
     }
 }
 
-/// The parts of a bound add up to the bound.
+/// Floors and caps of the shards add up to the account's guard.
 fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     for account in fold.accounts.values().filter(|account| account.guard.is_set()) {
         let shard = |number| RowKey::Balance(account.tenant, account.id, number);
@@ -209,7 +209,7 @@ fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>
     }
 }
 
-/// What is held is held by holds that are open.
+/// Reserved sums equal the open holds.
 fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     let mut open: BTreeMap<AccountId, Sums> = BTreeMap::new();
     let now = crate::store::START.ms().saturating_add_unsigned(evidence.now);
@@ -238,7 +238,7 @@ fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     }
 }
 
-/// Posted charges are the captured effects of succeeded charges, to the last minor unit.
+/// Postings equal the captured effects of succeeded charges, to the last minor unit.
 fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violation>) {
     for row in evidence.each() {
         let Row::Charge(charge) = row else { continue };
@@ -280,8 +280,8 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
     }
 }
 
-/// A payout takes no more than was available at some moment since it was asked for, less what other payouts took from the
-/// same account since then. An account's floor does not lend to it.
+/// A payout takes at most the amount available at some moment since its request, less the other payouts
+/// from the same account since then. A negative floor does not add to it.
 fn available(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     let begun = super::payouts::begun(evidence);
     for (since, place, payout) in &begun {
@@ -302,8 +302,8 @@ fn available(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     }
 }
 
-/// What the provider owes is what it took less what it gave back and paid out, for all that is settled. Of what is parked,
-/// the ledger have what they say.
+/// The receivable equals the provider's captures less its refunds and payouts, for settled payments.
+/// Parked payments count with their own sums.
 fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: &mut Vec<Violation>) {
     let mut owed: BTreeMap<(TenantId, Asset), i128> = BTreeMap::new();
     for row in evidence.each() {
@@ -339,7 +339,7 @@ fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: 
     }
 }
 
-/// What the provider did, by the payment it did it to, and which charges are with a human.
+/// Effects by payment, and the charges with parked work.
 struct Payments<'a> {
     effects: BTreeMap<&'a str, Vec<&'a Effect>>,
     parked: BTreeSet<ChargeId>,
@@ -363,20 +363,20 @@ impl<'a> Payments<'a> {
         own.into_iter().flatten().copied()
     }
 
-    /// What the provider paid for a payout.
+    /// The provider's payments for a payout.
     fn paid(&self, payout: &Payout) -> i128 {
         let own = payout.provider_reference.as_ref().and_then(|on| self.effects.get(on.as_str()));
         let own = own.into_iter().flatten().filter(|effect| !effect.own_duplicate);
         own.map(|effect| i128::from(effect.amount)).sum()
     }
 
-    /// What the provider took for a charge.
+    /// The amount the provider took for a charge.
     fn taken(&self, charge: &Charge) -> i64 {
         self.on(charge).filter(|effect| effect.captured).map(|effect| effect.amount).sum()
     }
 }
 
-/// Every transaction was asked for under a key that says it was done, and the other way round.
+/// Every transaction belongs to an answered request, and every answered request has its transactions.
 fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut asked: BTreeSet<TransactionId> = BTreeSet::new();
     let mut claims: BTreeMap<i64, &Claim> = BTreeMap::new();
@@ -431,7 +431,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
         let Row::Transaction(transaction) = row else { continue };
         let own = match transaction.kind {
             TransactionKind::Charge(_) | TransactionKind::HoldLapsed(_) => true,
-            // What a payment reserves is checked with the payment.
+            // Reservations of payments are checked with the payment.
             TransactionKind::Held(hold)
             | TransactionKind::HoldPosted(hold)
             | TransactionKind::HoldVoided(hold) => {
@@ -450,7 +450,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
-/// The transactions a bulk answer says were posted.
+/// The posted transactions in a bulk answer.
 fn bulk(claim: &Claim) -> Vec<TransactionId> {
     let Some(settled) = claim.state.settled() else { return Vec::new() };
     let body = String::from_utf8_lossy(&settled.reply.body).into_owned();
@@ -459,7 +459,7 @@ fn bulk(claim: &Claim) -> Vec<TransactionId> {
     numbers.map(TransactionId::from_i64).collect()
 }
 
-/// Balances as clients saw them: the fold at the position they name, and nothing older than what was committed.
+/// A balance read by a client equals the fold at its position, and includes all earlier commits.
 fn seen(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     for call in &evidence.calls {
         let Some(Response::Balance(account, BalanceView { view, position })) = &call.response else {

@@ -1,5 +1,5 @@
-//! The checks: what clients heard, what the provider did and what the store keeps, held against each other. They share
-//! no code with the engine; its own verification is run too, as one more witness.
+//! The checks compare the clients' answers, the provider's effects and the store's rows. They share no
+//! code with the engine. The engine's own verification runs as well, as one more witness.
 //!
 //! | check | invariants |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | [`order`] | I10 lawful transitions, growing fences and revisions; I11 audit with its effect; I14 unique ids; dense positions; no work lost at any prefix |
 //! | the run itself | I9 everything ends or is parked in sight; I22 same seed, same trace |
 //!
-//! I12 (proofs), I15 (regions), I16 (webhooks) and I18 (secrets in outputs) have nothing to look at here yet.
+//! I12 (proofs), I15 (regions), I16 (webhooks) and I18 (secrets in outputs) have no evidence here yet.
 
 pub mod answers;
 pub mod effects;
@@ -36,19 +36,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// Something that must not be.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which check found it.
     pub check: &'static str,
-    /// Which invariant it breaks.
     pub invariant: &'static str,
-    /// What was found.
     pub what: String,
 }
 
 impl Violation {
-    /// A violation.
     pub fn new(check: &'static str, invariant: &'static str, what: String) -> Violation {
         Violation { check, invariant, what }
     }
@@ -60,39 +56,38 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks that find a defect which is reported and not repaired yet. The list should be empty.
+/// Checks with a known defect that is not fixed yet. The list should be empty.
 pub const OPEN: &[&str] = &[];
 
-/// What the checks look at.
+/// The evidence for the checks.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// What clients asked and heard.
+    /// Requests of clients with their answers.
     pub calls: Vec<ClientCall>,
-    /// What the provider did.
+    /// Steps executed by the provider.
     pub effects: Vec<Effect>,
-    /// What the provider refused: the payment and the step.
+    /// Steps declined by the provider, by payment and step name.
     pub declines: BTreeSet<(String, &'static str)>,
-    /// Calls that were begun.
+    /// Started calls.
     pub sent: Vec<Sent>,
-    /// Keys that were used for two things, and things that were done under two keys.
+    /// Keys used for two requests, and steps repeated under another key.
     pub misuses: Vec<String>,
     /// Every commit.
     pub history: Vec<Applied>,
     /// Every row at the end.
     pub rows: BTreeMap<RowKey, Arc<Row>>,
-    /// Virtual milliseconds at the end.
+    /// Time at the end, in virtual milliseconds.
     pub now: u64,
-    /// What the engine's own verification finds.
+    /// Findings of the engine's own verification.
     pub verified: Vec<String>,
 }
 
 impl Evidence {
-    /// A row at the end.
     pub fn row(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).map(Arc::as_ref)
     }
 
-    /// The row with this key under whichever tenant has it; ids are unique over all tenants.
+    /// Finds a row by id. `key` builds the key for each tenant; ids are unique over all tenants.
     pub fn find_row(&self, key: impl Fn(TenantId) -> RowKey) -> Option<&Row> {
         TENANTS.iter().find_map(|tenant| self.row(&key(*tenant)))
     }
@@ -102,7 +97,7 @@ impl Evidence {
         self.rows.values().map(Arc::as_ref)
     }
 
-    /// The evidence of a run that has ended. It is taken out of the run: nothing is left there.
+    /// Takes the evidence out of a finished run.
     pub fn of(cluster: &Cluster) -> Evidence {
         let still = DirectStore::new(Arc::clone(&cluster.machine));
         let verified = match poll_once(counterfoil_engine::verify::verify(&still, |_| {})) {
@@ -129,7 +124,7 @@ impl Evidence {
     }
 }
 
-/// The answer of a future that never waits.
+/// Polls a future once; `None` if it waits.
 fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
@@ -137,7 +132,7 @@ fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Everything that must not be.
+/// Runs all checks.
 pub fn check(evidence: &Evidence) -> Vec<Violation> {
     let mut found = Vec::new();
     effects::check(evidence, &mut found);

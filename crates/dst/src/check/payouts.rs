@@ -1,4 +1,4 @@
-//! Payouts: what the provider paid, held against what is told, and what they took from the ledger.
+//! Payouts: the provider's payments compared with the payouts' status.
 
 use super::{Evidence, Violation};
 use crate::client::request_id;
@@ -12,7 +12,7 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
 use std::collections::BTreeMap;
 
-/// Checks one payout against what the provider did for it.
+/// Checks one payout against its effects at the provider.
 pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], found: &mut Vec<Violation>) {
     let name = format!(
         "payout {} of {} ({})",
@@ -57,7 +57,7 @@ pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], fo
     }
 }
 
-/// The place of the commit that made each payout, and how many commits there were when it was asked for.
+/// For each payout: the number of commits at its request, and the index of its own commit.
 pub(super) fn begun(evidence: &Evidence) -> Vec<(usize, usize, &Payout)> {
     let asked: BTreeMap<Ulid, usize> =
         evidence.calls.iter().enumerate().map(|(place, call)| (request_id(place), call.commits)).collect();

@@ -1,5 +1,5 @@
-//! What payments reserve in the ledger: a wallet's part of a split, what a refund gives back, what is paid out. It ends as the payment
-//! does, in the same commit, and a split's not before the card is free.
+//! Reservations of payments in the ledger: the wallet's part of a split, refunds and payouts. Each ends
+//! as its payment does, in the same commit. The wallet of a split is released after the card.
 
 use super::{Evidence, Violation};
 use crate::store::START;
@@ -14,7 +14,7 @@ use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a reservation should stand.
+/// The expected state of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Open,
@@ -22,7 +22,7 @@ enum Wanted {
     Freed,
 }
 
-/// Checks reservations and what is parked.
+/// Checks reservations and dead letters.
 pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut works: BTreeMap<SubjectId, &Outbox> = BTreeMap::new();
     let mut freed: BTreeMap<HoldId, Time> = BTreeMap::new();
@@ -88,7 +88,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
-/// What is parked is a dead letter: its work is there and says why.
+/// Parked work is a dead letter: its outbox row gives the reason.
 fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static str, String)) {
     let there = matches!(evidence.find_row(|tenant| RowKey::Outbox(tenant, id)), Some(Row::Outbox(work)) if work.parked.is_some());
     if !there {
@@ -109,7 +109,7 @@ fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
     }
 }
 
-/// A reservation against the payment that made it.
+/// Checks a reservation against its payment.
 fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
     let own = match work.payment {
         Payment::Charge(charge) => evidence.find_row(|tenant| RowKey::Charge(tenant, charge)),
@@ -142,7 +142,7 @@ fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<Hol
     broken
 }
 
-/// How a reservation stands, if it should stand otherwise.
+/// The state of a reservation, if it differs from the expected one.
 fn stands(hold: &Hold, wanted: Wanted) -> Option<String> {
     let stands = match hold.state {
         HoldState::Pending => Wanted::Open,
@@ -155,7 +155,7 @@ fn stands(hold: &Hold, wanted: Wanted) -> Option<String> {
     (stands != wanted).then(|| format!("the reservation is {stands:?} and should be {wanted:?}"))
 }
 
-/// A reservation against the payout that made it.
+/// Checks a reservation against its payout.
 fn of_payout(payout: &Payout, hold: &Hold) -> Vec<String> {
     let name = format!("payout {}", payout.id.to_i64());
     let wanted = match payout.status {
@@ -179,7 +179,7 @@ fn wanted(charge: &Charge, refund: Option<&Operation>) -> Wanted {
     }
 }
 
-/// A wallet that is free while the card is still held pays for nothing.
+/// A wallet must not be released while the card is still held.
 fn too_soon(evidence: &Evidence, charge: &Charge, freed: Option<&Time>) -> Option<String> {
     let on = charge.provider_reference.as_ref()?;
     let void = evidence.effects.iter().find(|it| it.step == ProviderStep::Void && it.on == *on)?;

@@ -1,4 +1,4 @@
-//! Answers in a form that is enough for checks: every one names what it is about.
+//! Answers in a simple form for the checks: each names its subject.
 
 use bytes::Bytes;
 use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
@@ -12,7 +12,6 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
 
-/// Plain answers.
 pub struct PlainPresenter(pub References);
 
 impl PlainPresenter {

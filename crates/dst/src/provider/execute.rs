@@ -1,4 +1,4 @@
-//! What the provider does: what was asked, or something else if the fault says so.
+//! Execution at the provider: as requested, or differently if a fault strikes.
 
 use super::intent::Intent;
 use super::{Answered, DECLINED, Effect, LAPSING, MOODY, Provider, declined, rejected};
@@ -11,7 +11,7 @@ use counterfoil_core::types::asset::Asset;
 use counterfoil_gateway::ProviderCall;
 
 impl Provider {
-    /// The work is done, and this is the answer.
+    /// Executes a request and stores its answer.
     pub(super) fn execute(
         &mut self,
         call: &ProviderCall,
@@ -42,7 +42,7 @@ impl Provider {
         outcome
     }
 
-    /// Says yes or no, and does it.
+    /// Approves or declines a step, and executes it.
     fn decide(
         &mut self,
         call: &ProviderCall,
@@ -94,7 +94,7 @@ impl Provider {
         }
     }
 
-    /// Makes a payment.
+    /// Creates a payment.
     fn make(&mut self, call: &ProviderCall, fault: Option<Fault>, now: u64, own_duplicate: bool) -> Approval {
         let captured = (call.step == ProviderStep::Charge) != (fault == Some(Fault::WrongCapture));
         let amount = call.amount.minor().saturating_add(i64::from(fault == Some(Fault::WrongAmount)));
@@ -165,7 +165,7 @@ impl Provider {
         approval
     }
 
-    /// Captures, gives up or gives back, if the payment allows it.
+    /// Captures, voids or refunds, if the payment allows it.
     fn operate(
         &mut self,
         call: &ProviderCall,
@@ -176,7 +176,7 @@ impl Provider {
         let number = self.effects.len();
         let intent = self.intents.get_mut(call.reference.as_ref()?)?;
         let asked = call.amount.minor();
-        // One too few: there may not be more.
+        // The wrong amount is one too few, because there may not be more.
         let amount = asked.saturating_sub(i64::from(fault == Some(Fault::WrongAmount)));
         match call.step {
             ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Payout => return None,

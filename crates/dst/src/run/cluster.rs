@@ -1,4 +1,4 @@
-//! The cluster: processes that run the real engine, and the clients that talk to them.
+//! The cluster: processes with the real engine, and their clients.
 
 use super::frontend;
 use super::operator::Operator;
@@ -28,46 +28,39 @@ use counterfoil_store::{Row, RowKey};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-/// The engine as it runs here.
 pub type SimEngine = Engine<StoreClient, Connector, SimWorld>;
 
-/// A process.
 struct Process {
     group: Group,
     engine: Arc<Mutex<Option<SimEngine>>>,
-    /// Comes back at this instant.
+    /// Time at which a dead process comes back.
     back_at: Option<u64>,
 }
 
-/// Everything that is simulated.
+/// The whole simulated system.
 pub struct Cluster {
-    /// Time and tasks.
     pub executor: Executor,
-    /// The store's machine.
     pub machine: Arc<Mutex<Machine>>,
-    /// The provider.
     pub provider: Arc<Mutex<Provider>>,
-    /// Where faults strike.
     pub faults: Arc<Mutex<Faults>>,
-    /// What was asked and heard.
+    /// Requests of clients with their answers.
     pub calls: Arc<Mutex<Vec<ClientCall>>>,
-    /// What clients know.
+    /// The clients' knowledge from earlier answers.
     pub known: Arc<Mutex<ClientKnowledge>>,
-    /// Work that hints have brought forward.
+    /// Pieces of work brought forward by hints.
     pub hinted: Arc<Mutex<u64>>,
-    /// The run's settings.
     pub setup: Setup,
-    /// What is broken on purpose.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
     processes: Vec<Process>,
     groups: Group,
     hang_ups: Vec<(u64, TaskId)>,
-    /// Processes that died.
+    /// Number of crashes.
     pub crashes: u64,
 }
 
 impl Cluster {
-    /// A cluster that is not started yet.
+    /// A cluster without running processes.
     pub fn new(script: &Script, bug: Option<Bug>) -> Cluster {
         let setup = script.setup;
         let executor = Executor::new(setup.seed, setup.in_order);
@@ -152,7 +145,7 @@ impl Cluster {
                         *lock(&slot) = Some(started);
                         return;
                     }
-                    // The supervisor starts it again.
+                    // The supervisor restarts the process.
                     Err(_) => executor.sleep(500).await,
                 }
             }
@@ -176,7 +169,7 @@ impl Cluster {
         (0..self.setup.processes.clamp(1, 3)).all(|number| self.engine(number).is_some())
     }
 
-    /// A process dies at once and comes back later.
+    /// Kills a process, which comes back later.
     pub fn crash(&mut self, number: u64, back: u64) {
         let at = self.executor.now().saturating_add(back);
         let place = usize::try_from(number).unwrap_or(usize::MAX);
@@ -191,14 +184,14 @@ impl Cluster {
         }
     }
 
-    /// A process is not run for a while.
+    /// Pauses a process.
     pub fn pause(&self, number: u64, ms: u64) {
         if let Some(process) = usize::try_from(number).ok().and_then(|place| self.processes.get(place)) {
             self.executor.pause(process.group, self.executor.now().saturating_add(ms));
         }
     }
 
-    /// No process is run, or started, before an instant.
+    /// Pauses all processes until an instant, and postpones restarts.
     pub fn freeze(&mut self, until: u64) {
         for process in &mut self.processes {
             self.executor.pause(process.group, until);
@@ -206,7 +199,7 @@ impl Cluster {
         }
     }
 
-    /// A process is asked to stop; it is gone a little later and comes back.
+    /// Starts the graceful shutdown of a process.
     pub fn drain(&self, number: u64) {
         if let (Some(engine), Some(process)) =
             (self.engine(number), usize::try_from(number).ok().and_then(|place| self.processes.get(place)))
@@ -217,7 +210,7 @@ impl Cluster {
         }
     }
 
-    /// Brings back whoever's time has come.
+    /// Restarts the dead processes whose time has come, or all of them.
     pub fn bring_back(&mut self, everybody: bool) {
         for place in 0..self.processes.len() {
             let due = self
@@ -234,13 +227,13 @@ impl Cluster {
         }
     }
 
-    /// When somebody comes back or hangs up next.
+    /// Time of the next restart or hang-up.
     fn next_own(&self) -> Option<u64> {
         let backs = self.processes.iter().filter_map(|process| process.back_at);
         backs.chain(self.hang_ups.iter().map(|(at, _)| *at)).min()
     }
 
-    /// Runs until an instant, or until `done` says so.
+    /// Runs until an instant or until `done`.
     pub fn run(&mut self, until: u64, mut done: impl FnMut(&Cluster) -> bool) {
         while self.executor.now() < until && !done(self) {
             let limit = self.next_own().unwrap_or(until).clamp(self.executor.now(), until);
@@ -268,7 +261,7 @@ impl Cluster {
         }
     }
 
-    /// A client asks a process; the answer is noted when it comes. Says where.
+    /// Sends a client's request to a process. Returns the index of the call.
     pub fn ask(&mut self, number: u64, ask: Ask, patience: Option<u64>) -> usize {
         let asked = {
             let id = request_id(lock(&self.calls).len());
@@ -277,7 +270,7 @@ impl Cluster {
         self.hand(number, ask, asked, patience)
     }
 
-    /// Hands a request to a process.
+    /// Sends a prepared request to a process. Returns the index of the call.
     pub fn hand(
         &mut self,
         number: u64,
@@ -341,7 +334,7 @@ impl Cluster {
         place
     }
 
-    /// The provider hints at one of the payments that are under way; mostly at one it may have executed.
+    /// Sends a hint about a payment with pending work, mostly one that the provider may have executed.
     pub fn hint(&mut self, number: u64, which: u64) {
         let open: Vec<Payment> = {
             let machine = lock(&self.machine);
@@ -362,13 +355,13 @@ impl Cluster {
             self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
         let hinted = Arc::clone(&self.hinted);
         self.executor.spawn(group, async move {
-            // A hint that is lost is one that never came.
+            // A failed hint counts as one that never came.
             let moved = engine.hint(payment).await.unwrap_or(0);
             *lock(&hinted) += u64::try_from(moved).unwrap_or(0);
         });
     }
 
-    /// An operator, who sees more than the engine does.
+    /// An operator, who also sees the provider's effects.
     fn operator(&self) -> Operator {
         Operator {
             provider: Arc::clone(&self.provider),
@@ -377,7 +370,7 @@ impl Cluster {
         }
     }
 
-    /// What a look looks at.
+    /// The object of a read.
     fn look(&self, number: u64) -> Option<frontend::Look> {
         let learnt = lock(&self.known);
         if number.is_multiple_of(3) {
@@ -406,7 +399,7 @@ impl Drop for Cluster {
     }
 }
 
-/// What a client remembers of an answer.
+/// Stores the ids of an answer for later requests.
 fn learn(learnt: &mut ClientKnowledge, ask: Ask, response: &Response) {
     let (Ask::Ledger { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response)
     else {
@@ -422,7 +415,7 @@ fn learn(learnt: &mut ClientKnowledge, ask: Ask, response: &Response) {
     }
 }
 
-/// Which charge a key made: a client that was told `pending` looks whether it is there.
+/// Stores the charge of a key. After `pending`, the client reads whether the charge exists.
 fn learn_charge(learnt: &mut ClientKnowledge, machine: &Machine, ask: Ask, response: &Response) {
     let (Ask::Charge { tenant, key, .. }, Response::Submitted(submitted)) = (ask, response) else { return };
     let charge = match submitted {
@@ -441,7 +434,7 @@ fn learn_charge(learnt: &mut ClientKnowledge, machine: &Machine, ask: Ask, respo
     }
 }
 
-/// What was heard, as one number.
+/// A hash of the response.
 fn digest(response: &Response) -> u64 {
     let mut sum = FixedHasher::default();
     std::mem::discriminant(response).hash(&mut sum);
@@ -471,7 +464,6 @@ fn digest(response: &Response) -> u64 {
     sum.finish()
 }
 
-/// The references of the simulated store.
 pub fn references() -> References {
     References::new(MacKey::new(&[7; 32]))
 }

@@ -1,4 +1,4 @@
-//! The door of one process as a client finds it, and doors that break their promises.
+//! The frontend of one process, as clients see it, with the planted bugs of frontends.
 
 use super::cluster::SimEngine;
 use crate::bank::Bug;
@@ -19,23 +19,16 @@ use counterfoil_core::types::time::{Span, Time};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
 use counterfoil_store::{Position, Upto};
 
-/// Something to look at.
+/// The object of a read.
 #[derive(Clone, Debug)]
 pub(super) enum Look {
     /// A balance, by the account's code.
     Balance(String),
     /// A charge or a payout, as a tenant sees it.
-    Payment {
-        /// Which.
-        id: Payment,
-        /// Whose it is.
-        owner: i64,
-        /// Who asks.
-        asking: i64,
-    },
+    Payment { id: Payment, owner: i64, asking: i64 },
 }
 
-/// Hands a write to the engine.
+/// Passes a write to the engine.
 pub(super) async fn submit(
     engine: &SimEngine,
     asked: ClientRequest,
@@ -53,7 +46,6 @@ pub(super) async fn submit(
     distorted(submitted, engine.now(), bug).await
 }
 
-/// Looks.
 pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Response {
     match look {
         Look::Balance(code) => {
@@ -83,11 +75,10 @@ pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Re
     }
 }
 
-/// What operators may decide.
+/// Number of resolutions.
 pub(super) const RESOLUTIONS: u64 = 4;
 
-/// An operator looks at the dead letters of a tenant and settles one of them under a key of its own, in the way
-/// `decided` says; nothing if there is none.
+/// Resolves one of a tenant's dead letters as `decided`, under a fresh key. `None` if there is none.
 pub(super) async fn resolve(
     engine: &SimEngine,
     (tenant, letter): (u64, u64),

@@ -1,5 +1,5 @@
-//! One run: a quiet beginning, a phase of faults in which nothing may go wrong, a phase without faults in which
-//! everything must come to its end, and the checks.
+//! One run: a start without faults, a phase with faults in which no check may fail, a phase without
+//! faults in which all work must end, and the checks.
 
 mod cluster;
 mod frontend;
@@ -19,25 +19,24 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
 use std::collections::BTreeMap;
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Everything that happened, as one number.
+    /// A hash of everything that happened.
     pub trace: u64,
-    /// What must not be.
+    /// Violations that are new.
     pub violations: Vec<Violation>,
-    /// What must not be either, and is known ([`check::OPEN`]).
+    /// Violations by known defects ([`check::OPEN`]).
     pub known: Vec<Violation>,
-    /// The faults that struck, to be listed in a script.
+    /// The faults that struck, for a script.
     pub struck: BTreeMap<Point, Fault>,
     /// Places reached, by site.
     pub reached: [u64; 5],
-    /// What there was to look at.
     pub seen: Seen,
 }
 
 impl Outcome {
-    /// A run that ended in a panic.
+    /// The result of a run that panicked.
     pub fn panicked(what: String) -> Outcome {
         Outcome {
             trace: 0,
@@ -50,46 +49,38 @@ impl Outcome {
     }
 }
 
-/// Counts of one run, to show that it was not empty.
+/// Counts of one run, which show that the run was not empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// Requests.
     pub asks: u64,
-    /// Requests that got their stored answer.
+    /// Requests with a stored answer.
     pub answers: u64,
-    /// Charges made.
     pub charges: u64,
-    /// Captures, voids and refunds begun.
+    /// Captures, voids and refunds.
     pub operations: u64,
-    /// Payouts begun.
     pub payouts: u64,
-    /// Work that hints have brought forward.
+    /// Pieces of work brought forward by hints.
     pub hints: u64,
-    /// Effects at the provider.
     pub effects: u64,
-    /// Charges that ended with a human.
+    /// Parked work at the end.
     pub parked: u64,
-    /// Transactions of the ledger.
     pub transactions: u64,
-    /// Commits.
     pub commits: u64,
-    /// Processes that died.
     pub crashes: u64,
-    /// Virtual milliseconds.
     pub ms: u64,
-    /// Tasks that were run.
+    /// Task polls.
     pub polls: u64,
 }
 
-/// Time without any progress after which the beginning counts as failed.
+/// Time limit of each step of the start.
 const PATIENCE: u64 = 300_000;
 
-/// Runs a script. `bug` is what is broken on purpose.
+/// Runs a script, with a planted bug if any.
 pub fn run(script: &Script, bug: Option<Bug>) -> Outcome {
     run_with_evidence(script, bug).0
 }
 
-/// Runs a script and keeps what the checks looked at.
+/// Runs a script and returns the evidence of the checks as well.
 pub fn run_with_evidence(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     let mut cluster = Cluster::new(script, bug);
     cluster.boot_all();
@@ -117,7 +108,7 @@ pub fn run_with_evidence(script: &Script, bug: Option<Bug>) -> (Outcome, Evidenc
     (outcome, evidence)
 }
 
-/// Whether anybody asks for something that needs the accounts.
+/// Whether a request of the script needs the ledger accounts.
 fn needs_ledger(script: &Script) -> bool {
     script.events.iter().any(|event| match event.action {
         Action::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0 || key >= LIVES,
@@ -129,7 +120,7 @@ fn needs_ledger(script: &Script) -> bool {
     })
 }
 
-/// Starts everybody and opens the accounts, without faults.
+/// Starts all processes and opens the accounts, without faults.
 fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
     let stuck = |what: &str| Err(Violation::new("begin", "I9", format!("without any fault, {what}")));
     cluster.run(PATIENCE, Cluster::all_up);
@@ -156,7 +147,7 @@ fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Runs until the request at `place` has its answer; says whether it got one.
+/// Runs until the request at `place` has its answer; returns whether it got one.
 fn answered(cluster: &mut Cluster, place: usize) -> bool {
     let is_there =
         |cluster: &Cluster| lock(&cluster.calls).get(place).is_some_and(|call| call.returned.is_some());
@@ -165,11 +156,11 @@ fn answered(cluster: &mut Cluster, place: usize) -> bool {
     is_there(cluster)
 }
 
-/// The phase of faults.
+/// The phase with faults.
 fn act(cluster: &mut Cluster, script: &Script, events: &[Event], start: u64) {
-    // A drained process is gone a little later.
+    // Processes that shut down, with the time of their exit.
     let mut gone: Vec<(u64, u64)> = Vec::new();
-    // What everybody slept through puts off what comes after.
+    // A pause of all processes postpones the later events.
     let mut start = start;
     for event in events {
         let at = start.saturating_add(event.at);

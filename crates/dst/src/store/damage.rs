@@ -1,4 +1,4 @@
-//! Stores that break their promises, for the bug bank.
+//! Planted bugs of stores.
 
 use super::simulated::SimulatedStore;
 use crate::bank::Bug;
@@ -18,7 +18,7 @@ use counterfoil_store::{
 };
 use std::sync::Arc;
 
-/// What stands after a set that the judge refuses and a broken store takes all the same.
+/// The rows after a set that the judge refuses and a broken store takes, or `None`.
 pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option<Vec<Option<Row>>> {
     let mut image = Image::default();
     for (change, row) in set.changes().iter().zip(before) {
@@ -29,7 +29,7 @@ pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option
         return None;
     }
     let after = set.changes().iter().zip(before).map(|(change, before)| match change {
-        // Nobody sees from the row itself that somebody else wrote it.
+        // The revision must not reveal the concurrent write.
         Change::Replace { row, .. } if bug == Bug::PayoutOverdraws => Some(seen_anew(row, before.as_ref())),
         Change::Insert(row) | Change::Replace { row, .. } => Some(Row::clone(row)),
         Change::Remove { .. } => None,
@@ -88,7 +88,7 @@ fn forced(motion: &Move, before: Option<&Row>) -> Balance {
     }
 }
 
-/// What a broken store keeps of a set that it took.
+/// The rows that a broken store keeps of an accepted set.
 pub(super) fn tear(
     bug: Bug,
     number: u64,
@@ -97,7 +97,7 @@ pub(super) fn tear(
     after: Vec<Option<Row>>,
 ) -> Vec<Option<Row>> {
     let strikes = number.is_multiple_of(3);
-    // The end of what a payment reserved stands in one set with the payment's.
+    // A reservation ends in the same set as its payment.
     let has = |wanted: fn(&RowKey) -> bool| set.changes().iter().any(|change| wanted(&change.key()));
     let refunds = has(|key| matches!(key, RowKey::Operation(..)));
     let pays_out = has(|key| matches!(key, RowKey::Payout(..)));
@@ -118,7 +118,7 @@ pub(super) fn tear(
     .collect()
 }
 
-/// A set without the end of what a payment reserved.
+/// Drops the end of a payment's reservation from the set.
 fn unreleased(bug: Bug, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
     match (bug, after) {
         (Bug::RefundUnposted | Bug::PayoutUnposted, Some(Row::Transaction(it)))
@@ -189,7 +189,7 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
     }
 }
 
-/// A charge that does not say what its operations did.
+/// Drops the results of operations from the charge.
 fn forgetful(bug: Bug, before: Option<&Row>, mut charge: Charge) -> Charge {
     let Some(Row::Charge(before)) = before else { return charge };
     match bug {
@@ -200,7 +200,6 @@ fn forgetful(bug: Bug, before: Option<&Row>, mut charge: Charge) -> Charge {
     charge
 }
 
-/// A commit by a broken store.
 pub(super) fn commit(
     bug: Bug,
     store: &mut SimulatedStore,
@@ -230,7 +229,6 @@ pub(super) fn commit(
     }
 }
 
-/// A row as a broken store reads it.
 pub(super) fn read(bug: Option<Bug>, store: &SimulatedStore, key: &RowKey) -> Option<Row> {
     if bug == Some(Bug::StaleRead) {
         return store.before_last(key);
@@ -238,7 +236,7 @@ pub(super) fn read(bug: Option<Bug>, store: &SimulatedStore, key: &RowKey) -> Op
     store.row(key).cloned()
 }
 
-/// What a broken store believes to be due.
+/// The due rows of a broken store.
 pub(super) fn due(bug: Option<Bug>, store: &SimulatedStore, due: Due, now: Time, limit: usize) -> Vec<Row> {
     match (bug, due) {
         (Some(Bug::DueNever), Due::Outbox) | (Some(Bug::HoldsNeverLapse), Due::Holds) => Vec::new(),
@@ -249,7 +247,6 @@ pub(super) fn due(bug: Option<Bug>, store: &SimulatedStore, due: Due, now: Time,
     }
 }
 
-/// A sum by a broken store.
 pub(super) fn fold(
     bug: Option<Bug>,
     store: &SimulatedStore,

@@ -1,4 +1,4 @@
-//! The store's machine seen without network and faults: what checks and the conformance suite look at.
+//! A store without network and faults, for the checks and the conformance suite.
 
 use super::{Machine, START};
 use crate::executor::lock;
@@ -14,14 +14,13 @@ use counterfoil_store::{
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A direct connection. Its clock goes on a little with every look.
+/// A direct connection to the store's machine. Its clock advances a little with every read.
 pub struct DirectStore {
     machine: Arc<Mutex<Machine>>,
     looks: AtomicU64,
 }
 
 impl DirectStore {
-    /// A connection to `machine`.
     pub fn new(machine: Arc<Mutex<Machine>>) -> DirectStore {
         DirectStore { machine, looks: AtomicU64::new(0) }
     }

@@ -1,5 +1,6 @@
-//! The simulated store: one shelf for all processes, reached over a network that delays, loses and repeats nothing
-//! but may lose an answer. Commits run on the store's own machine: a process that dies does not take them back.
+//! The simulated store of all processes. The network delays messages and may lose answers, but neither
+//! loses nor repeats requests. Commits run on the store's own machine, so they survive the process that
+//! sent them.
 
 mod damage;
 mod direct;
@@ -28,13 +29,12 @@ use tokio::sync::oneshot;
 /// The store's clock at the start of a run.
 pub const START: Time = Time::from_ms(1_800_000_000_000);
 
-/// What all processes share.
+/// The store's machine, shared by all processes.
 pub struct Machine {
-    /// The rows.
     pub store: SimulatedStore,
-    /// Sets whose commit is under way though their author was told nothing.
+    /// Sets that were reported as in doubt and are not committed yet.
     in_flight: BTreeSet<SetId>,
-    /// The store answers nobody before this instant.
+    /// End of the store's outage.
     pub down_until: u64,
 }
 
@@ -44,16 +44,15 @@ pub struct StoreClient {
     machine: Arc<Mutex<Machine>>,
     faults: Arc<Mutex<Faults>>,
     executor: Executor,
-    /// Longest ordinary delay of a message.
+    /// Longest delay of a message without faults.
     latency: u64,
     exclusive: bool,
-    /// How far this process believes the store's clock to be ahead; none but a broken store has that.
+    /// Offset of this process's view of the store's clock. Only a planted bug sets it.
     skew: u64,
     bug: Option<Bug>,
 }
 
 impl Machine {
-    /// An empty store.
     pub fn new(bug: Option<Bug>) -> Machine {
         let mut store = SimulatedStore::default();
         store.bug = bug;
@@ -62,7 +61,6 @@ impl Machine {
 }
 
 impl StoreClient {
-    /// A connection.
     pub fn new(
         machine: Arc<Mutex<Machine>>,
         faults: Arc<Mutex<Faults>>,
@@ -81,7 +79,7 @@ impl StoreClient {
     fn clock(&self) -> Time {
         let now = self.executor.now();
         let moved = match self.bug {
-            // A wall clock that is set forward by two hours now and then.
+            // A wall clock that is sometimes set forward by two hours.
             Some(Bug::ClockJumps) => (now / 40_000).saturating_mul(7_200_000),
             Some(Bug::ClockGoesBack) if (now / 20_000) % 2 == 1 => return START.plus(Span::from_ms(now / 2)),
             _ => self.skew,
@@ -93,7 +91,7 @@ impl StoreClient {
         lock(&self.machine).down_until > self.executor.now()
     }
 
-    /// Asks the shelf, with the delays and failures of a read.
+    /// Reads from the store, with the delays and faults of a read.
     async fn ask<T>(&self, question: impl FnOnce(&SimulatedStore) -> T + Send) -> Result<T, ReadError> {
         let (fault, mut chance) = lock(&self.faults).at(Site::Read);
         let before = match fault {
@@ -106,7 +104,7 @@ impl StoreClient {
         }
         let answer = question(&lock(&self.machine).store);
         if chance.percent(50) {
-            // What was read may be old when it arrives.
+            // The answer may be stale when it arrives.
             self.executor.sleep(chance.between(0, self.latency)).await;
         }
         Ok(answer)
@@ -129,7 +127,7 @@ impl StoreClient {
         result
     }
 
-    /// What happens to a commit on the store's side, and what its author hears.
+    /// Runs a commit on the store's side and sends the answer.
     async fn serve(
         self,
         set: ChangeSet,
@@ -224,7 +222,7 @@ impl Store for StoreClient {
         if receipt.is_none() && hidden {
             return Err(ReadError("the set may still be under way".into()));
         }
-        // It was looked up a moment ago, and may have been committed since.
+        // The set may have been committed since the lookup.
         Ok(receipt.or_else(|| lock(&self.machine).store.committed(id)))
     }
 

@@ -1,5 +1,5 @@
-//! The rows of the simulated store, judged by the one judge. It remembers every commit with what was there before,
-//! so that checks can look at every prefix of the history.
+//! The state of the simulated store: rows, judged by the real judge, and every commit with the rows
+//! before it, so that checks can inspect every prefix of the history.
 
 use crate::bank::Bug;
 use crate::store::damage;
@@ -21,10 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Who uses the simulated store.
+/// The tenants of the simulated store.
 pub const TENANTS: [TenantId; 2] = [TenantId::from_i64(1), TenantId::from_i64(2)];
 
-/// The rows and their history.
+/// The rows, their indexes and their history.
 #[derive(Default)]
 pub struct SimulatedStore {
     rows: BTreeMap<RowKey, Arc<Row>>,
@@ -35,35 +35,35 @@ pub struct SimulatedStore {
     journal: BTreeMap<(TenantId, AccountId), Vec<AccountEntry>>,
     sets: BTreeMap<SetId, CommitReceipt>,
     latest: Option<Time>,
-    /// What is broken on purpose.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
 }
 
-/// A commit as it happened.
+/// A commit with the rows before and after it.
 #[derive(Clone, Debug)]
 pub struct Applied {
-    /// As the feed tells it.
+    /// The commit as in the feed.
     pub committed: Committed,
-    /// Rows before it, in the order of its changes.
+    /// Rows before the commit, in the order of its changes.
     pub before: Vec<Option<Arc<Row>>>,
-    /// Rows after it, in the same order.
+    /// Rows after the commit, in the same order.
     pub after: Vec<Option<Arc<Row>>>,
 }
 
 impl Applied {
-    /// The rows it wrote.
+    /// The written rows.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.after.iter().flatten().map(Arc::as_ref)
     }
 
-    /// Each change: the row before and the row after it.
+    /// Each change as the row before and the row after.
     pub fn changes(&self) -> impl Iterator<Item = (Option<&Row>, Option<&Row>)> {
         self.before.iter().zip(&self.after).map(|(before, after)| (before.as_deref(), after.as_deref()))
     }
 }
 
 impl SimulatedStore {
-    /// A time that never goes back.
+    /// A monotonic version of `now`.
     pub fn tick(&mut self, now: Time) -> Time {
         let now =
             if self.bug == Some(Bug::ClockGoesBack) { now } else { now.max(self.latest.unwrap_or(now)) };
@@ -76,47 +76,46 @@ impl SimulatedStore {
         &self.history
     }
 
-    /// Every row as it stands.
+    /// Every current row.
     pub fn rows(&self) -> &BTreeMap<RowKey, Arc<Row>> {
         &self.rows
     }
 
-    /// Takes everything out: the rows as they stand and every commit so far.
+    /// Takes out all current rows and all commits.
     pub fn take(&mut self) -> (BTreeMap<RowKey, Arc<Row>>, Vec<Applied>) {
         (std::mem::take(&mut self.rows), std::mem::take(&mut self.history))
     }
 
-    /// Every charge as it stands, tenant by tenant.
+    /// Every charge, by tenant.
     pub fn charges(&self) -> impl Iterator<Item = &Row> {
         self.all(RowKey::Charge, ChargeId::from_i64)
     }
 
-    /// Every payout as it stands, tenant by tenant.
+    /// Every payout, by tenant.
     pub fn payouts(&self) -> impl Iterator<Item = &Row> {
         self.all(RowKey::Payout, PayoutId::from_i64)
     }
 
-    /// All work as it stands, tenant by tenant.
+    /// Every outbox row, by tenant.
     pub fn work(&self) -> impl Iterator<Item = &Row> {
         self.all(RowKey::Outbox, SubjectId::from_i64)
     }
 
-    /// How many claims somebody holds.
+    /// Number of leased claims.
     pub fn leases(&self) -> usize {
         self.leases
     }
 
-    /// One row as it stands.
     pub fn row(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).map(Arc::as_ref)
     }
 
-    /// The row with this key under whichever tenant has it; ids are unique over all tenants.
+    /// Finds a row by id. `key` builds the key for each tenant; ids are unique over all tenants.
     pub fn find_row(&self, key: impl Fn(TenantId) -> RowKey) -> Option<&Row> {
         TENANTS.iter().find_map(|tenant| self.row(&key(*tenant)))
     }
 
-    /// Commits all of the set or nothing.
+    /// Commits the whole set or nothing.
     pub fn commit(&mut self, set: &ChangeSet, at: Time) -> Result<CommitReceipt, CommitError> {
         let mut image = Image::default();
         let keys: Vec<RowKey> = set.changes().iter().map(Change::key).collect();
@@ -157,7 +156,7 @@ impl SimulatedStore {
         Ok(receipt)
     }
 
-    /// Puts a row where another stood, and keeps the indexes right.
+    /// Replaces a row and updates the indexes.
     fn put(&mut self, key: &RowKey, row: Option<Arc<Row>>) {
         let old = match row.clone() {
             Some(row) => self.rows.insert(key.clone(), row),
@@ -212,12 +211,11 @@ impl SimulatedStore {
         }
     }
 
-    /// The receipt of a set.
     pub fn committed(&self, id: SetId) -> Option<CommitReceipt> {
         self.sets.get(&id).copied()
     }
 
-    /// Undoes the last commit, as a failover without its tail does.
+    /// Undoes the last commit, as a failover that loses the tail of the log.
     pub fn lose_last(&mut self) {
         let Some(lost) = self.history.pop() else { return };
         for (key, row) in lost.committed.touched.iter().zip(lost.before) {
@@ -229,14 +227,14 @@ impl SimulatedStore {
         }
     }
 
-    /// Numbers the last commit one too high.
+    /// Raises the position of the last commit by one.
     pub(super) fn skip_position(&mut self) {
         if let Some(last) = self.history.last_mut() {
             last.committed.receipt.position.0 = last.committed.receipt.position.0.saturating_add(1);
         }
     }
 
-    /// Drops the first settled claim, whatever its window.
+    /// Drops the first settled claim, even within its windows.
     pub(super) fn forget_answers(&mut self) {
         let settled =
             |row: &&Arc<Row>| matches!(&***row, Row::Claim(claim) if claim.state.settled().is_some());
@@ -246,7 +244,7 @@ impl SimulatedStore {
         }
     }
 
-    /// The row as it was before its last change.
+    /// The row before its last change.
     pub(super) fn before_last(&self, key: &RowKey) -> Option<Row> {
         for applied in self.history.iter().rev().take(3) {
             if let Some(place) = applied.committed.touched.iter().position(|touched| touched == key) {
@@ -256,13 +254,12 @@ impl SimulatedStore {
         self.row(key).cloned()
     }
 
-    /// The feed after a position.
     pub fn feed(&self, after: Position, limit: usize) -> Vec<Committed> {
         let start = usize::try_from(after.0).unwrap_or(usize::MAX);
         self.history.iter().skip(start).take(limit.min(SCAN_MAX)).map(|it| it.committed.clone()).collect()
     }
 
-    /// Rows whose time has come.
+    /// Due rows.
     pub fn due(&self, due: Due, now: Time, limit: usize) -> Vec<Row> {
         let kind = match due {
             Due::Outbox => 0,
@@ -274,7 +271,6 @@ impl SimulatedStore {
         ready.take(limit.min(SCAN_MAX)).cloned().collect()
     }
 
-    /// Entries of an account.
     pub fn entries(
         &self,
         tenant: TenantId,
@@ -296,7 +292,7 @@ impl SimulatedStore {
         }
     }
 
-    /// What entries add up to.
+    /// Sum of an account's entries.
     pub fn fold(&self, tenant: TenantId, account: AccountId, after: Position, upto: Upto) -> Folded {
         let mut folded = Folded::default();
         for entry in self.journal.get(&(tenant, account)).into_iter().flatten() {
@@ -309,7 +305,7 @@ impl SimulatedStore {
         folded
     }
 
-    /// Counts of the work at hand.
+    /// Counts of pending work.
     pub fn tally(&self, now: Time) -> Tally {
         let mut tally = Tally::default();
         for row in self.work() {
@@ -330,7 +326,7 @@ impl SimulatedStore {
         self.rows.range((Bound::Included(low), Bound::Included(high))).map(|(_, row)| row.as_ref())
     }
 
-    /// Rows of one kind after one of them, tenant by tenant.
+    /// Rows of one kind after one of them, by tenant.
     fn after<T>(
         &self,
         after: Option<(TenantId, T)>,
@@ -343,7 +339,6 @@ impl SimulatedStore {
         self.rows.range((start, last)).map(|(_, row)| row.as_ref())
     }
 
-    /// All rows of one kind.
     fn all<T>(&self, key: fn(TenantId, T) -> RowKey, id: fn(i64) -> T) -> impl Iterator<Item = &Row> {
         self.after(None, key, id)
     }
@@ -362,7 +357,6 @@ impl SimulatedStore {
         own.rev().map(|(_, row)| row.as_ref())
     }
 
-    /// A range of rows.
     pub fn scan(&self, scan: &Scan) -> Vec<Row> {
         match *scan {
             Scan::ChargesOf { tenant, before, limit } => {
@@ -471,7 +465,7 @@ impl SimulatedStore {
     }
 }
 
-/// Copies for a store that breaks its promises.
+/// Owned copies, for planted bugs.
 fn owned(rows: &[Option<Arc<Row>>]) -> Vec<Option<Row>> {
     rows.iter().map(|row| row.as_deref().cloned()).collect()
 }
