@@ -1,15 +1,17 @@
-//! The bug bank: mistakes planted on purpose, one at a time, to measure whether the checks find them.
+//! The bug bank: mistakes planted on purpose, one at a time, to measure whether the checks find
+//! them.
 //!
-//! The bugs sit around the engine (store, connector, world, frontend). From outside they look like the
-//! same mistake inside the engine. A bug that is not found within the bound is a gap in the checks or
-//! in the workload.
+//! The bugs sit around the engine (store, connector, world, frontend). From outside they look like
+//! the same mistake inside the engine. A bug that is not found within the bound is a gap in the
+//! checks or in the workload.
 //!
 //! Mistakes that the engine survives, as runs have shown, are left out:
 //! - Work replaced at any revision: the claim in the same set guards the work.
 //! - A commit reported as a conflict or as not written although it happened.
-//! - A doubtful commit that is always reported as not committed: its own rows refuse the second one.
-//! - A connector that sends another amount or captures a hold, and a lookup that finds another payment:
-//! both end as dead letters, as promised.
+//! - A doubtful commit that is always reported as not committed: its own rows refuse the second
+//!   one.
+//! - A connector that sends another amount or captures a hold, and a lookup that finds another
+//!   payment: both end as dead letters, as promised.
 
 use crate::check::Violation;
 use crate::draw::draw;
@@ -164,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_at_least_eighty_and_their_names_are_unique() {
+    fn the_bank_has_at_least_eighty_bugs_with_unique_names() {
         let names: std::collections::BTreeSet<_> = BUGS.iter().map(|bug| bug.name()).collect();
         assert!(names.len() == BUGS.len() && BUGS.len() >= 80, "{}", BUGS.len());
     }

@@ -1,7 +1,8 @@
 //! Campaigns: many seeds on several threads. Each seed runs on one thread and gives the same run on
 //! any thread.
 //!
-//! Memory is bounded for any length: only the sums of all runs and the first failing seeds are kept.
+//! Memory is bounded for any length: only the sums of all runs and the first failing seeds are
+//! kept.
 
 use crate::bank::Bug;
 use crate::check::Violation;
@@ -17,9 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Failing seeds that are kept.
-const REMEMBERED: usize = 100;
+const KEPT: usize = 100;
 /// Interval of progress lines.
-const TOLD_EVERY: Duration = Duration::from_secs(15);
+const PROGRESS_EVERY: Duration = Duration::from_secs(15);
 
 /// The plan of a campaign. A bound that is `None` does not end the campaign.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +40,7 @@ pub struct Plan {
     /// Stop at the first failing seed.
     pub stop: bool,
     /// Print progress and violations.
-    pub aloud: bool,
+    pub verbose: bool,
 }
 
 impl Plan {
@@ -55,7 +56,7 @@ impl Plan {
             bug: None,
             twice: false,
             stop: false,
-            aloud: false,
+            verbose: false,
         }
     }
 }
@@ -71,7 +72,7 @@ impl Plan {
 #[derive(Clone, Debug, Default)]
 pub struct Campaign {
     pub report: Report,
-    /// The first failing seeds, each with its first violation.
+    /// The first failing seeds, with the first violation.
     pub broken: Vec<(u64, Violation)>,
     pub took: Duration,
 }
@@ -82,10 +83,10 @@ struct Shared {
     next: AtomicU64,
     charges: AtomicU64,
     stopped: AtomicBool,
-    told: Mutex<(Campaign, Instant)>,
+    progress: Mutex<(Campaign, Instant)>,
 }
 
-/// Runs a plan to its end.
+/// Runs a plan to the end.
 pub fn campaign(plan: Plan) -> Campaign {
     let begun = Instant::now();
     let shared = Shared {
@@ -94,14 +95,14 @@ pub fn campaign(plan: Plan) -> Campaign {
         next: AtomicU64::new(plan.first),
         charges: AtomicU64::new(0),
         stopped: AtomicBool::new(false),
-        told: Mutex::new((Campaign::default(), begun)),
+        progress: Mutex::new((Campaign::default(), begun)),
     };
     std::thread::scope(|scope| {
         for _ in 0..plan.threads.max(1) {
             scope.spawn(|| while shared.one() {});
         }
     });
-    let (mut campaign, _) = shared.told.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (mut campaign, _) = shared.progress.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     campaign.took = begun.elapsed();
     campaign.broken.sort_by_key(|(seed, _)| *seed);
     campaign
@@ -129,8 +130,8 @@ impl Shared {
     }
 
     fn note(&self, seed: u64, profile: &str, outcome: &Outcome, differs: bool) {
-        let mut told = lock(&self.told);
-        let (campaign, last) = &mut *told;
+        let mut progress = lock(&self.progress);
+        let (campaign, last) = &mut *progress;
         campaign.report.add(outcome);
         campaign.report.differing = campaign.report.differing.saturating_add(u64::from(differs));
         let two = "two runs of the seed differ".to_owned();
@@ -139,14 +140,14 @@ impl Shared {
             if self.plan.stop {
                 self.stopped.store(true, Ordering::Relaxed);
             }
-            if campaign.broken.len() < REMEMBERED {
-                if self.plan.aloud {
+            if campaign.broken.len() < KEPT {
+                if self.plan.verbose {
                     println!("seed {seed} ({profile}): {first}");
                 }
                 campaign.broken.push((seed, first));
             }
         }
-        if self.plan.aloud && last.elapsed() >= TOLD_EVERY {
+        if self.plan.verbose && last.elapsed() >= PROGRESS_EVERY {
             *last = Instant::now();
             println!("{}", campaign.report.line(self.begun.elapsed()));
         }

@@ -30,7 +30,7 @@ impl Hasher for FixedHasher {
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
-/// Mixes words into one seed, so that every place has its own stream.
+/// Mixes words into a single seed, so that every place has a separate stream.
 pub fn mix(words: &[u64]) -> u64 {
     words.iter().fold(0x9e37_79b9_7f4a_7c15, |state, word| scramble(state ^ *word))
 }

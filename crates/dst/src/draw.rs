@@ -1,5 +1,5 @@
-//! Drawing a run from a seed, as in swarm testing: every seed turns some faults off and chooses its own
-//! intensities, so that rare combinations are not drowned by common ones.
+//! Drawing a run from a seed, as in swarm testing: every seed turns some faults off and chooses its
+//! own intensities, so that rare combinations are not drowned by common ones.
 
 use crate::chance::Chance;
 use crate::client::{LIVES, OPERATIONS, PAYOUTS_ALIKE};
@@ -17,7 +17,8 @@ pub fn draw(seed: u64, wanted: Option<&'static ProviderProfile>) -> Script {
     let mut setup = setup(seed, wanted.unwrap_or(drawn), &mut chance);
     let mut events = events(&setup, &mut chance);
     let faults = FaultSource::Drawn(odds(&mut chance));
-    // Each part has its own random stream, so adding a part leaves the rest of a seed's run unchanged.
+    // Each part has a separate random stream, so adding a part leaves the rest of a seed's run
+    // unchanged.
     crowd(&setup, &mut Chance::at(&[seed, 1_001]), &mut events);
     operators(&mut setup, &mut Chance::at(&[seed, 1_002]), &mut events);
     payouts(&setup, &mut Chance::at(&[seed, 1_003]), &mut events);
@@ -40,7 +41,7 @@ fn operators(setup: &mut Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     }
 }
 
-/// Payouts with retries: scattered, or many at once from one account.
+/// Payouts with retries: scattered, or many at once from a single account.
 fn payouts(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     let (tenant, first) = (chance.between(1, 2), chance.below(PAYOUTS_ALIKE));
     let at = (setup.end / 2).saturating_add(chance.below(setup.end / 2));
@@ -60,8 +61,8 @@ fn payouts(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     }
 }
 
-/// In half of the runs the provider sends events: early, late, twice, or about any payment, and mostly
-/// soon after a request.
+/// In half of the runs the provider sends events: early, late, twice, or about any payment, and
+/// mostly soon after a request.
 fn hints(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     if chance.percent(50) {
         return;

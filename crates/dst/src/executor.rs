@@ -1,8 +1,8 @@
 //! The executor: one thread, virtual time, and a seeded choice of the next task.
 //!
-//! Every task belongs to a group: one incarnation of a process, or the outside world. Killing a group
-//! drops all its tasks at once, wherever they wait. Pausing a group stops its tasks for a while; then
-//! they continue as if nothing had happened.
+//! Every task belongs to a group: one incarnation of a process, or the outside world. Killing a
+//! group drops all its tasks at once, wherever they wait. Pausing a group stops its tasks for a
+//! while; then they continue as if nothing had happened.
 
 use crate::chance::{Chance, FixedHasher, mix};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -79,7 +79,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Result of one step.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A task of this group ran.
@@ -132,7 +132,8 @@ impl Executor {
         core.trace = mix(&[core.trace, core.now, mix(words)]);
     }
 
-    /// Starts a task in a group. Killed groups start nothing: values dropped with the group may spawn.
+    /// Starts a task in a group. Killed groups start nothing: values dropped with the group may
+    /// spawn.
     pub fn spawn(&self, group: Group, future: impl Future<Output = ()> + Send + 'static) -> TaskId {
         let mut core = lock(&self.core);
         let id = core.next;
@@ -171,8 +172,8 @@ impl Executor {
         drop(dropped);
     }
 
-    /// Drops every task. Tasks that are left at the end of a run and the executor would keep each other
-    /// alive.
+    /// Drops every task. Tasks that are left at the end of a run and the executor would keep each
+    /// other alive.
     pub fn end(&self) {
         loop {
             let left = std::mem::take(&mut lock(&self.core).tasks);
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_only_when_nobody_can_run() {
+    fn time_advances_only_when_no_task_can_run() {
         let executor = Executor::new(1, false);
         let seen = Arc::new(AtomicU64::new(0));
         let (at, clock) = (Arc::clone(&seen), executor.clone());
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_run_that_has_ended() {
+    fn an_ended_run_leaves_no_task() {
         let executor = Executor::new(1, false);
         let (kept, clock) = (Arc::new(()), executor.clone());
         let held = Arc::clone(&kept);
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_group_is_gone_and_a_paused_one_goes_on_later() {
+    fn a_killed_group_is_gone_and_a_paused_one_continues_later() {
         let executor = Executor::new(1, false);
         let (dead, late) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         for (group, seen) in [(1, &dead), (2, &late)] {
@@ -390,7 +391,7 @@ mod tests {
 
     /// A value dropped with a process may spawn a task, as the work of a client that hung up does.
     #[test]
-    fn nothing_is_begun_in_a_group_that_was_killed() {
+    fn a_killed_group_starts_no_task() {
         struct Heir(Executor, Arc<AtomicU64>);
         impl Drop for Heir {
             fn drop(&mut self) {

@@ -11,14 +11,14 @@ use counterfoil_gateway::ProviderProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-/// Result of one scene on one profile.
+/// Result of a scene on a profile.
 #[derive(Clone, Debug, Default)]
 pub struct ExhaustResult {
     /// Runs with one fault.
     pub singles: u64,
     /// Runs with two faults.
     pub pairs: u64,
-    /// Failing runs, each with its first violation.
+    /// Failing runs, with the first violation.
     pub broken: Vec<(Script, Violation)>,
 }
 

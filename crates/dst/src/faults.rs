@@ -4,7 +4,7 @@ use crate::chance::{Chance, mix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A kind of place for faults. Places of one kind are numbered in the order in which a run reaches
+/// A kind of place for faults. Places of a kind are numbered in the order in which a run reaches
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Site {
@@ -218,7 +218,8 @@ impl Faults {
         self.counters = [0; 5];
     }
 
-    /// Ends the phase with faults: no more are drawn. Listed faults are finite and may still strike.
+    /// Ends the phase with faults: no more are drawn. Listed faults are finite and may still
+    /// strike.
     pub fn stop(&mut self) {
         self.quiet = self.odds.is_some();
         self.over = true;

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Runs the whole system on one thread from one seed, with faults, and checks the result.
+/// Runs the whole system on one thread from a single seed, with faults, and checks the result.
 #[derive(Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of a command line")]
 struct Arguments {
@@ -31,7 +31,7 @@ struct Arguments {
     /// Run seeds until this many charges were made instead.
     #[arg(long)]
     charges: Option<u64>,
-    /// Seeds that run in parallel, each on one thread.
+    /// Number of threads; each runs one seed at a time.
     #[arg(long)]
     threads: Option<usize>,
     /// Stop at the first seed with a violation.
@@ -52,7 +52,8 @@ struct Arguments {
     /// Run a script instead.
     #[arg(long)]
     script: Option<std::path::PathBuf>,
-    /// Try every fault at every place of every scene and profile: `singles`, `call-pairs` or `all-pairs`.
+    /// Try every fault at every place of every scene and profile: `singles`, `call-pairs` or
+    /// `all-pairs`.
     #[arg(long)]
     exhaust: Option<String>,
     /// Use only this scene: `charge`, `capture`, `void`, `refund`, `split` or `payout`.
@@ -114,7 +115,7 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         bug,
         twice: arguments.twice,
         stop: arguments.stop,
-        aloud: true,
+        verbose: true,
     };
     if arguments.verbose {
         return Ok(one(&plan.script(arguments.seed), bug, arguments));

@@ -1,5 +1,5 @@
-//! Scripts: a run as a value, with its settings, events and faults. A script is drawn from a seed or
-//! read from text, so that a failing run can be written down and kept.
+//! Scripts: a run as a value, with the settings, events and faults. A script is drawn from a seed
+//! or read from text, so that a failing run can be written down and kept.
 
 use crate::faults::{Fault, Odds, Point, Site};
 use counterfoil_gateway::ProviderProfile;
@@ -52,7 +52,7 @@ pub struct Setup {
     pub in_order: bool,
     /// Speeds of the processes' local clocks, in thousandths.
     pub paces: [u64; 3],
-    /// Number of events that run before the faults begin, one after another, each to its answer.
+    /// Number of events before the faults begin. Each waits for the answer to the previous one.
     pub quiet: u64,
     /// Whether operators resolve dead letters after the faults: 1 or 0.
     pub operators: u64,

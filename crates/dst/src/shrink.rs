@@ -1,4 +1,5 @@
-//! Shrinking a failing run to as few events, faults and special settings as still fail in the same way.
+//! Shrinking a failing run to as few events, faults and special settings as still fail in the same
+//! way.
 
 use crate::bank::Bug;
 use crate::faults::{Fault, Point};
@@ -16,7 +17,7 @@ struct Shrinking {
     runs: u32,
 }
 
-/// The script of a drawn run with its faults listed. It gives the same run.
+/// The script of a drawn run with the faults listed. It gives the same run.
 pub fn with_listed_faults(script: &Script, outcome: &Outcome) -> Script {
     Script { faults: FaultSource::Listed(outcome.struck.clone()), ..script.clone() }
 }

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The world of one incarnation of a process.
+/// The world of an incarnation of a process.
 #[derive(Clone)]
 pub struct SimWorld {
     executor: Executor,

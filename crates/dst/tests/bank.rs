@@ -2,8 +2,8 @@
 
 use counterfoil_dst::bank::{BUGS, hunt};
 
-/// Most bugs are found within a few seeds. The number for the rarest ones is chance, and changes with
-/// every change of the engine.
+/// Most bugs are found within a few seeds. The number for the rarest ones is chance, and changes
+/// with every change of the engine.
 #[test]
 fn every_bug_is_found_within_five_hundred_seeds() {
     let missed: Vec<&str> =

@@ -1,6 +1,7 @@
-//! The checks find lies: a correct history is changed in one place, and the right check reports it.
+//! The checks find lies: a correct history is changed in a single place, and the right check
+//! reports it.
 
-#![expect(clippy::unwrap_used, reason = "a lie that cannot be told has to fail")]
+#![expect(clippy::unwrap_used, reason = "a test panics when it cannot continue")]
 
 use bytes::Bytes;
 use counterfoil_core::ledger::hold::HoldState;
@@ -17,7 +18,8 @@ use counterfoil_engine::service::Submitted;
 use counterfoil_store::{Row, RowKey};
 use std::sync::Arc;
 
-/// Two charges (one declined), a transfer, a hold and its end, a bulk request, a second body, and reads.
+/// Two charges (one declined), a transfer, a hold and its end, a bulk request, a second body, and
+/// reads.
 const HONEST: &str = "
     set profile stripe
     set seed 5
@@ -92,7 +94,7 @@ fn effect(evidence: &Evidence, step: ProviderStep) -> usize {
 }
 
 #[test]
-fn operations_that_do_not_fit_are_seen() {
+fn wrong_operations_are_found() {
     for step in [ProviderStep::Capture, ProviderStep::Void, ProviderStep::Refund] {
         let lost = |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, step)));
         assert!(operations_broken_by(lost).contains(&"I7"), "{step:?} is lost");
@@ -119,7 +121,7 @@ fn operations_that_do_not_fit_are_seen() {
             }
         }
     };
-    assert!(operations_broken_by(failed).contains(&"I7"), "done but told as failed");
+    assert!(operations_broken_by(failed).contains(&"I7"), "done but reported as failed");
     let open = |evidence: &mut Evidence| {
         for row in evidence.rows.values_mut().map(Arc::make_mut) {
             if let Row::Hold(hold) = row
@@ -143,7 +145,7 @@ fn answered(evidence: &Evidence, wanted: Ask) -> usize {
 const FIRST: Ask = Ask::Charge { tenant: 1, key: 2, body: 0 };
 
 #[test]
-fn effects_that_do_not_fit_are_seen() {
+fn wrong_effects_are_found() {
     let twice = |evidence: &mut Evidence| evidence.effects.push(evidence.effects[0].clone());
     assert!(broken_by(twice).contains(&"I1"));
     assert!(broken_by(|evidence| drop(evidence.effects.remove(0))).contains(&"I7"));
@@ -154,11 +156,11 @@ fn effects_that_do_not_fit_are_seen() {
     assert!(broken_by(|evidence| evidence.sent[0].at += 60_000).contains(&"I5"));
     let failed =
         |evidence: &mut Evidence| charge(evidence, ChargeStatus::Succeeded).status = ChargeStatus::Failed;
-    assert!(broken_by(failed).contains(&"I7"), "charged but told as failed");
+    assert!(broken_by(failed).contains(&"I7"), "charged but reported as failed");
 }
 
 #[test]
-fn answers_that_do_not_fit_are_seen() {
+fn wrong_answers_are_found() {
     let rewritten = |evidence: &mut Evidence| {
         let place = answered(evidence, FIRST);
         if let Some(Response::Submitted(Submitted::Answer { settled, .. })) =
@@ -194,15 +196,15 @@ fn answers_that_do_not_fit_are_seen() {
 }
 
 #[test]
-fn ledger_that_do_not_add_up_are_seen() {
-    let told = |evidence: &mut Evidence| {
+fn a_ledger_that_does_not_add_up_is_found() {
+    let altered = |evidence: &mut Evidence| {
         let seen = evidence.calls.iter_mut().find_map(|reply| match &mut reply.response {
             Some(Response::Balance(_, view)) => Some(view),
             _ => None,
         });
         seen.unwrap().view.posted += 1;
     };
-    assert!(broken_by(told).contains(&"I8"));
+    assert!(broken_by(altered).contains(&"I8"));
     let lost = |evidence: &mut Evidence| {
         let key = evidence.rows.keys().find(|key| matches!(key, RowKey::Transaction(..))).cloned().unwrap();
         evidence.rows.remove(&key);
@@ -230,7 +232,7 @@ fn ledger_that_do_not_add_up_are_seen() {
 }
 
 #[test]
-fn histories_that_jump_are_seen() {
+fn wrong_histories_are_found() {
     assert!(broken_by(|evidence| evidence.history[7].committed.receipt.position.0 += 1).contains(&"I11"));
     let back = |evidence: &mut Evidence| {
         let first = evidence.history[0].committed.receipt.at;
@@ -302,10 +304,10 @@ fn payouts(evidence: &mut Evidence) -> impl Iterator<Item = &mut Payout> {
 }
 
 #[test]
-fn payouts_that_do_not_fit_are_seen() {
+fn wrong_payouts_are_found() {
     let lost =
         |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, ProviderStep::Payout)));
-    assert!(payouts_broken_by(lost).contains(&"I7"), "told as paid and was not");
+    assert!(payouts_broken_by(lost).contains(&"I7"), "reported as paid and was not");
     let twice = |evidence: &mut Evidence| {
         evidence.effects.push(evidence.effects[effect(evidence, ProviderStep::Payout)].clone());
     };
@@ -316,9 +318,9 @@ fn payouts_that_do_not_fit_are_seen() {
     };
     assert!(payouts_broken_by(less).contains(&"I7"), "another amount");
     let failed = |evidence: &mut Evidence| payouts(evidence).for_each(|it| it.status = PayoutStatus::Failed);
-    assert!(payouts_broken_by(failed).contains(&"I7"), "told as failed and was paid");
+    assert!(payouts_broken_by(failed).contains(&"I7"), "reported as failed and was paid");
     let refused = |evidence: &mut Evidence| evidence.declines.clear();
-    assert!(payouts_broken_by(refused).contains(&"I7"), "told as refused and was not");
+    assert!(payouts_broken_by(refused).contains(&"I7"), "reported as refused and was not");
     let open =
         |evidence: &mut Evidence| payouts(evidence).for_each(|it| it.status = PayoutStatus::Processing);
     assert!(payouts_broken_by(open).contains(&"I9"), "never ended");
@@ -338,7 +340,7 @@ fn payouts_that_do_not_fit_are_seen() {
 }
 
 #[test]
-fn a_payout_of_more_than_was_there_is_seen() {
+fn a_payout_above_the_available_balance_is_found() {
     let more = |evidence: &mut Evidence| {
         for row in written(evidence) {
             if let Row::Payout(payout) = row {
@@ -351,7 +353,7 @@ fn a_payout_of_more_than_was_there_is_seen() {
 }
 
 #[test]
-fn waits_that_are_all_the_same_are_seen() {
+fn equal_waits_are_found() {
     let asks: Vec<String> = (0..20).map(|key| format!("at {key} charge 0 1 {} 0", key * 4)).collect();
     let cuts: Vec<String> = (0..20).map(|call| format!("fault call {call} cut-after")).collect();
     let script = format!("set profile ideal\n{}\n{}", asks.join("\n"), cuts.join("\n"));

@@ -94,7 +94,7 @@ fn every_kind_of_fault_strikes_within_a_few_hundred_seeds() {
 }
 
 #[test]
-fn some_runs_have_operators_and_payouts_and_some_have_not() {
+fn some_runs_have_operators_or_payouts_and_some_do_not() {
     let scripts: Vec<Script> = (1..100).map(|seed| draw(seed, None)).collect();
     let pays_out = |script: &&Script| script.to_string().contains(" payout ");
     let with_operators = scripts.iter().filter(|script| script.setup.operators > 0).count();
@@ -103,7 +103,7 @@ fn some_runs_have_operators_and_payouts_and_some_have_not() {
     assert!((50..95).contains(&with_payouts), "{with_payouts}");
 }
 
-/// The resolutions of operators, each with the kind of its payment.
+/// The resolutions of operators, with the kind of the payment.
 fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
     evidence.each().filter_map(|row| {
         let Row::Audit(AuditRecord { kind: AuditKind::Resolved, detail, subject, .. }) = row else {
@@ -116,7 +116,7 @@ fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn operators_end_charges_and_payouts_in_every_way_there_is() {
+fn operators_use_every_resolution_on_charges_and_payouts() {
     let mut wanted: BTreeSet<String> = ["adopt", "void", "fail", "retry"]
         .into_iter()
         .flat_map(|word| ["charge", "payout"].map(|what| format!("{word} of a {what}")))
@@ -176,7 +176,7 @@ fn every_single_fault_at_every_place_of_a_charge_holds_on_every_profile() {
 }
 
 #[test]
-fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
+fn every_single_fault_at_every_place_of_an_operation_holds() {
     for scene in [Scene::Capture, Scene::Void, Scene::Refund, Scene::Split, Scene::Payout] {
         for name in ["stripe", "checkout", "braintree-classic"] {
             every_single_fault_holds(scene, ProviderProfile::named(name).unwrap(), false);
@@ -185,14 +185,14 @@ fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
 }
 
 #[test]
-fn every_single_fault_holds_where_nobody_else_can_write_the_store() {
+fn every_single_fault_holds_on_an_exclusive_store() {
     for name in ["stripe", "checkout", "braintree-classic"] {
         every_single_fault_holds(Scene::Charge, ProviderProfile::named(name).unwrap(), true);
     }
 }
 
 #[test]
-fn a_cluster_that_is_gone_leaves_nothing_in_memory() {
+fn a_dropped_cluster_leaves_nothing_in_memory() {
     let mut cluster = Cluster::new(&draw(7, None), None);
     cluster.boot_all();
     cluster.run(60_000, |_| false);

@@ -1,5 +1,5 @@
-//! Administration of tenants and their API keys, through ordinary commits. It needs only a store and ids, so the command
-//! line can use it without an engine.
+//! Administration of tenants and their API keys, through ordinary commits. Only a store
+//! and ids are needed, so the command line can do without an engine.
 
 use crate::mint::IdMint;
 use crate::service::{AdminError, NewKey, NewTenant};
@@ -14,7 +14,7 @@ pub struct Register<'a, S> {
 }
 
 impl<S: Store> Register<'_, S> {
-    /// Creates a tenant with its first API key.
+    /// Creates a tenant with the first API key.
     pub async fn create_tenant(&self, new: NewTenant) -> Result<Tenant, AdminError> {
         let name = TenantName::parse(&new.name).map_err(|_| AdminError::BadName)?;
         let now = self.store.now();
@@ -58,7 +58,7 @@ impl<S: Store> Register<'_, S> {
         Ok(key)
     }
 
-    /// Revokes an API key by its id. Idempotent.
+    /// Revokes an API key by the id. Idempotent.
     pub async fn revoke_key(&self, id: &str) -> Result<ApiKey, AdminError> {
         let key = self
             .keys()
@@ -80,7 +80,7 @@ impl<S: Store> Register<'_, S> {
         Ok(revoked)
     }
 
-    /// All tenants with their keys, by name.
+    /// All tenants with the keys, by name.
     pub async fn tenants(&self) -> Result<Vec<(Tenant, Vec<ApiKey>)>, ReadError> {
         let keys = self.keys().await?;
         let rows = self.store.scan(Scan::Tenants).await?;

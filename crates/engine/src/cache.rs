@@ -1,7 +1,9 @@
-//! Settled answers at hand, so that a replay need not ask the store: this process's memory, then a shared cache.
+//! Settled answers at hand, so that a replay need not ask the store: this process's memory, then a
+//! shared cache.
 //!
-//! Only the holder that committed an answer may put it here. A settled claim never changes, and its windows are judged at
-//! read time, so an entry can be missing, never wrong. If an entry says that the key is free again, the store decides.
+//! Only the holder that committed an answer may put it here. A settled claim never changes, and its
+//! windows are judged at read time, so an entry can be missing, never wrong. If an entry says that
+//! the key is free again, the store decides.
 
 use crate::answers::SharedAnswers;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
@@ -10,8 +12,8 @@ use counterfoil_store::ClaimMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Entries of one generation in one shard: 16,384 answers of about a kilobyte in all. Retries come soon or never. A
-/// retry whose answer is not here costs one refused claim.
+/// Entries of a generation in a single shard: 16,384 answers of about a kilobyte in all. Retries
+/// come soon or never. A retry whose answer is not here costs one refused claim.
 const GENERATION_MAX: usize = 512;
 const SHARDS: usize = 16;
 
@@ -33,7 +35,8 @@ impl AnswerCache {
         }
     }
 
-    /// Keeps a settled claim in memory. Returns its publication to the shared cache, to be run in the background.
+    /// Keeps a settled claim in memory. Returns its publication to the shared cache, to be run in
+    /// the background.
     pub(crate) fn keep(
         &self,
         claim: Arc<Claim>,
@@ -55,8 +58,8 @@ struct MemoryCache {
     shards: [Mutex<Shard>; SHARDS],
 }
 
-/// Two generations: when the young one is full it replaces the old one, which is dropped. An entry that is found again
-/// moves back to the young generation.
+/// Two generations: when the young one is full it replaces the old one, which is dropped. An entry
+/// that is found again moves back to the young generation.
 #[derive(Default)]
 struct Shard {
     young: ClaimMap<Arc<Claim>>,

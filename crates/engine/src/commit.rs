@@ -1,5 +1,5 @@
-//! Commits with retries: a conflict is retried, and a commit in doubt is resolved by the set's id. The result is certain, or
-//! says that it is in doubt.
+//! Commits with retries: a conflict is retried, and a commit in doubt is resolved by the set's id.
+//! The result is either certain or explicitly in doubt.
 
 use crate::engine::Inner;
 use crate::recent::posted;
@@ -74,8 +74,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Asks whether the set was committed. `None`: the store cannot tell. A retry of the set is safe, because the store
-    /// takes each id once and judges the preconditions again.
+    /// Asks whether the set was committed. `None`: the store cannot tell. A retry of the set is
+    /// safe, because the store takes each id once and judges the preconditions again.
     ///
     /// Boxed, because it is rare and would enlarge the future of every commit.
     fn resolve(&self, id: SetId) -> Pin<Box<dyn Future<Output = Option<Option<CommitReceipt>>> + Send + '_>> {

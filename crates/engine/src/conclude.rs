@@ -1,5 +1,5 @@
-//! Concluding an attempt: the core's decision becomes one change set, which is offered to the store until the store takes
-//! or refuses it, or the lease ends.
+//! Concluding an attempt: the core's decision becomes one change set, which is offered to the store
+//! until the store takes or refuses it, or the lease ends.
 
 use crate::commit::NotCommitted;
 use crate::drive::AttemptResult;
@@ -47,8 +47,9 @@ pub(crate) struct Conclusion {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Commits the consequences of an attempt. `None`: a writer with a higher fencing token was faster and nothing changed,
-    /// or the store did not take the set and recovery will continue the work.
+    /// Commits the consequences of an attempt. `None`: a writer with a higher fencing token was
+    /// faster and nothing changed, or the store did not take the set and recovery will continue the
+    /// work.
     pub(crate) async fn conclude(
         &self,
         mut work: Box<Work>,
@@ -102,8 +103,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.settle_ledger(conclusion, now).await
     }
 
-    /// Commits a conclusion with its ledger entries. Money that the provider has taken is always posted: to suspense if the
-    /// destination cannot take it.
+    /// Commits a conclusion with the ledger entries. Money that the provider has taken is always
+    /// posted: to suspense if the destination cannot take it.
     pub(crate) async fn settle_ledger(
         &self,
         conclusion: Conclusion,
@@ -229,8 +230,9 @@ pub(crate) fn pending(work: &Work, retry_after: Span) -> News {
     News::Pending { payment: work.outbox.payment, retry_after }
 }
 
-/// The subject to decide again on, if another refund has changed the charge meanwhile: refunds of one charge run
-/// concurrently. All other work has the charge to itself, so a changed charge means that its lease was lost.
+/// The subject to decide again on, if another refund has changed the charge meanwhile: refunds of
+/// one charge run concurrently. All other work has the charge to itself, so a changed charge means
+/// that its lease was lost.
 fn changed_by_sibling(
     work: &Work,
     refusal: Box<CommitRefusal>,
@@ -325,13 +327,14 @@ impl Draft<'_> {
         Ok(self.conclusion(set, news))
     }
 
-    /// A set with the claim first, so that a lost lease is the first reason for a refusal. Unchanged rows stay out.
+    /// A set with the claim first, so that a lost lease is the first reason for a refusal.
+    /// Unchanged rows stay out.
     fn changed(&self, claim: &Claim) -> ChangeSet {
         let set = ChangeSet::new(self.id).replace(claim.clone(), self.before.claim.revision);
         with_changed(set, &self.before.subject, &self.after.subject)
     }
 
-    /// Adds the record of the attempt, then the record of its consequence.
+    /// Adds the record of the attempt, then the record of the consequence.
     fn audited(&mut self, set: ChangeSet, follows: Option<(AuditKind, String)>) -> ChangeSet {
         let detail = std::mem::take(&mut self.learned.detail);
         let set = set.insert(AuditRecord { detail, ..self.learned.clone() });

@@ -1,14 +1,14 @@
 //! Work that outlives the request that waits for it.
 //!
-//! The waiting request polls the work itself, which saves a task and two wake-ups per request. If the client hangs up, the
-//! rest of the work becomes a background task.
+//! The waiting request polls the work itself, which saves a task and two wake-ups per request. If
+//! the client hangs up, the rest of the work becomes a background task.
 
 use crate::world::World;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Running work. Resolves to its result, or to `None` if it panicked.
+/// Running work. Resolves to the result, or to `None` if it panicked.
 pub(crate) struct DetachOnDrop<'w, W: World, T: Send + 'static> {
     /// `None` after the end and during a poll, so that work that panicked is never polled again.
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
@@ -58,15 +58,16 @@ mod tests {
 
     #[tokio::test]
     async fn abandoned_work_continues_in_the_background() {
-        let (world, (go, on), (tell, told)) = (TokioWorld::new(), oneshot::channel(), oneshot::channel());
+        let (world, (go, on), (sender, receiver)) =
+            (TokioWorld::new(), oneshot::channel(), oneshot::channel());
         let mut detach = DetachOnDrop::new(&world, async move {
             on.await.unwrap();
-            tell.send(7).unwrap();
+            sender.send(7).unwrap();
         });
         assert!(polled(&mut detach).is_pending());
         drop(detach);
         go.send(()).unwrap();
-        assert_eq!(told.await, Ok(7));
+        assert_eq!(receiver.await, Ok(7));
     }
 
     #[tokio::test]
@@ -88,7 +89,8 @@ mod tests {
         assert!(lost.await.is_err(), "its captured values are dropped");
     }
 
-    /// A client's future may be dropped after the runtime has ended. A panic there would end the process.
+    /// A client's future may be dropped after the runtime has ended. A panic there would end the
+    /// process.
     #[test]
     fn dropping_it_without_a_runtime_ends_the_work() {
         let (world, (held, mut lost)) = (TokioWorld::new(), oneshot::channel::<()>());

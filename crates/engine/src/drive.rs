@@ -1,5 +1,5 @@
-//! Driving a saga: ask the core for the next call, make the call, commit its consequences, repeat. Start and resume run the
-//! same path. Only committed state is ever announced.
+//! Driving a saga: ask the core for the next call, make the call, commit its consequences, repeat.
+//! Start and resume run the same path. Only committed state is ever announced.
 
 use crate::commit::NotCommitted;
 use crate::conclude::Concluded;
@@ -25,10 +25,10 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-/// Delay of work that this server is not set up for. Only a restart with other settings can change that.
+/// Delay of work that this server is not set up for: only a restart with other settings can help.
 const UNSERVED_WAIT: Span = Span::from_ms(5 * 60_000);
 
-/// Result of an attempt, with its words for the audit.
+/// Result of an attempt, with the words for the audit.
 pub(crate) struct AttemptResult {
     pub(crate) kind: AuditKind,
     pub(crate) detail: String,
@@ -36,8 +36,9 @@ pub(crate) struct AttemptResult {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Drives the saga as far as possible now and sends the news to its waiters. `None`: the lease was lost, and another
-    /// process will send the news. `interim` receives news from before the end.
+    /// Drives the saga as far as possible now and sends the news to the waiters. `None`: the lease
+    /// was lost, and another process will send the news. `interim` receives news from before the
+    /// end.
     pub(crate) async fn drive(&self, mut work: Box<Work>, interim: &InterimNews) -> Option<News> {
         loop {
             let result = self.attempt_step(&mut work).await?;
@@ -84,7 +85,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// This server cannot work on the payment's provider: the work waits for an operator and is sent nowhere else.
+    /// This server cannot work on the payment's provider: the work waits for an operator and is
+    /// sent nowhere else.
     fn not_served(&self, work: &Work, step: ProviderStep, reference: &str) -> AttemptResult {
         let peer = work.outbox.provider.peer().unwrap_or_default();
         tracing::error!(
@@ -134,7 +136,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             amount: work.subject.amount(),
             instrument: work.subject.instrument().cloned(),
         };
-        // The connector's deadline counts from here, before the lease is checked below. Nothing is sent until it is polled.
+        // The connector's deadline counts from here, before the lease is checked below. Nothing is
+        // sent until it is polled.
         let sending = pin!(self.gateway.call(call));
         // Last check before the request leaves: another process may have taken over an ended lease.
         if work.claim.state.lease().is_none_or(|lease| lease.is_over(self.store.now())) {
@@ -180,8 +183,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Some(AttemptResult { kind: AuditKind::ProviderQueried, detail, verdict })
     }
 
-    /// Looks the step up at the provider. Returns the result and the time of the question: a missing payment is proof only
-    /// for that moment, not for the time of the answer.
+    /// Looks the step up at the provider. Returns the result and the time of the question: a
+    /// missing payment is proof only for that moment, not for the time of the answer.
     pub(crate) async fn ask(
         &self,
         work: &mut Work,
@@ -228,7 +231,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Renews the lease. If the store fails, the lease runs on until the next beat. `None`: the lease was lost.
+    /// Renews the lease. If the store fails, the lease runs on until the next beat. `None`: the
+    /// lease was lost.
     async fn renew(&self, work: &mut Work) -> Option<()> {
         let now = self.store.now();
         let until = now.plus(self.policy.lease.lease);

@@ -1,5 +1,5 @@
-//! Hints from a provider about a payment: doubtful work on the payment becomes due now. A hint changes only the due time.
-//! The provider's answer to the following question decides the outcome.
+//! Hints from a provider about a payment: doubtful work on the payment becomes due now. A hint
+//! changes only the due time. The provider's answer to the following question decides the outcome.
 
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
@@ -13,7 +13,8 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, ReadError, Row, Scan, Store};
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Makes the payment's waiting work due; returns how many pieces. On an error the provider should send the hint again.
+    /// Makes the payment's waiting work due; returns how many pieces. On an error the provider
+    /// should send the hint again.
     pub(crate) async fn take_hint(&self, payment: Payment) -> Result<usize, ReadError> {
         let mut moved = 0;
         for outbox in self.work_on(payment).await? {
@@ -24,7 +25,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// The pending work on a payment: its creation and its operations.
     async fn work_on(&self, payment: Payment) -> Result<Vec<Outbox>, ReadError> {
-        // The payment's reference does not name its tenant, so the scan covers all tenants.
+        // A payment's reference does not name the tenant, so the scan covers all tenants.
         let rows = self.store.scan(Scan::DoubtOn { payment, limit: HINTED_WORK_MAX }).await?;
         Ok(rows
             .into_iter()

@@ -1,5 +1,5 @@
-//! Lanes: the provider and each peer have their own circuit breaker and recovery pace. A lane that is down delays only the
-//! payments bound to it.
+//! Lanes: the provider and each peer have their own circuit breaker and recovery pace. A lane that
+//! is down delays only the payments bound to it.
 
 use crate::policy::RECOVERIES_MAX;
 use counterfoil_core::outbox::ProviderBinding;
@@ -25,7 +25,8 @@ struct Lane {
 pub(crate) struct BreakerChange {
     pub(crate) from: i64,
     pub(crate) to: i64,
-    /// The worst state among all peers, or the provider's own: peers share one profile and one metric.
+    /// The worst state among all peers, or the provider's own: peers share one profile and one
+    /// metric.
     pub(crate) worst: i64,
 }
 
@@ -72,7 +73,7 @@ impl Lanes {
         alike.map(|(_, lane)| number(lane.breaker.state())).max().unwrap_or(0)
     }
 
-    /// Takes a recovery slot, if one is free.
+    /// Takes a recovery slot, if any is free.
     pub(crate) fn enter(&self, binding: &ProviderBinding) -> bool {
         self.with(binding, |lane| lane.pace.enter())
     }

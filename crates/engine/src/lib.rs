@@ -1,7 +1,8 @@
-//! The engine: submits commands, drives their work and recovers abandoned work. All async loops are in this crate.
+//! The engine: submits commands, drives their work and recovers abandoned work. All async loops are
+//! in this crate.
 //!
-//! The engine is generic over the store, the gateway and the world (tasks, sleep, chance). The rest of the program calls
-//! it through the object-safe [`service::Service`].
+//! The engine is generic over the store, the gateway and the world (tasks, sleep, chance). The rest
+//! of the program calls it through the object-safe [`service::Service`].
 
 #![deny(clippy::disallowed_methods)]
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The process's mint, shared by its tasks.
+/// The process's mint, shared by the tasks.
 pub struct IdMint {
     held: Mutex<Held>,
     /// Held by the one task that claims another slot for all tasks.
@@ -22,7 +22,8 @@ pub struct IdMint {
     claims: AtomicU64,
 }
 
-/// The slot in use, and all holders this process has been: work begun under an earlier slot is still its own.
+/// The slot in use, and all holders this process has been: work begun under an earlier slot is
+/// still its own.
 struct Held {
     mint: Mint,
     holders: Vec<Holder>,
@@ -89,7 +90,8 @@ async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
         .map(|number| (Slot::first(number, now, SLOT_LEASE), None));
     for (slot, old) in free.chain(fresh) {
         let not_before = old.map_or(Time::EPOCH, |old: Slot| old.lease_until);
-        // The set's id comes from the claimed slot itself, so it is unique if and only if the claim succeeds.
+        // The set's id comes from the claimed slot itself, so it is unique if and only if the claim
+        // succeeds.
         let mut mint = Mint::new(slot, not_before);
         let id = mint.next(now).map_err(|error| format!("the clock does not allow ids: {error:?}"))?;
         let set = ChangeSet::new(SetId::from_i64(id));
@@ -108,8 +110,8 @@ async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
     Err(format!("all {WORKER_SLOTS} worker slots are held; stop processes that are not needed"))
 }
 
-/// Renews the slot until the engine stops. The mint itself refuses once the lease is over. After an outage longer than the
-/// lease, another slot is claimed.
+/// Renews the slot until the engine stops. The mint itself refuses once the lease is over. After an
+/// outage longer than the lease, another slot is claimed.
 pub(crate) async fn keep_slot<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
     let mut wait = SLOT_RENEWAL;
     while !inner.is_stopped() {
@@ -136,8 +138,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Claims one slot for all tasks that find theirs lapsed at once, after an outage or a sleep. The first task claims; the
-    /// others wait for its result, even if it is a failure. Otherwise each task would claim a slot for itself.
+    /// Claims one slot for all tasks that find theirs lapsed at once, after an outage or a sleep.
+    /// The first task claims; the others wait for the result, even for a failure. Otherwise every
+    /// task would claim a separate slot.
     pub(crate) async fn renew_lapsed_slot(&self) {
         let claims = self.ids.claims.load(Ordering::Relaxed);
         let turn = tokio::select! {

@@ -1,6 +1,7 @@
-//! Opening work: decide everything that must hold before the provider may be called, commit it in one set, and drive it.
+//! Opening work: decide everything that must hold before the provider may be called, commit it in
+//! one set, and drive it.
 //!
-//! The work runs to its end even if no request waits for it any more.
+//! The work runs to the end even if no request waits for it any more.
 
 use crate::commit::NotCommitted;
 use crate::detach::DetachOnDrop;
@@ -86,7 +87,8 @@ impl ResolvedCommand {
         }
     }
 
-    /// The resource named in the claim of a refusal. A refused creation made no payment that the claim could name.
+    /// The resource named in the claim of a refusal. A refused creation made no payment that the
+    /// claim could name.
     const fn refused_as(&self) -> Resource {
         match self {
             ResolvedCommand::Create(..) | ResolvedCommand::PayOut(..) => Resource::Transaction,
@@ -101,15 +103,16 @@ impl ResolvedCommand {
 
 /// Result of opening a claim, for the request that asked for it.
 pub(crate) enum OpenResult {
-    /// The request holds the claim, and there is news of its work.
+    /// The request holds the claim, and there is news of the work.
     News(News),
     /// Another request holds the key.
     Taken(Box<Claim>),
-    /// The expired claim that was to be replaced is gone; the key is free.
+    /// The expired claim to be replaced is gone; the key is free.
     KeyFree,
     /// Another process finishes the work.
     Elsewhere,
-    /// The commit is in doubt. The work runs if the commit succeeded, so a retry is safe under this key only.
+    /// The commit is in doubt. The work runs if the commit succeeded, so a retry is safe under this
+    /// key only.
     InDoubt(Payment),
     /// The store could not be written; the provider was not called.
     StoreFailed,
@@ -122,8 +125,8 @@ pub(crate) enum Precondition {
     None,
     /// The charge has this revision.
     Charge(u64),
-    /// The account a payout is paid from is unchanged. The set replaces its row, so of two payouts that read the same
-    /// balance only one commits.
+    /// The account a payout is paid from is unchanged. The set replaces its row, so of two payouts
+    /// that read the same balance only one commits.
     Account(Box<Account>),
 }
 
@@ -137,7 +140,7 @@ pub(crate) struct DecidedOpening {
     pub(crate) precondition: Precondition,
 }
 
-/// An opening with its complete change set.
+/// An opening with the complete change set.
 struct PreparedOpening {
     work: Box<Work>,
     set: ChangeSet,
@@ -159,11 +162,11 @@ pub(crate) struct MintedIds {
     pub(crate) set: SetId,
 }
 
-/// Decisions on rows that other requests keep changing, before the client is told to come back.
+/// Decisions on rows that other requests keep changing, before the client has to retry.
 const DECISIONS_MAX: u32 = 64;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Commits the claim and drives its work.
+    /// Commits the claim and drives the work.
     pub(crate) async fn open(
         self: &Arc<Self>,
         command: &ResolvedCommand,
@@ -273,7 +276,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         expired: Option<&Claim>,
     ) -> Result<DecidedOpening, OpenResult> {
         let charge = self.current_charge(command, expired).await?;
-        // Minted after the read, so that the decision's time is no earlier than the charge it rests on.
+        // Minted after the read, so that the decision's time is no earlier than the charge it rests
+        // on.
         let MintedIds { now, subject, set } = self.mint_ids().await?;
         let minted = launch::OperationIds {
             operation: OperationId::from_i64(subject),
@@ -292,8 +296,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         })
     }
 
-    /// Reads the charge of an operation, and its key first. A retry therefore neither locks the payment nor risks a
-    /// doubtful commit that the store would have refused.
+    /// Reads the charge of an operation, and its key first. A retry therefore neither locks the
+    /// payment nor risks a doubtful commit that the store would have refused.
     async fn current_charge(&self, command: &Operate, expired: Option<&Claim>) -> Result<Charge, OpenResult> {
         let Request { tenant, claim, .. } = command.request;
         let keys = vec![RowKey::Claim(tenant, claim), RowKey::Charge(tenant, command.charge)];
@@ -308,8 +312,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Decides the operation's effect on the charge. The refusal is stored if the charge forbids the operation for good;
-    /// nothing is stored if another operation is only in the way now.
+    /// Decides the operation's effect on the charge. The refusal is stored if the charge forbids
+    /// the operation for good; nothing is stored if another operation is only in the way now.
     async fn launch(
         &self,
         command: &Operate,
@@ -353,7 +357,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Commits the opening and drives its work. A client that hangs up cancels nothing.
+    /// Commits the opening and drives the work. A client that hangs up cancels nothing.
     async fn begin(self: &Arc<Self>, opening: PreparedOpening) -> BeginResult {
         let payment = opening.work.outbox.payment;
         let interim = Arc::new(InterimNews::default());
@@ -367,7 +371,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let result = poll_fn(|context| match Pin::new(&mut driven).poll(context) {
             // Work that panicked is left to the recovery worker.
             Poll::Ready(result) => Poll::Ready(result.unwrap_or(BeginResult::Ended(OpenResult::Elsewhere))),
-            // Interim news says that the outcome cannot be stored yet. The work goes on in the background.
+            // Interim news says that the outcome cannot be stored yet. The work goes on in the
+            // background.
             Poll::Pending => match interim.take() {
                 Some(news) => Poll::Ready(BeginResult::Ended(OpenResult::News(news))),
                 None => Poll::Pending,
@@ -398,10 +403,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let seed = work.outbox.hold.map_or(0, |hold| scatter(hold.to_i64()));
             Box::pin(self.commit_moving(&set, &deltas, seed)).await
         };
-        let blocked = match result {
-            Ok(_) => return Ok(work),
-            Err(blocked) => blocked,
-        };
+        let Err(blocked) = result else { return Ok(work) };
         Err(match blocked {
             Blocked::Unfit(BalanceRefusal::Insufficient) => {
                 BeginResult::LedgerRefused(LedgerRefusal::InsufficientFunds)
@@ -437,8 +439,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Looks up the key after a commit in doubt. Another request's valid claim decides the answer.
     ///
-    /// In every other case our claim may be stored or may still appear, and the recovery worker then continues its work.
-    /// An expired claim proves nothing: it may be swept before our set is applied.
+    /// In every other case our claim may be stored or may still appear, and the recovery worker
+    /// then continues its work. An expired claim proves nothing: it may be swept before our set is
+    /// applied.
     async fn after_doubt(&self, work: &Work) -> OpenResult {
         let is_decisive = |found: &Claim| {
             let meeting = found.meet(work.claim.fingerprint, self.store.now());
@@ -450,7 +453,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Mints ids for a new subject and its change set. Claims another worker slot if this one lapsed during an outage.
+    /// Mints ids for a new subject and its change set. Claims another worker slot if this one
+    /// lapsed during an outage.
     pub(crate) async fn mint_ids(&self) -> Result<MintedIds, OpenResult> {
         let mint = |now| {
             let (subject, set) = (self.ids.next(now)?, self.ids.next(now)?);

@@ -26,7 +26,8 @@ pub struct EnginePolicy {
     pub breaker: breaker::BreakerPolicy,
 }
 
-/// Lease of a worker slot. Longer than a claim's lease, because losing it stops all new work of the process.
+/// Lease of a worker slot. Longer than a claim's lease, because losing it stops all new work of the
+/// process.
 pub(crate) const SLOT_LEASE: Span = Span::from_ms(60_000);
 /// Interval of worker slot renewals.
 pub(crate) const SLOT_RENEWAL: Span = Span::from_ms(15_000);
@@ -44,5 +45,5 @@ pub(crate) const SWEEP_INTERVAL: Span = Span::from_ms(5_000);
 pub(crate) const HOLDS_INTERVAL: Span = Span::from_ms(500);
 /// Interval of the projection once it has caught up.
 pub(crate) const PROJECTION_INTERVAL: Span = Span::from_ms(250);
-/// Concurrent recoveries of one process per lane while its provider is healthy.
+/// Concurrent recoveries of a process per lane while its provider is healthy.
 pub(crate) const RECOVERIES_MAX: u32 = 256;

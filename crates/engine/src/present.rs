@@ -1,5 +1,5 @@
-//! The port that renders answers as bytes. The `wire` crate owns the public form. The engine stores the bytes in the same
-//! change set as the effect.
+//! The port that renders answers as bytes. The `wire` crate owns the public form. The engine stores
+//! the bytes in the same change set as the effect.
 
 use crate::service::{DeadLetter, Resolution, Unresolved};
 use counterfoil_core::idempotency::reply::Reply;
@@ -71,7 +71,7 @@ pub enum LedgerReply<'a> {
     Ended(&'a Hold),
     /// A transaction, a conversion or a reversal was posted: 201.
     Posted(&'a Transaction),
-    /// Many transactions, each with its result: 200.
+    /// A bulk request with the results of all items: 200.
     Bulk {
         /// The subject of the bulk request's own reference.
         id: SubjectId,

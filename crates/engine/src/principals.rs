@@ -1,4 +1,5 @@
-//! Principals by API key, cached for half a second, so that a revocation takes effect within a second.
+//! Principals by API key, cached for half a second, so that a revocation takes effect within a
+//! second.
 
 use crate::engine::Inner;
 use crate::policy::PRINCIPAL_TTL;

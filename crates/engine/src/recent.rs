@@ -1,7 +1,8 @@
-//! This process's recent commits by position, so that the projection need not ask the store for them.
+//! This process's recent commits by position, which spares the projection reads from the
+//! store.
 //!
-//! A missing position belongs to another process, or this process never learned that its commit succeeded. The projection
-//! reads those from the feed.
+//! A missing position belongs to another process, or this process never learned that its commit
+//! succeeded. The projection reads such commits from the feed.
 
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::position::Position;
@@ -30,7 +31,7 @@ pub(crate) struct Recent(Mutex<BTreeMap<Position, (Time, Posted)>>);
 pub(crate) struct Run {
     pub(crate) last: Option<CommitReceipt>,
     pub(crate) gained: Gained,
-    /// Commits of this process behind the next commit of another one.
+    /// Commits of this process behind the next gap.
     pub(crate) behind: usize,
 }
 
@@ -72,8 +73,8 @@ impl Recent {
         self.known().remove(&position).map(|(_, posted)| posted)
     }
 
-    /// Removes and returns the commits directly after a position, up to the first unknown one. Commits noted too late, at
-    /// or before the position, are dropped.
+    /// Removes and returns the commits directly after a position, up to the first unknown one.
+    /// Commits noted too late, at or before the position, are dropped.
     pub(crate) fn run(&self, after: Position) -> Run {
         let mut known = self.known();
         let mut run = Run::default();

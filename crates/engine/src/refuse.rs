@@ -17,7 +17,8 @@ use std::sync::Arc;
 pub(crate) struct NewRefusal {
     /// The resource the request would have made.
     pub(crate) makes: Resource,
-    /// The subject whose history lists the refusal, and its turn there. Without one, the refusal has its own history.
+    /// The subject whose history lists the refusal, and its turn there. Without one, the refusal
+    /// gets a separate history.
     pub(crate) about: Option<(SubjectId, u64)>,
     pub(crate) reply: Reply,
     /// The error's name in the history.
@@ -29,7 +30,7 @@ pub(crate) enum RefusalResult {
     Stored(Arc<Claim>),
     /// Another request holds the key.
     Taken(Box<Claim>),
-    /// The expired claim that was to be replaced is gone; the key is free.
+    /// The expired claim to be replaced is gone; the key is free.
     KeyFree,
     StoreFailed(String),
 }

@@ -1,5 +1,6 @@
-//! Dead letters: parked work that needs a human decision. A dead letter is listed with its evidence. Its resolution uses
-//! the same decision as every other settlement, with a higher fencing token, and is audited.
+//! Dead letters: parked work that needs a human decision. A dead letter is listed with the
+//! evidence. Its resolution uses the same decision as every other settlement, with a higher fencing
+//! token, and is audited.
 
 use crate::commit::NotCommitted;
 use crate::conclude::{Concluded, Conclusion};
@@ -188,7 +189,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 ResolveResult::Done(claim)
             }
             Ok(Concluded::NextStep(next)) => {
-                // The rest of the saga runs as usual and sends news to its waiters.
+                // The rest of the saga runs as usual and sends news to the waiters.
                 let _ = self.drive(next, &InterimNews::default()).await;
                 ResolveResult::Done(claim)
             }
@@ -203,8 +204,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Leases parked work with a higher fencing token. The work stays parked, so it is still a dead letter if this process
-    /// dies.
+    /// Leases parked work with a higher fencing token. The work stays parked, so it is still a dead
+    /// letter if this process dies.
     async fn lease_dead_letter(&self, work: Work) -> Result<Option<Work>, String> {
         if self.has_live_lease(&work.claim) {
             return Ok(None);
@@ -226,7 +227,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Gives the lease back. If that cannot be stored, the next resolution waits for the lease to end.
+    /// Gives the lease back. If that cannot be stored, the next resolution waits for the lease to
+    /// end.
     async fn release_dead_letter(&self, work: &Work) {
         let claim = work.claim.on(ClaimEvent::Doubted { not_before: Time::MAX });
         if let (Ok(claim), Some(id)) = (claim, self.next_id(self.store.now()).await) {
@@ -244,7 +246,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let compensating = work.outbox.saga.progress.way == Direction::Back;
         let verdict = match resolution {
             Resolution::Retry => return Ok(unpark(work, self.store.now())),
-            // The compensation already runs; continue it.
+            // The compensation already runs and continues.
             Resolution::Void if compensating => return Ok(unpark(work, self.store.now())),
             Resolution::Void => {
                 let held = self.provider_hold(work).await?;
@@ -269,7 +271,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 }
                 LookupResult::Payment(ProviderOutcome::Approved(_)) => return Err(Unresolved::Executed),
                 LookupResult::Several => return Err(Unresolved::Several),
-                // A peer can always tell once it answers, so wait for it.
+                // A reachable peer can always tell, so wait for an answer.
                 LookupResult::Unclear(cause)
                     if work.outbox.provider.peer().is_some() && cause != Cause::Unreadable =>
                 {
@@ -294,8 +296,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.ask(work, step, &reference).await.ok_or(Unresolved::Busy)
     }
 
-    /// The authorization the provider holds for the work. The saga's compensation gives it up. Captured money is adopted and
-    /// refunded instead.
+    /// The authorization the provider holds for the work. The saga's compensation gives it up.
+    /// Captured money is adopted and refunded instead.
     async fn provider_hold(&self, work: &mut Work) -> Result<Approval, Unresolved> {
         let saga = work.outbox.saga;
         let back = flow::give_up(saga).ok_or(Unresolved::NothingToUndo)?;
@@ -341,8 +343,9 @@ fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> Ch
     }
 }
 
-/// Accepts the provider's result, even with another amount than requested. A result in another currency or for another
-/// payment is no evidence, nor is another amount of a payout, because the payout's own amount is reserved.
+/// Accepts the provider's result, even with another amount than requested. A result in another
+/// currency or for another payment is no evidence, nor is another amount of a payout, because the
+/// payout's own amount is reserved.
 fn adopt(
     work: &Work,
     step: ProviderStep,
@@ -375,8 +378,8 @@ fn adopt(
     }
 }
 
-/// The verdict if an operator says that nothing happened at the provider. For a compensation it means that nothing is left
-/// to undo.
+/// The verdict if an operator says that nothing happened at the provider. For a compensation it
+/// means that nothing is left to undo.
 fn marked_failed(work: &Work) -> AttemptVerdict {
     match work.outbox.saga.progress.way {
         Direction::Forward => AttemptVerdict::Failed {

@@ -101,8 +101,8 @@ pub trait Service: Send + Sync + 'static {
         resolution: Resolution,
     ) -> ServiceFuture<'_, Submitted>;
 
-    /// Takes a hint that the provider may have news of a payment: doubtful work on it becomes due now. Returns how many
-    /// pieces of work.
+    /// Takes a hint that the provider may have news of a payment: doubtful work on it becomes due
+    /// now. Returns how many pieces of work.
     fn hint(&self, payment: Payment) -> ServiceFuture<'_, Result<usize, ReadError>>;
 
     fn charge(&self, tenant: TenantId, id: ChargeId) -> ServiceFuture<'_, Result<Option<Charge>, ReadError>>;
@@ -118,7 +118,7 @@ pub trait Service: Send + Sync + 'static {
     /// Executes a ledger command.
     fn keep(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted>;
 
-    /// Executes many transactions under one key, each with its own result.
+    /// Executes many transactions under one key, with a result for each.
     fn bulk(&self, request: Request, items: Vec<Item>) -> ServiceFuture<'_, Submitted>;
 
     fn account(
@@ -139,7 +139,8 @@ pub trait Service: Send + Sync + 'static {
     fn balance(&self, account: Arc<Account>, upto: Upto)
     -> ServiceFuture<'_, Result<BalanceView, ReadError>>;
 
-    /// Entries of an account of the caller's tenant, newest first, older than `before`. An unknown place gives no entries.
+    /// Entries of an account of the caller's tenant, newest first, older than `before`. An unknown
+    /// place gives no entries.
     fn entries(
         &self,
         tenant: TenantId,
@@ -154,7 +155,7 @@ pub trait Service: Send + Sync + 'static {
         id: TransactionId,
     ) -> ServiceFuture<'_, Result<Option<TransferView>, ReadError>>;
 
-    /// A transaction with its reversal, if any.
+    /// A transaction with the reversal, if any.
     fn transaction(
         &self,
         tenant: TenantId,
@@ -184,7 +185,7 @@ pub trait Service: Send + Sync + 'static {
     /// The claim of an idempotency key.
     fn claim(&self, tenant: TenantId, id: ClaimId) -> ServiceFuture<'_, Result<Option<KeyView>, ReadError>>;
 
-    /// The principal of an API key by its digest. A revocation takes effect within half a second.
+    /// The principal of an API key by the digest. A revocation takes effect within half a second.
     fn principal(&self, key: Digest) -> ServiceFuture<'_, Result<Option<Arc<Principal>>, ReadError>>;
 
     /// Counts of pending work.
@@ -193,20 +194,20 @@ pub trait Service: Send + Sync + 'static {
     /// Whether the server can take new requests: the store answers and the server is not draining.
     fn ready(&self) -> ServiceFuture<'_, Result<(), String>>;
 
-    /// Creates a tenant with its first API key.
+    /// Creates a tenant with the first API key.
     fn create_tenant(&self, tenant: NewTenant) -> ServiceFuture<'_, Result<Tenant, AdminError>>;
 
     /// Adds an API key to a tenant.
     fn create_key(&self, key: NewKey) -> ServiceFuture<'_, Result<ApiKey, AdminError>>;
 
-    /// Revokes an API key by its id.
+    /// Revokes an API key by the id.
     fn revoke_key(&self, id: String) -> ServiceFuture<'_, Result<ApiKey, AdminError>>;
 
-    /// All tenants with their keys, by name.
+    /// All tenants with the keys, by name.
     fn tenants(&self) -> ServiceFuture<'_, Result<Vec<TenantView>, ReadError>>;
 }
 
-/// The claim of a key with its payment.
+/// The claim of a key with the payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyView {
     pub claim: Claim,
@@ -257,15 +258,15 @@ impl Resolution {
 /// The reason why a resolution is impossible. The dead letter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unresolved {
-    /// The provider gave no evidence, or its answer may still change.
+    /// The provider gave no evidence, or the answer may still change.
     NoEvidence,
-    /// The payment's peer is not set up here as it was, so it cannot be asked.
+    /// The payment's peer is not set up here as before, so nobody can be asked.
     NotSetUp,
     /// Several payments at the provider carry our reference.
     Several,
-    /// The provider executed the payment, so it cannot be marked failed.
+    /// The provider executed the payment, so marking the payment failed would be wrong.
     Executed,
-    /// The provider holds nothing that could be undone, or it is too late.
+    /// The provider holds nothing to undo, or the time for a void has passed.
     NothingToUndo,
     /// Another process works on the payment at this moment.
     Busy,
@@ -332,11 +333,11 @@ pub struct Principal {
     /// The tenant's name, for metrics.
     pub name: String,
     pub scopes: Scopes,
-    /// The tenant's own key policy, if it has one.
+    /// The tenant's own key policy, if any.
     pub key_policy: Option<KeyPolicy>,
 }
 
-/// A tenant to be created, with its first API key.
+/// A tenant to be created, with the first API key.
 #[derive(Clone, Debug)]
 pub struct NewTenant {
     pub name: String,

@@ -1,4 +1,5 @@
-//! Signals about the engine's work, from which metrics are made. They carry numbers, never secrets.
+//! Signals about the engine's work, from which metrics are made. Signals carry numbers, never
+//! secrets.
 
 use counterfoil_core::types::id::{AccountId, TenantId};
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Submitting a command: claim its key, or answer from the claim that is there.
+//! Submitting a command: claim the key, or answer from the existing claim.
 //!
-//! From the first commit on, the work belongs to the engine. The request polls the work while it waits. If the client
-//! hangs up, the rest of the work runs as a background task (`detach.rs`).
+//! From the first commit on, the work belongs to the engine. The request polls the work while it
+//! waits. If the client hangs up, the rest of the work runs as a background task (`detach.rs`).
 
 use crate::engine::Inner;
 use crate::open::{Command, OpenResult};
@@ -38,7 +38,8 @@ const POLL_WOKEN: Duration = Duration::from_millis(250);
 /// Longest `Retry-After`: a parked payment has no due time.
 const PENDING_RETRY_MAX: Span = Span::from_ms(60_000);
 
-/// Attempts to claim a key that is freed and taken again meanwhile, before the client is told to come back.
+/// Attempts to claim a key that is freed and taken again meanwhile, before the client has
+/// to retry.
 pub(crate) const ROUNDS_MAX: u32 = 4;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
@@ -122,7 +123,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Answers from the key's claim, or with `otherwise` if there is none that counts.
+    /// Answers from the key's claim, or with `otherwise` if no claim counts.
     pub(crate) async fn stored_answer_or(
         self: &Arc<Self>,
         request: &Request,
@@ -181,7 +182,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.counted(request.tenant, outcome, submitted)
     }
 
-    /// Whether another process may settle the claim. Only then does the store have to wake this request.
+    /// Whether another process may settle the claim. Only then does the store have to wake this
+    /// request.
     fn may_be_elsewhere(&self, claim: &Claim) -> bool {
         !self.store.is_exclusive() && claim.state.lease().is_none_or(|lease| !self.ids.is_ours(lease.holder))
     }

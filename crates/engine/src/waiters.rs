@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 /// News of a claim. Only committed state is ever sent.
 #[derive(Clone, Debug)]
 pub(crate) enum News {
-    /// The claim has its stored answer.
+    /// The claim has the stored answer.
     Settled(Arc<Claim>),
     /// The outcome is not known yet; the work continues later.
     Pending { payment: Payment, retry_after: Span },
@@ -33,7 +33,8 @@ impl InterimNews {
     }
 }
 
-/// Requests that wait for one claim, by ticket. The request that made the claim drives the work itself and does not wait.
+/// Requests that wait for one claim, by ticket. The request that made the claim drives the work
+/// itself and does not wait.
 type Queue = Vec<(u64, oneshot::Sender<News>)>;
 
 /// All waiting requests of this process, by claim.
@@ -43,7 +44,7 @@ pub(crate) struct Waiters {
     tickets: AtomicU64,
 }
 
-/// A ticket in the queue of one claim. Dropping it leaves the queue.
+/// A ticket in the queue of a claim. Dropping it leaves the queue.
 pub(crate) struct Waiting<'a> {
     waiters: &'a Waiters,
     claim: ClaimId,

@@ -1,5 +1,5 @@
-//! The port for tasks, sleep, elapsed time and randomness. The program runs on [`TokioWorld`], the deterministic simulation
-//! on its own world.
+//! The port for tasks, sleep, elapsed time and randomness. The program runs on [`TokioWorld`], the
+//! deterministic simulation on its own world.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// The engine's environment besides store and gateway.
 pub trait World: Send + Sync + 'static {
-    /// Runs a task to its end in the background.
+    /// Runs a task to the end in the background.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
 
     fn sleep(&self, wait: Duration) -> impl Future<Output = ()> + Send;

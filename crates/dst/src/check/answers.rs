@@ -23,7 +23,7 @@ struct Version<'a> {
     replaces: bool,
 }
 
-/// One write with its answer.
+/// One write with the answer.
 struct Said<'a> {
     call: &'a ClientCall,
     fingerprint: Fingerprint,
@@ -119,7 +119,7 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
             made.iter().any(|key| evidence.rows.contains_key(key))
         };
         if by_request.get(&id).is_some_and(|claims| claims.iter().any(executed)) {
-            let what = format!("{:?} was told that the store is away, and was executed", call.ask);
+            let what = format!("{:?} got `store unavailable` and was executed", call.ask);
             found.push(Violation::new("fail-closed", "I5", what));
         }
     }
@@ -156,29 +156,30 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
         Submitted::Mismatch
             if versions.iter().all(|version| version.claim.fingerprint == one.fingerprint) =>
         {
-            say("I13", "is told to be another request, and there is no other".to_owned());
+            say("I13", "got `mismatch`, and there is no other request".to_owned());
         }
         Submitted::Expired { .. } => {
             let over = versions.iter().any(|version| {
                 version.claim.state.settled().is_some_and(|it| it.windows.replay_until <= one.returned)
             });
             if !over {
-                say("I13", "is told to have expired before its window was over".to_owned());
+                say("I13", "got `expired` before its window ended".to_owned());
             }
         }
         _ => {}
     }
 }
 
-/// Whether the answer is `pending` because of a commit in doubt. Such an answer names a payment that
-/// was not stored by then. Operations never get one: their payment exists, and their key is read first.
+/// Whether the answer is `pending` because of a commit in doubt. Such an answer names a payment
+/// that was not stored by then. Operations never get one: their payment exists, and their key is
+/// read first.
 fn is_doubtful(made: &BTreeMap<Payment, Time>, said: &Said<'_>) -> bool {
     let Submitted::Pending { payment, .. } = said.submitted else { return false };
     made.get(payment).is_none_or(|at| *at > said.returned)
 }
 
-/// After the first answer, every retry gets the same one until its window ends. Another request under
-/// the key never gets it.
+/// After the first answer, every retry gets the same one until its window ends. Another request
+/// under the key never gets it.
 fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'static str, String)) {
     let Submitted::Answer { settled, .. } = first.submitted else { return };
     if later.invoked < first.returned || later.returned >= settled.windows.replay_until {
@@ -188,7 +189,7 @@ fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'stat
     match later.submitted {
         Submitted::StoreUnavailable | Submitted::Draining => {}
         Submitted::Answer { settled: again, .. } if same && again == settled => {}
-        // An invalid body is refused before its key is read.
+        // An invalid body is refused before the key is read.
         Submitted::Mismatch | Submitted::Invalid(_) if !same => {}
         other => {
             let which = if same { "the same request" } else { "another request" };
@@ -229,12 +230,12 @@ fn reuse(versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
         };
         // The decision used the store's clock a moment before the commit.
         if new.claim.created_at < free_at {
-            say("I13", "the key was claimed anew before it was free".to_owned());
+            say("I13", "the key was claimed again before it was free".to_owned());
         }
     }
 }
 
-/// Every charge of a key matches the request of its claim.
+/// Every charge of a key matches the request of the claim.
 fn executed(
     evidence: &Evidence,
     (tenant, key): (u64, u64),
@@ -244,7 +245,7 @@ fn executed(
     for version in versions.iter().filter(|version| version.claim.makes == Resource::Charge) {
         let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("charge", key, *body))
         else {
-            say("I13", "the claim is of a request nobody made".to_owned());
+            say("I13", "the claim's request was never sent".to_owned());
             continue;
         };
         let charge = evidence.find_row(|tenant| RowKey::Charge(tenant, version.claim.subject.into()));
@@ -258,7 +259,7 @@ fn executed(
     }
 }
 
-/// Every payout of a key matches the request of its claim.
+/// Every payout of a key matches the request of the claim.
 fn paid_out(
     evidence: &Evidence,
     (tenant, key): (u64, u64),
@@ -268,7 +269,7 @@ fn paid_out(
     for version in versions {
         let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("payout", key, *body))
         else {
-            say("I13", "the claim is of a request nobody made".to_owned());
+            say("I13", "the claim's request was never sent".to_owned());
             continue;
         };
         match evidence.find_row(|tenant| RowKey::Payout(tenant, version.claim.subject.into())) {
@@ -284,7 +285,7 @@ fn paid_out(
     }
 }
 
-/// Every operation of a key matches the request of its claim.
+/// Every operation of a key matches the request of the claim.
 fn operated(
     evidence: &Evidence,
     key: u64,
@@ -294,7 +295,7 @@ fn operated(
     for version in versions {
         let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("operate", key, *body))
         else {
-            say("I13", "the claim is of a request nobody made".to_owned());
+            say("I13", "the claim's request was never sent".to_owned());
             continue;
         };
         let (kind, amount) = operation(key, body);

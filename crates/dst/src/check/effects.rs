@@ -83,7 +83,7 @@ fn payment_of(payment: &str) -> Option<Payment> {
     })
 }
 
-/// A charge with its effects at the provider and its operations.
+/// A charge with the effects at the provider and its operations.
 struct Life<'a> {
     charge: &'a Charge,
     effects: &'a [&'a Effect],
@@ -140,9 +140,9 @@ impl<'a> Life<'a> {
         };
         match charge.status {
             ChargeStatus::Succeeded | ChargeStatus::RequiresCapture | ChargeStatus::Voided => {
-                self.told_as_done(named, &mut say);
+                self.check_completed(named, &mut say);
             }
-            ChargeStatus::Refunded | ChargeStatus::PartiallyRefunded => self.told_as_done(named, &mut say),
+            ChargeStatus::Refunded | ChargeStatus::PartiallyRefunded => self.check_completed(named, &mut say),
             ChargeStatus::Failed => {
                 // A failed split has voided its hold.
                 let left = self.own(MAKING).find(|made| {
@@ -150,14 +150,14 @@ impl<'a> Life<'a> {
                     !self.effects.iter().copied().any(|it| given_up(&it))
                 });
                 if left.is_some() || self.own(CAPTURE).next().is_some() {
-                    say("I7", "was charged and is told as failed".to_owned());
+                    say("I7", "was charged and is reported as failed".to_owned());
                 }
                 if self.own(REFUND).next().is_some()
                     || (order.wallet.is_none()
                         && on_it(ProviderStep::Void).is_some()
                         && !self.was("resolution=void"))
                 {
-                    say("I7", "has effects that nobody asked for".to_owned());
+                    say("I7", "has effects without a request".to_owned());
                 }
             }
             ChargeStatus::Processing if !self.effects.is_empty() => {
@@ -174,7 +174,8 @@ impl<'a> Life<'a> {
             failure.as_ref().is_some_and(|it| it.code == FailureCode::CardDeclined)
         };
         let mut say = |what: &str| {
-            let what = format!("charge {}: {what} is told as declined and was not", self.charge.id.to_i64());
+            let what =
+                format!("charge {}: {what} is reported as declined and was not", self.charge.id.to_i64());
             found.push(Violation::new("effects", "I7", what));
         };
         let steps = [ProviderStep::Charge, ProviderStep::Authorize, ProviderStep::Capture];
@@ -197,10 +198,10 @@ impl<'a> Life<'a> {
     }
 
     /// A completed charge has exactly the effects that its status and sums state.
-    fn told_as_done(&self, made: Option<&Effect>, say: &mut impl FnMut(&'static str, String)) {
+    fn check_completed(&self, made: Option<&Effect>, say: &mut impl FnMut(&'static str, String)) {
         let charge = self.charge;
         if made.is_none() {
-            say("I7", "is told as done and the provider did no such thing".to_owned());
+            say("I7", "is reported as done and the provider has no such effect".to_owned());
         }
         let at_once = made.filter(|made| made.captured);
         let captured = at_once.or_else(|| self.own(CAPTURE).next()).map_or(0, |effect| effect.amount);
@@ -225,7 +226,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Every completed operation has its effect. Effects without one belong to parked operations.
+    /// Every completed operation has the effect. Effects without one belong to parked operations.
     fn check_operations(&self, say: &mut impl FnMut(&'static str, String)) {
         let mut refunds: Vec<&Effect> = self.own(REFUND).collect();
         for one in self.operations {
@@ -253,7 +254,7 @@ impl<'a> Life<'a> {
                         self.own(steps).any(its)
                     };
                     if !there {
-                        say("I7", format!("has a {name} that is told as done and was not"));
+                        say("I7", format!("has a {name} that is reported as done and was not"));
                     }
                 }
             }
@@ -263,7 +264,7 @@ impl<'a> Life<'a> {
         for effect in refunds {
             match parked.iter().position(|amount| *amount == effect.asked) {
                 Some(place) => drop(parked.remove(place)),
-                None => say("I7", format!("has {} given back and told as not", effect.amount)),
+                None => say("I7", format!("has {} given back and not reported", effect.amount)),
             }
         }
         let split = self.charge.order.wallet.is_some();
@@ -275,7 +276,7 @@ impl<'a> Life<'a> {
             let done = self.own(steps).next().is_some();
             let by_hand = kind == OperationKind::Void && self.was("resolution=void");
             if done && !split && !asked && !by_hand && self.with_a_human(kind).next().is_none() {
-                say("I7", format!("had a {} that is told as not done", kind.name()));
+                say("I7", format!("had a {} that is reported as not done", kind.name()));
             }
         }
         let given: i64 = self.own(REFUND).map(|effect| effect.amount).sum();
@@ -296,7 +297,7 @@ const CAPTURE: &[ProviderStep] = &[ProviderStep::Capture];
 const VOID: &[ProviderStep] = &[ProviderStep::Void];
 const REFUND: &[ProviderStep] = &[ProviderStep::Refund];
 
-/// Claims by payment and subject, each with the index of its commit.
+/// Claims by payment and subject, with the index of the commit.
 type Versions<'a> = BTreeMap<Payment, BTreeMap<i64, Vec<(usize, &'a Claim)>>>;
 
 /// Every call needs a committed claim with a valid lease at that moment.
@@ -345,7 +346,7 @@ fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
         let in_time = then.iter().any(|claim| claim.state.lease().is_some_and(|lease| !lease.is_over(now)));
         let problem = match (then.is_empty(), held, in_time) {
             (true, _, _) => "before its claim was committed",
-            (false, false, _) => "while nobody held its claim",
+            (false, false, _) => "without a lease on its claim",
             (false, true, false) => "after its lease was over",
             (false, true, true) => continue,
         };

@@ -89,11 +89,11 @@ fn snapshots(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
         let Row::Snapshot(snapshot) = row else { continue };
         let Some(account) = fold.accounts.get(&snapshot.account) else { continue };
         let view = snapshot.totals.seen_from(account.normal);
-        let told = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
+        let shown = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
         let then = fold.at(snapshot.account, snapshot.position.0);
-        if told != then {
+        if shown != then {
             let what =
-                format!("the snapshot of {} says {told:?} and the fold {then:?}", account.code.as_str());
+                format!("the snapshot of {} says {shown:?} and the fold {then:?}", account.code.as_str());
             found.push(Violation::new("ledger", "I8", what));
         }
     }
@@ -119,7 +119,7 @@ impl Fold {
             *zero.entry((leg.asset, leg.layer)).or_default() += signed;
             *self.totals.entry((leg.asset, leg.layer)).or_default() += signed;
             let Some(account) = self.accounts.get(&leg.account) else {
-                say("I3", format!("transaction {name} names an account that is not there"));
+                say("I3", format!("transaction {name} names a missing account"));
                 continue;
             };
             if account.asset != leg.asset || account.tenant != transaction.tenant || leg.amount <= 0 {
@@ -144,7 +144,7 @@ impl Fold {
         }
     }
 
-    /// Floors, caps and the stored balance of one account after a commit.
+    /// Floors, caps and the stored balance of an account after a commit.
     fn judge(&self, id: AccountId, before: Sums, say: &mut impl FnMut(&'static str, String)) {
         let Some(account) = self.accounts.get(&id) else { return };
         let (code, guard, now) = (account.code.as_str(), account.guard, self.sums_of(id));
@@ -251,7 +251,7 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
                     found.push(Violation::new(
                         "ledger",
                         "I7",
-                        format!("{name}: its posting has not two legs"),
+                        format!("{name}: its posting does not have two legs"),
                     ));
                     continue;
                 };
@@ -268,7 +268,7 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
                     && (credit.account == charge.order.destination
                         || code(credit.account) == format!("chart:suspense:{asset}"));
                 if !right {
-                    found.push(Violation::new("ledger", "I7", format!("{name}: its posting is another")));
+                    found.push(Violation::new("ledger", "I7", format!("{name}: its posting is wrong")));
                 }
             }
             (true, _) => {
@@ -280,8 +280,8 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
     }
 }
 
-/// A payout takes at most the amount available at some moment since its request, less the other payouts
-/// from the same account since then. A negative floor does not add to it.
+/// A payout takes at most the amount available at some moment since its request, less the other
+/// payouts from the same account since then. A negative floor does not add to it.
 fn available(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     let begun = super::payouts::begun(evidence);
     for (since, place, payout) in &begun {
@@ -296,14 +296,14 @@ fn available(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
         };
         let most = (*since..=*place).map(free).max().unwrap_or(0);
         if most < i128::from(payout.order.amount.minor()) {
-            let what = format!("payout {} took more than {most}, which was there", payout.id.to_i64());
+            let what = format!("payout {} took more than the available {most}", payout.id.to_i64());
             found.push(Violation::new("ledger", "I6", what));
         }
     }
 }
 
-/// The receivable equals the provider's captures less its refunds and payouts, for settled payments.
-/// Parked payments count with their own sums.
+/// The receivable equals the provider's captures less its refunds and payouts, for settled
+/// payments. Parked payments count with the sums in their rows.
 fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: &mut Vec<Violation>) {
     let mut owed: BTreeMap<(TenantId, Asset), i128> = BTreeMap::new();
     for row in evidence.each() {
@@ -376,7 +376,8 @@ impl<'a> Payments<'a> {
     }
 }
 
-/// Every transaction belongs to an answered request, and every answered request has its transactions.
+/// Every transaction belongs to an answered request, and every answered request has the
+/// transactions.
 fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut asked: BTreeSet<TransactionId> = BTreeSet::new();
     let mut claims: BTreeMap<i64, &Claim> = BTreeMap::new();
@@ -398,7 +399,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
                 asked.insert(id);
                 if done != there {
                     let what = format!(
-                        "the request {subject} is told as {} and its transaction is there: {there}",
+                        "the request {subject} is reported as {} and its transaction is there: {there}",
                         claim.state.name()
                     );
                     found.push(Violation::new("ledger", "I21", what));
@@ -409,7 +410,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
                     asked.insert(id);
                     if evidence.find_row(|tenant| RowKey::Transaction(tenant, id)).is_none() {
                         let what = format!(
-                            "the item {} of a bulk request is told as posted and is not there",
+                            "the item {} of a bulk request is reported as posted and is not there",
                             id.to_i64()
                         );
                         found.push(Violation::new("ledger", "I21", what));
@@ -465,15 +466,15 @@ fn seen(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
         let Some(Response::Balance(account, BalanceView { view, position })) = &call.response else {
             continue;
         };
-        let told = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
+        let shown = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
         let then = fold.at(*account, position.0);
-        if told != then {
-            let what = format!("a balance at {} was told as {told:?} and is {then:?}", position.0);
+        if shown != then {
+            let what = format!("a balance at {} was read as {shown:?} and is {then:?}", position.0);
             found.push(Violation::new("ledger", "I8", what));
         }
         let known = u64::try_from(call.commits).unwrap_or(0);
         if fold.at(*account, known.max(position.0)) != then && position.0 < known {
-            let what = format!("a balance at {} was told when {known} was committed", position.0);
+            let what = format!("a balance at {} was read after commit {known}", position.0);
             found.push(Violation::new("ledger", "I20", what));
         }
     }

@@ -1,18 +1,19 @@
-//! The checks compare the clients' answers, the provider's effects and the store's rows. They share no
-//! code with the engine. The engine's own verification runs as well, as one more witness.
+//! The checks compare the clients' answers, the provider's effects and the store's rows. They share
+//! no code with the engine. The engine's own verification runs as well, as one more witness.
 //!
 //! | check | invariants |
 //! |---|---|
-//! | [`effects`] | I1 one effect per payment and step; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none, every decline was one, nothing is both captured and voided, no more is given back than taken |
-//! | [`answers`] | I2 byte-identical replays; I13 another request under a key is never executed; I17 tenants apart; I19 what was acknowledged is there |
+//! | [`effects`] | I1 one effect per payment and step; I5 no call without a leased claim; I7 successes have effects, failures have none, reported declines happened, no charge is both captured and voided, refunds never exceed captures |
+//! | [`answers`] | I2 byte-identical replays; I13 a different request under a key is never executed; I17 tenants are separate; I19 acknowledged writes are stored |
 //! | [`ledger`] | I3, I4 sums are zero at every prefix; I6 floors and caps at every prefix; I7, I21 postings equal captures; I8, I20 balances equal the fold |
-//! | `payouts` | I1 one effect per payout; I7 paid is paid, failed is not; with [`ledger`], I6 never more than was available |
-//! | [`reserved`] | I7 what a wallet, a refund or a payout reserves ends as its payment does; I9 what is parked is a dead letter |
-//! | [`waits`] | R26 waits are spread by chance |
-//! | [`order`] | I10 lawful transitions, growing fences and revisions; I11 audit with its effect; I14 unique ids; dense positions; no work lost at any prefix |
-//! | the run itself | I9 everything ends or is parked in sight; I22 same seed, same trace |
+//! | `payouts` | I1 one effect per payout; I7 status equals effects; with [`ledger`], I6 never above the available balance |
+//! | [`reserved`] | I7 reservations of wallets, refunds and payouts end as the payment does; I9 parked work is a dead letter |
+//! | [`waits`] | R26 waits are random |
+//! | [`order`] | I10 legal transitions, growing fencing tokens and revisions; I11 audit records with the effects; I14 unique ids; dense positions; no work lost at any prefix |
+//! | the run itself | I9 all work ends or is a dead letter; I22 same seed, same trace |
 //!
-//! I12 (proofs), I15 (regions), I16 (webhooks) and I18 (secrets in outputs) have no evidence here yet.
+//! I12 (proofs), I15 (regions), I16 (webhooks) and I18 (secrets in outputs) have no evidence here
+//! yet.
 
 pub mod answers;
 pub mod effects;
@@ -62,7 +63,7 @@ pub const OPEN: &[&str] = &[];
 /// The evidence for the checks.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// Requests of clients with their answers.
+    /// Requests of clients with the answers.
     pub calls: Vec<ClientCall>,
     /// Steps executed by the provider.
     pub effects: Vec<Effect>,

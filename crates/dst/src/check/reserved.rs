@@ -1,5 +1,5 @@
-//! Reservations of payments in the ledger: the wallet's part of a split, refunds and payouts. Each ends
-//! as its payment does, in the same commit. The wallet of a split is released after the card.
+//! Reservations of payments in the ledger: the wallet's part of a split, refunds and payouts. Each
+//! ends as its payment does, in the same commit. The wallet of a split is released after the card.
 
 use super::{Evidence, Violation};
 use crate::store::START;
@@ -68,7 +68,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     for row in evidence.each() {
         match row {
             Row::Hold(hold) if hold.is_a_payments() && !owned.contains(&hold.id) => {
-                say("I8", format!("the reservation {} is no payment's", hold.id.to_i64()));
+                say("I8", format!("the reservation {} belongs to no payment", hold.id.to_i64()));
             }
             Row::Charge(charge) if charge.status == ChargeStatus::Parked => {
                 let id = charge.working.map_or_else(|| charge.id.into(), SubjectId::from);
@@ -81,7 +81,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
                 in_sight(evidence, payout.id.into(), &mut say);
             }
             Row::Outbox(outbox) if outbox.parked.is_some() && !stands_parked(evidence, outbox) => {
-                say("I9", format!("{} is parked, and what it is for does not say so", outbox.id.to_i64()));
+                say("I9", format!("{} is parked, and its payment is not", outbox.id.to_i64()));
             }
             _ => {}
         }
@@ -92,7 +92,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static str, String)) {
     let there = matches!(evidence.find_row(|tenant| RowKey::Outbox(tenant, id)), Some(Row::Outbox(work)) if work.parked.is_some());
     if !there {
-        say("I9", format!("{} is parked and no dead letter shows it", id.to_i64()));
+        say("I9", format!("{} is parked without a dead letter", id.to_i64()));
     }
 }
 
@@ -109,7 +109,7 @@ fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
     }
 }
 
-/// Checks a reservation against its payment.
+/// Checks a reservation against the payment.
 fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
     let own = match work.payment {
         Payment::Charge(charge) => evidence.find_row(|tenant| RowKey::Charge(tenant, charge)),
@@ -155,7 +155,7 @@ fn stands(hold: &Hold, wanted: Wanted) -> Option<String> {
     (stands != wanted).then(|| format!("the reservation is {stands:?} and should be {wanted:?}"))
 }
 
-/// Checks a reservation against its payout.
+/// Checks a reservation against the payout.
 fn of_payout(payout: &Payout, hold: &Hold) -> Vec<String> {
     let name = format!("payout {}", payout.id.to_i64());
     let wanted = match payout.status {
@@ -184,5 +184,5 @@ fn too_soon(evidence: &Evidence, charge: &Charge, freed: Option<&Time>) -> Optio
     let on = charge.provider_reference.as_ref()?;
     let void = evidence.effects.iter().find(|it| it.step == ProviderStep::Void && it.on == *on)?;
     let at = START.plus(Span::from_ms(void.at));
-    freed.filter(|freed| **freed < at).map(|_| "the wallet was free before the card was".to_owned())
+    freed.filter(|freed| **freed < at).map(|_| "the wallet was released before the card".to_owned())
 }

@@ -1,5 +1,5 @@
-//! Waits after unknown outcomes: full jitter, so that requests that met one outage do not all come back
-//! together.
+//! Waits after unknown outcomes: full jitter, so that requests that met one outage do not all come
+//! back together.
 
 use super::{Evidence, Violation};
 use counterfoil_core::audit::{AuditKind, AuditRecord};

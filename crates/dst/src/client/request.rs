@@ -43,7 +43,7 @@ pub enum ClientRequest {
 
 /// The tenant of all ledger requests.
 const LEDGER_TENANT: u64 = 1;
-/// Items of a large bulk request: more than fit into one set.
+/// Items of a large bulk request: more than fit into a single set.
 pub const BULK_LARGE: u64 = 130;
 
 /// An account to open.
@@ -79,8 +79,8 @@ pub fn charge_amount(tenant: u64, key: u64, body: u64) -> i64 {
     i64::try_from(tenant * 100_000 + key * 100 + body * 7 + 11).unwrap_or(1)
 }
 
-/// The amount of a payout. It differs for every body. A small account has room for one of two payouts,
-/// the proceeds of a charge for two of three.
+/// The amount of a payout. It differs for every body. A small account has room for one of two
+/// payouts, the proceeds of a charge for two of three.
 pub fn payout_amount(tenant: u64, key: u64, body: u64) -> i64 {
     let base = if payout_account(tenant, key).is_some() { 700 } else { 45_000 };
     i64::try_from(base + tenant * 10 + key * 3 + body).unwrap_or(1)
@@ -137,7 +137,7 @@ fn method(key: u64, body: u64) -> &'static str {
     let life = key >= LIVES;
     match (life, key % 8) {
         _ if body > 0 => VISA,
-        // A split or a hold that may fail at each of its steps, or at its last one.
+        // A split or a hold that may fail at each step, or at the last one.
         (true, 6 | 7) => MOODY,
         (true, 3) => LAPSING,
         (true, _) => VISA,

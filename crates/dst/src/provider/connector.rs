@@ -1,4 +1,4 @@
-//! The connector of one process to the provider, over a network that delays and loses messages.
+//! The connector of a process to the provider, over a network that delays and loses messages.
 
 use super::Provider;
 use crate::bank::Bug;
@@ -150,7 +150,7 @@ impl Connector {
             }
             Some(Bug::VoidUnderChargeKey) => match call.step {
                 ProviderStep::Authorize => {
-                    drop(lock(&self.holds).insert(call.payment.clone(), call.key.clone()))
+                    drop(lock(&self.holds).insert(call.payment.clone(), call.key.clone()));
                 }
                 ProviderStep::Void => {
                     let key = lock(&self.holds).get(&call.payment).cloned();
@@ -287,7 +287,7 @@ impl Gateway for Connector {
         }
         let outcome = self.exchange(call.clone()).await;
         let outcome = self.misread(outcome, &asked);
-        *lock(&self.provider).told.entry(outcome.name()).or_default() += 1;
+        *lock(&self.provider).outcomes.entry(outcome.name()).or_default() += 1;
         outcome
     }
 

@@ -63,17 +63,17 @@ pub struct Sent {
 
 /// The provider's record of an idempotency key.
 #[derive(Clone, Debug)]
-struct Kept {
+struct KeyRecord {
     first_at: u64,
-    print: Print,
-    answer: Answered,
+    print: RequestPrint,
+    answer: KeyAnswer,
 }
 
 /// The parameters of a key's request: step, payment, reference and amount.
-type Print = (&'static str, String, Option<String>, i64);
+type RequestPrint = (&'static str, String, Option<String>, i64);
 
 #[derive(Clone, Debug)]
-enum Answered {
+enum KeyAnswer {
     Busy,
     /// The stored answer.
     Said(ProviderOutcome),
@@ -84,7 +84,7 @@ enum Answered {
 pub struct Provider {
     profile: &'static ProviderProfile,
     seed: u64,
-    keys: BTreeMap<(String, String), Kept>,
+    keys: BTreeMap<(String, String), KeyRecord>,
     /// Executed steps.
     pub effects: Vec<Effect>,
     intents: BTreeMap<String, Intent>,
@@ -102,7 +102,7 @@ pub struct Provider {
     /// End of the provider's outage.
     pub down_until: u64,
     /// Number of times each outcome was returned.
-    pub told: BTreeMap<&'static str, u64>,
+    pub outcomes: BTreeMap<&'static str, u64>,
 }
 
 impl Provider {
@@ -121,7 +121,7 @@ impl Provider {
             sent: Vec::new(),
             misuses: Vec::new(),
             down_until: 0,
-            told: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
         }
     }
 
@@ -140,8 +140,8 @@ impl Provider {
         (endpoint, call.key.clone())
     }
 
-    /// Notes a capture or void that is repeated under a new key after it was executed: a correct client
-    /// never sends that. A late request under an answered key only gets that answer.
+    /// Notes a capture or void that is repeated under a new key after it was executed: a correct
+    /// client never sends that. A late request under an answered key only gets that answer.
     fn note_again(&mut self, call: &ProviderCall) {
         if !matches!(call.step, ProviderStep::Capture | ProviderStep::Void) {
             return;
@@ -173,7 +173,7 @@ impl Provider {
         chance: &mut Chance,
     ) -> Option<ProviderOutcome> {
         self.note_again(call);
-        let print = print(call);
+        let print = request_print(call);
         let scope = self.scope(call);
         let differs = self.keys.get(&scope).is_some_and(|kept| kept.print != print);
         if differs {
@@ -201,24 +201,26 @@ impl Provider {
                 return Some(rejected(ProviderFault::Request));
             }
             match &kept.answer {
-                Answered::Busy => return Some(ProviderOutcome::Unknown(Cause::InProgress)),
-                Answered::Said(ProviderOutcome::Declined(_) | ProviderOutcome::Rejected(_)) if reexecutes => {
+                KeyAnswer::Busy => return Some(ProviderOutcome::Unknown(Cause::InProgress)),
+                KeyAnswer::Said(ProviderOutcome::Declined(_) | ProviderOutcome::Rejected(_))
+                    if reexecutes => {}
+                KeyAnswer::Said(outcome) if fault != Some(Fault::ErrorBefore) => {
+                    return Some(outcome.clone());
                 }
-                Answered::Said(outcome) if fault != Some(Fault::ErrorBefore) => return Some(outcome.clone()),
-                Answered::Said(_) => return Some(ProviderOutcome::Unknown(Cause::ServerError)),
-                Answered::Failed(_) if self.rules().stores_errors => {
+                KeyAnswer::Said(_) => return Some(ProviderOutcome::Unknown(Cause::ServerError)),
+                KeyAnswer::Failed(_) if self.rules().stores_errors => {
                     return Some(ProviderOutcome::Unknown(Cause::ServerError));
                 }
-                Answered::Failed(Some(behind)) if !reexecutes => return Some(behind.clone()),
-                Answered::Failed(_) => {}
+                KeyAnswer::Failed(Some(behind)) if !reexecutes => return Some(behind.clone()),
+                KeyAnswer::Failed(_) => {}
             }
         }
         let first_at = self.keys.get(&scope).map_or(now, |kept| kept.first_at);
         if fault == Some(Fault::ErrorBefore) {
-            self.keys.insert(scope, Kept { first_at, print, answer: Answered::Failed(None) });
+            self.keys.insert(scope, KeyRecord { first_at, print, answer: KeyAnswer::Failed(None) });
             return Some(ProviderOutcome::Unknown(Cause::ServerError));
         }
-        self.keys.insert(scope, Kept { first_at, print, answer: Answered::Busy });
+        self.keys.insert(scope, KeyRecord { first_at, print, answer: KeyAnswer::Busy });
         None
     }
 
@@ -230,7 +232,7 @@ impl Provider {
             now.saturating_sub(at) >= if stale { lag } else { own }
         };
         if lookup.step == ProviderStep::Payout {
-            // An operation is looked up by its own reference, if it has one.
+            // An operation with a reference is looked up by that reference.
             let paid = lookup.reference.as_ref().and_then(|reference| self.payouts.get(reference));
             return match paid {
                 Some((at, approval)) if is_seen(*at) => {
@@ -261,7 +263,7 @@ impl Provider {
 }
 
 /// The parameters that must be equal in every request with the same key.
-fn print(call: &ProviderCall) -> Print {
+fn request_print(call: &ProviderCall) -> RequestPrint {
     let (reference, amount) = match call.step {
         ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Payout => (None, call.amount.minor()),
         ProviderStep::Capture | ProviderStep::Refund => (call.reference.clone(), call.amount.minor()),

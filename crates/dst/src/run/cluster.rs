@@ -43,7 +43,7 @@ pub struct Cluster {
     pub machine: Arc<Mutex<Machine>>,
     pub provider: Arc<Mutex<Provider>>,
     pub faults: Arc<Mutex<Faults>>,
-    /// Requests of clients with their answers.
+    /// Requests of clients with the answers.
     pub calls: Arc<Mutex<Vec<ClientCall>>>,
     /// The clients' knowledge from earlier answers.
     pub known: Arc<Mutex<ClientKnowledge>>,
@@ -334,7 +334,8 @@ impl Cluster {
         place
     }
 
-    /// Sends a hint about a payment with pending work, mostly one that the provider may have executed.
+    /// Sends a hint about a payment with pending work, mostly one that the provider may have
+    /// executed.
     pub fn hint(&mut self, number: u64, which: u64) {
         let open: Vec<Payment> = {
             let machine = lock(&self.machine);

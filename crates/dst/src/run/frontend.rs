@@ -1,4 +1,4 @@
-//! The frontend of one process, as clients see it, with the planted bugs of frontends.
+//! The frontend of a process, as clients see it, with the planted bugs of frontends.
 
 use super::cluster::SimEngine;
 use crate::bank::Bug;
@@ -78,7 +78,8 @@ pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Re
 /// Number of resolutions.
 pub(super) const RESOLUTIONS: u64 = 4;
 
-/// Resolves one of a tenant's dead letters as `decided`, under a fresh key. `None` if there is none.
+/// Resolves one of a tenant's dead letters as `decided`, under a fresh key. `None` if there is
+/// none.
 pub(super) async fn resolve(
     engine: &SimEngine,
     (tenant, letter): (u64, u64),

@@ -1,4 +1,5 @@
-//! Operators: they resolve dead letters at any moment during the faults, and all they can afterwards.
+//! Operators: they resolve dead letters at any moment during the faults, and all they can
+//! afterwards.
 //!
 //! An operator never lies: `fail` is used only if the provider has not executed the step. Where the
 //! engine cannot ask the provider, the operator's word counts, so a lie would be believed.

@@ -1,4 +1,5 @@
-//! The phase without faults: all processes are up, store and provider answer, and all work must end.
+//! The phase without faults: all processes are up, store and provider answer, and all work must
+//! end.
 
 use super::cluster::Cluster;
 use super::operator::settle_letters;
@@ -17,8 +18,8 @@ use std::collections::BTreeSet;
 /// Time limit for all work. A provider that stores its errors for a day is asked every half minute
 /// until `not found` is proof.
 const WORK_MAX: u64 = 3 * 86_400_000;
-/// Rounds without progress of due work. Commits that were slow when the faults ended may take a minute
-/// each.
+/// Rounds without progress of due work. Commits that were slow when the faults ended may take a
+/// minute each.
 const IDLE_MAX: u32 = 60;
 /// Rounds of retries for open keys.
 const ASKS_MAX: u32 = 40;
@@ -112,7 +113,7 @@ pub(super) fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
             now != std::mem::replace(&mut seen, now) && next_work(cluster) != Some(next)
         });
     }
-    violations.push(Violation::new("liveness", "I9", "work never comes to its end".to_owned()));
+    violations.push(Violation::new("liveness", "I9", "work does not end".to_owned()));
 }
 
 /// The next due work.
@@ -219,10 +220,11 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
                 Submitted::Pending { .. } => is_parked(cluster, used),
                 // Parked work locks the payment until an operator decides.
                 Submitted::InProgress => is_in_the_way(cluster, used),
-                // A claim with the other body was committed late. The next round asks with that body.
+                // A claim with the other body was committed late. The next round asks with that
+                // body.
                 Submitted::Mismatch if body(cluster, used) != said => false,
                 Submitted::Mismatch => {
-                    let what = format!("{used:?}: the request the record was made for is told to be another");
+                    let what = format!("{used:?}: the claim's own request got `mismatch`");
                     violations.push(Violation::new("mismatch", "I13", what));
                     true
                 }

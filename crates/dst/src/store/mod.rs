@@ -1,6 +1,6 @@
-//! The simulated store of all processes. The network delays messages and may lose answers, but neither
-//! loses nor repeats requests. Commits run on the store's own machine, so they survive the process that
-//! sent them.
+//! The simulated store of all processes. The network delays messages and may lose answers, but
+//! neither loses nor repeats requests. Commits run on the store's own machine, so they survive the
+//! process that sent them.
 
 mod damage;
 mod direct;
@@ -133,7 +133,7 @@ impl StoreClient {
         set: ChangeSet,
         fault: Option<Fault>,
         mut chance: Chance,
-        answer: oneshot::Sender<Answered>,
+        answer: oneshot::Sender<CommitResult>,
     ) {
         let slow = chance.between(1_000, 60_000);
         let (there, back) = match fault {
@@ -166,15 +166,15 @@ impl StoreClient {
         }
         let applied = self.apply(&set);
         self.executor.sleep(back).await;
-        let told = match applied {
+        let reported = match applied {
             Ok(_) if fault == Some(Fault::DoubtAfter) => Err(CommitError::InDoubt(set.id())),
-            told => told,
+            applied => applied,
         };
-        let _ = answer.send(told);
+        let _ = answer.send(reported);
     }
 }
 
-type Answered = Result<CommitReceipt, CommitError>;
+type CommitResult = Result<CommitReceipt, CommitError>;
 
 impl Store for StoreClient {
     fn now(&self) -> Time {

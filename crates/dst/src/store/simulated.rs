@@ -44,7 +44,7 @@ pub struct SimulatedStore {
 pub struct Applied {
     /// The commit as in the feed.
     pub committed: Committed,
-    /// Rows before the commit, in the order of its changes.
+    /// Rows before the commit, in the order of the changes.
     pub before: Vec<Option<Arc<Row>>>,
     /// Rows after the commit, in the same order.
     pub after: Vec<Option<Arc<Row>>>,
@@ -244,7 +244,7 @@ impl SimulatedStore {
         }
     }
 
-    /// The row before its last change.
+    /// The row before the last change.
     pub(super) fn before_last(&self, key: &RowKey) -> Option<Row> {
         for applied in self.history.iter().rev().take(3) {
             if let Some(place) = applied.committed.touched.iter().position(|touched| touched == key) {
@@ -326,7 +326,7 @@ impl SimulatedStore {
         self.rows.range((Bound::Included(low), Bound::Included(high))).map(|(_, row)| row.as_ref())
     }
 
-    /// Rows of one kind after one of them, by tenant.
+    /// Rows of a kind after one of them, by tenant.
     fn after<T>(
         &self,
         after: Option<(TenantId, T)>,
@@ -343,7 +343,7 @@ impl SimulatedStore {
         self.after(None, key, id)
     }
 
-    /// A tenant's rows of one kind before one of them, newest first.
+    /// A tenant's rows of a kind before one of them, newest first.
     fn before<T>(
         &self,
         tenant: TenantId,

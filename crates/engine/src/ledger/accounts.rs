@@ -1,4 +1,4 @@
-//! Accounts and assets by name, cached as far as they cannot change.
+//! Accounts and assets by name, cached where immutable.
 
 use crate::engine::Inner;
 use crate::world::World;
@@ -17,8 +17,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Entries of each cache. A full cache is cleared.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// The caches. Only an account's number of shards can change. An outdated number is harmless: a write to a shard that is
-/// no longer used still counts.
+/// The caches. Only an account's number of shards can change. An outdated number is harmless: a
+/// write to a shard that is no longer used still counts.
 #[derive(Default)]
 pub(crate) struct Accounts(RwLock<Remembered>);
 

@@ -1,8 +1,9 @@
-//! Many transactions under one key, each with its own result.
+//! Bulk requests: many transactions under one key, with a result for each.
 //!
-//! The transactions are committed in as few sets as possible. The claim is part of every set: the first set inserts it,
-//! later ones renew its lease, the last one stores the answer. The transactions' ids follow from the claim's subject. After
-//! a crash, another process can therefore take the key over, see which transactions exist and continue with the rest.
+//! The transactions are committed in as few sets as possible. The claim is part of every set: the
+//! first set inserts it, later ones renew its lease, the last one stores the answer. The
+//! transactions' ids follow from the claim's subject. After a crash, another process can therefore
+//! take the key over, see which transactions exist and continue with the rest.
 
 use super::acts::{Trouble, deltas, insert};
 use super::chunk::{Chunk, Drafted, is_one_way, whole};
@@ -34,7 +35,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Refused sets of one chunk before its items are tried one by one. Sets are refused when balances move meanwhile.
+/// Refused sets of a chunk before the items are tried one by one. Sets are refused when balances
+/// move meanwhile.
 const CHUNK_TRIES: u32 = 3;
 /// Changes of a set besides transactions and moves: the claim and the audit record.
 const FIXED_CHANGES: usize = 2;
@@ -53,14 +55,14 @@ struct Bulk<'a> {
     claim: Option<Claim>,
 }
 
-/// Result of one chunk, and of the whole request.
+/// Result of a chunk, and of the whole request.
 enum Step {
     Done,
     /// A balance does not allow the chunk as a whole.
     Unfit(BalanceRefusal),
     /// Another request holds the key.
     Taken(Box<Claim>),
-    /// The expired claim that was to be replaced is gone; the key is free.
+    /// The expired claim to be replaced is gone; the key is free.
     KeyFree,
     /// Another process continues the work.
     Elsewhere,
@@ -188,7 +190,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Commits as many items from `start` on as fit into one set. Returns the start of the next chunk.
+    /// Commits as many items from `start` on as fit into a single set. Returns the start of the
+    /// next chunk.
     async fn next_chunk(&self, bulk: &mut Bulk<'_>, start: usize) -> Result<(usize, Step), Trouble> {
         for round in 0..=CHUNK_TRIES {
             let now = self.store.now();
@@ -201,7 +204,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 step => return Ok((chunk.end, step)),
             }
         }
-        // Other writers were always faster: try the next item alone and take the judge's refusal as its result.
+        // Other writers were always faster: try the next item alone and take the judge's refusal as
+        // its result.
         let now = self.store.now();
         let mut chunk = self.gather_chunk(bulk, start..start.saturating_add(1), now, false).await?;
         let step = match self.commit_chunk(bulk, &chunk, now).await {
@@ -218,8 +222,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok((chunk.end, step))
     }
 
-    /// Decides items at `places` until a set is full. An optimistic chunk reads no balances where each account only gains or
-    /// only loses; the judge decides whether they suffice.
+    /// Decides items at `places` until a set is full. An optimistic chunk reads no balances where
+    /// each account only gains or only loses; the judge decides whether they suffice.
     async fn gather_chunk(
         &self,
         bulk: &Bulk<'_>,

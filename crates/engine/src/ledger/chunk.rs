@@ -1,4 +1,4 @@
-//! Chunks: items of a bulk request that go into one set, decided on balances read before.
+//! Chunks: items of a bulk request that go into a single set, decided on balances read before.
 
 use super::spread::Deltas;
 use crate::present::ItemResult;
@@ -9,10 +9,10 @@ use counterfoil_core::types::id::AccountId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An item's transaction and deltas, or its result if it has none.
+/// An item's transaction and deltas, or the result of an item without them.
 pub(super) type Drafted = Result<(Transaction, Deltas), ItemResult>;
 
-/// Items of one set.
+/// Items of a set.
 pub(super) struct Chunk {
     /// Decided items, by place.
     pub(super) decided: Vec<(usize, ItemResult)>,
@@ -22,7 +22,8 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Adds an item's deltas if the balances allow them. A balance that was not read allows everything.
+    /// Adds an item's deltas if the balances allow them. A balance that was not read allows
+    /// everything.
     pub(super) fn take(
         &mut self,
         deltas: &Deltas,
@@ -70,7 +71,8 @@ pub(super) fn whole(account: &Account, shards: &[Balance]) -> Balance {
     }
 }
 
-/// Whether each account only gains or only loses. Then items that fit as a whole also fit one after another.
+/// Whether each account only gains or only loses. Then items that fit as a whole also fit one after
+/// another.
 pub(super) fn is_one_way(drafts: &[(usize, Drafted)]) -> bool {
     let mut sums: HashMap<AccountId, i64> = HashMap::new();
     let drafted = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());

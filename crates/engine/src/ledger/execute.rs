@@ -1,4 +1,4 @@
-//! One ledger request, from its key to its committed answer.
+//! One ledger request, from its key to the committed answer.
 
 use super::acts::{Decision, Draft, Trouble};
 use super::spread::{Blocked, scatter};
@@ -21,7 +21,8 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, ChangeSet, RefusalReason, Row, Store};
 use std::sync::Arc;
 
-/// Decisions on one request before it fails. Another request may change the rows that a decision rests on.
+/// Decisions on one request before it fails. Another request may change the rows that a decision
+/// rests on.
 const DECISIONS_MAX: u32 = 8;
 
 /// Result of one attempt to decide and commit.
@@ -29,7 +30,7 @@ enum Attempt {
     Settled(Arc<Claim>),
     /// Another request holds the key.
     Taken(Box<Claim>),
-    /// The expired claim that was to be replaced is gone; the key is free.
+    /// The expired claim to be replaced is gone; the key is free.
     KeyFree,
     Refused(LedgerRefusal),
     /// A row the decision rests on has changed.
@@ -200,8 +201,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 }
 
-/// The turn of a record in its subject's history: the subject's new revision. It orders records of one millisecond,
-/// because the claims of their requests do not know of each other.
+/// The turn of a record in the subject's history: the subject's new revision. It orders records of
+/// one millisecond, because the claims of the requests do not know of each other.
 fn turn(changes: &[Change]) -> u64 {
     let replaced = changes.iter().filter_map(|change| match change {
         Change::Replace { expect, .. } => Some(expect.saturating_add(1)),

@@ -6,8 +6,8 @@ use counterfoil_core::types::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Writes per second from which a one-shard account counts as hot: about a tenth of one row's capacity with several
-/// writing processes.
+/// Writes per second from which a one-shard account counts as hot: about a tenth of a row's
+/// capacity with several writing processes.
 const HOT_WRITES: u64 = 100;
 const WINDOW: Span = Span::from_ms(1_000);
 /// Accounts counted at once. Further accounts are ignored until the next window.
@@ -29,7 +29,7 @@ impl Default for Window {
 }
 
 impl Heat {
-    /// Counts a write. At the end of a window, returns its hot accounts with their writes.
+    /// Counts a write. At the end of a window, returns its hot accounts with the writes.
     pub(crate) fn wrote(&self, account: &Account, now: Time) -> Vec<(AccountId, u64)> {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut hot = Vec::new();

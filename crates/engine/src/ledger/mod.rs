@@ -1,5 +1,5 @@
-//! Ledger requests, which need no provider. Each is decided on rows read before, and committed in one set together with
-//! its answer. The store judges the decision in that commit.
+//! Ledger requests, which need no provider. Each is decided on rows read before, and committed in
+//! one set together with the answer. The store judges the decision in that commit.
 
 pub(crate) mod accounts;
 mod acts;

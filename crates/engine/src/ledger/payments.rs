@@ -1,5 +1,5 @@
-//! Payments in the ledger: the account a charge credits, and the entries of a saga's actions. The entries are part of the
-//! set that commits the saga's transition.
+//! Payments in the ledger: the account a charge credits, and the entries of a saga's actions. The
+//! entries are part of the set that commits the saga's transition.
 
 use super::acts::insert;
 use super::spread::Deltas;
@@ -31,7 +31,8 @@ use std::sync::Arc;
 pub(crate) enum Credit {
     /// The account named by the charge.
     Destination,
-    /// The chart's suspense account, if the named account cannot take money that the provider already has.
+    /// The chart's suspense account, if the named account cannot take money that the provider
+    /// already has.
     Suspense,
 }
 
@@ -57,8 +58,8 @@ impl Booking {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// The account a charge will credit: the named one, or the tenant's main account of the currency. Checks the charge's
-    /// wallet as well.
+    /// The account a charge will credit: the named one, or the tenant's main account of the
+    /// currency. Checks the charge's wallet as well.
     pub(crate) async fn destination(&self, command: &CreateCharge) -> Result<AccountId, Submitted> {
         let (tenant, wanted) = (command.request.tenant, &command.wanted);
         let credited = match wanted.destination {
@@ -156,8 +157,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         booking.post(transaction, [&receivable, &credited])
     }
 
-    /// Reserves the work's money: a split charge in its wallet, a refund in the credited account, a payout in the account it
-    /// is paid from.
+    /// Reserves the work's money: a split charge in the wallet, a refund in the credited account, a
+    /// payout in the account it is paid from.
     async fn reserve(&self, booking: &mut Booking, work: &Work, now: Time) -> Result<(), String> {
         let (tenant, asset) = (work.outbox.tenant, work.subject.amount().asset());
         let hold = work.outbox.hold.ok_or_else(|| "a reservation needs a hold id".to_owned())?;
@@ -191,7 +192,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(())
     }
 
-    /// Ends the work's reservation, if it has one.
+    /// Ends the work's reservation, if any.
     async fn end_reservation(
         &self,
         booking: &mut Booking,
@@ -232,7 +233,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             .await
     }
 
-    /// The account a captured charge was posted to: its destination or suspense. A refund takes the money from there.
+    /// The account a captured charge was posted to: its destination or suspense. A refund takes the
+    /// money from there.
     async fn posted_to(&self, charge: &Charge) -> Result<Arc<Account>, String> {
         let posting = RowKey::Transaction(charge.tenant, TransactionId::from_i64(charge.id.to_i64()));
         let rows = self.store.read(vec![posting]).await.map_err(|error| error.to_string())?;

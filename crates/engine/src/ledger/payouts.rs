@@ -1,8 +1,9 @@
 //! A payout's account, and the check that a payout takes no more than is available there.
 //!
-//! The commit judges an account's floor, as for every move of a guarded balance. An account without a floor at or above
-//! zero has its balance read first, and the payout's set replaces the account's row. Of two payouts that read the same
-//! balance, one is therefore refused and reads again. Other transactions may still overdraw an account without a floor.
+//! The commit judges an account's floor, as for every move of a guarded balance. An account without
+//! a floor at or above zero has the balance read first, and the payout's set replaces the account's
+//! row. Of two payouts that read the same balance, one is therefore refused and reads again. Other
+//! transactions may still overdraw an account without a floor.
 
 use crate::engine::Inner;
 use crate::open::{DecidedOpening, MintedIds, OpenResult, Precondition, ResolvedCommand};
@@ -22,7 +23,8 @@ use counterfoil_store::{Row, RowKey, Store, Upto};
 use std::sync::Arc;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// The account a payout is paid from: the named one, or the tenant's main account of the currency.
+    /// The account a payout is paid from: the named one, or the tenant's main account of the
+    /// currency.
     pub(crate) async fn paid_from(&self, command: &CreatePayout) -> Result<Arc<Account>, Submitted> {
         let (tenant, asset) = (command.request.tenant, command.wanted.amount.asset());
         let peer = command.wanted.peer.as_ref();
@@ -74,7 +76,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         } else {
             self.available_in(command, payout, account, expired).await?
         };
-        // Minted after the read, so that the decision's time is no earlier than the balance it rests on.
+        // Minted after the read, so that the decision's time is no earlier than the balance it
+        // rests on.
         let MintedIds { now, subject, set } = self.mint_ids().await?;
         let minted = create::PayoutIds {
             payout: PayoutId::from_i64(subject),
@@ -99,7 +102,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         })
     }
 
-    /// Checks the available balance. Returns the account as read before its balance. A taken key comes first.
+    /// Checks the available balance. Returns the account as read before the balance. A taken key
+    /// comes first.
     async fn available_in(
         &self,
         command: &ResolvedCommand,

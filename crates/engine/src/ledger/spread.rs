@@ -1,5 +1,5 @@
-//! Commits of sets that move guarded balances. Each delta goes to one shard; if it does not fit there, it is planned over
-//! all shards of its account.
+//! Commits of sets that move guarded balances. Each delta goes to a single shard; a delta that does
+//! not fit there is planned over all shards of the account.
 
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
@@ -38,7 +38,7 @@ pub(crate) fn scatter(number: i64) -> u128 {
     u128::from(number.unsigned_abs()).wrapping_mul(GOLDEN) >> 32_u32 & u128::from(u32::MAX)
 }
 
-/// Plans of one set before it fails. Other writers may outdate each plan.
+/// Plans of a set before it fails. Other writers may outdate each plan.
 const PLANS_MAX: u32 = 16;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
@@ -91,7 +91,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         )))
     }
 
-    /// Plans a delta over the current shards, and gathers money that is scattered over too many of them.
+    /// Plans a delta over the current shards, and gathers money that is scattered over too
+    /// many.
     async fn plan(
         &self,
         account: &Arc<Account>,
@@ -118,8 +119,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Err(unavailable("the account's shards change too fast to be gathered".into()))
     }
 
-    /// All shards of each account, read in one snapshot per account. Accounts that another process has spread wider than
-    /// cached here are read again.
+    /// All shards of each account, read in a single snapshot per account. Accounts that another
+    /// process has spread wider than cached here are read again.
     pub(super) async fn shards(
         &self,
         mut wanted: Vec<Arc<Account>>,
@@ -161,7 +162,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(all)
     }
 
-    /// Moves money between the shards of one account; the sum is unchanged.
+    /// Moves money between the shards of an account; the sum is unchanged.
     async fn gather(&self, account: &Account, parts: &[ShardPart]) -> Result<(), Blocked> {
         let Some(id) = self.next_id(self.store.now()).await else {
             return Err(Blocked::Failed(NotCommitted::Unavailable("no id can be minted".into())));

@@ -1,8 +1,10 @@
-//! Answers in a cache that several servers share, so that a retry at another server is answered without the store.
+//! Answers in a cache that several servers share, so that a retry at another server is answered
+//! without the store.
 //!
-//! Only the holder that committed an answer publishes it. A tag under the store's secret binds the entry to its claim, so
-//! altered, truncated, swapped or forged entries count as missing. The reader judges the windows. An entry can therefore
-//! be missing, never wrong, and losing the cache costs only time.
+//! Only the holder that committed an answer publishes it. A tag under the store's secret binds the
+//! entry to the claim, so altered, truncated, swapped or forged entries count as missing. The
+//! reader judges the windows. An entry can therefore be missing, never wrong, and losing the cache
+//! costs only time.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::types::digest::{Digest, MacKey};
@@ -12,7 +14,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Longest entry: about thirty times a usual answer. Longer answers are rare, and their retries can ask the store.
+/// Longest entry: about thirty times a usual answer. Longer answers are rare, and their retries can
+/// ask the store.
 pub const ENTRY_BYTES_MAX: usize = 65_536;
 
 const NAME: &str = "counterfoil/answer/name/1";
@@ -21,17 +24,18 @@ const ENTRY: &str = "counterfoil/answer/entry/1";
 /// A call to the shared cache.
 pub type Fetched<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A cache outside this process. The adapter bounds every call, far below a client's patience. A cache that cannot be
-/// reached behaves as an empty one.
+/// A cache outside this process. The adapter bounds every call, far below a client's patience. A
+/// cache that cannot be reached behaves as an empty one.
 pub trait SharedCache: Send + Sync + 'static {
-    /// The entry of that name. An entry longer than [`ENTRY_BYTES_MAX`] may be cut one byte after the limit.
+    /// The entry of that name. An entry longer than [`ENTRY_BYTES_MAX`] may be cut one byte after
+    /// the limit.
     fn get<'a>(&'a self, name: &'a str) -> Fetched<'a, Option<Vec<u8>>>;
 
     /// Stores `bytes` under the name for `ttl`, replacing an earlier entry.
     fn put<'a>(&'a self, name: &'a str, bytes: Vec<u8>, ttl: Span) -> Fetched<'a, ()>;
 }
 
-/// The shared answers of one store.
+/// The shared answers of a store.
 #[derive(Clone)]
 pub struct SharedAnswers {
     cache: Arc<dyn SharedCache>,
@@ -44,14 +48,15 @@ impl SharedAnswers {
         SharedAnswers { cache, mac }
     }
 
-    /// Finds the settled claim of that id. Entries that were not sealed under the store's secret do not count.
+    /// Finds the settled claim of that id. Entries that were not sealed under the store's secret do
+    /// not count.
     pub async fn find(&self, id: ClaimId) -> Option<Claim> {
         let entry = self.cache.get(&self.name(id)).await?;
         self.open(id, &entry)
     }
 
-    /// Publishes a settled claim until its replay window ends. Only the holder that committed the claim may call this,
-    /// after the commit.
+    /// Publishes a settled claim until its replay window ends. Only the holder that committed the
+    /// claim may call this, after the commit.
     pub async fn keep(&self, claim: &Claim, now: Time) {
         let Some(settled) = claim.state.settled() else { return };
         let ttl = settled.windows.replay_until.since(now);
@@ -63,8 +68,8 @@ impl SharedAnswers {
         }
     }
 
-    /// The entry's name, keyed with the store's secret: stores that share a cache have tenants of the same number, and
-    /// clients choose the same keys.
+    /// The entry's name, keyed with the store's secret: stores that share a cache have tenants of
+    /// the same number, and clients choose the same keys.
     fn name(&self, id: ClaimId) -> String {
         self.mac.tag(NAME, &[id.digest().as_bytes()]).hex()
     }

@@ -12,7 +12,7 @@ use std::future::{Future, pending};
 use std::time::Duration;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Runs `work` on a payment inside its fence. `work` does not run if another holder is inside.
+    /// Runs `work` on a payment inside the fence. `work` does not run if another holder is inside.
     ///
     /// An engine without a shared fence runs `work` at once.
     pub(crate) async fn fenced<T>(
@@ -28,7 +28,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
 /// Runs `work` while renewing `pass`, then gives the fence back. `work` never waits for a renewal.
 ///
-/// The result waits until the fence is given back, so that its receiver can continue with the payment at once.
+/// The result waits until the fence is given back, so that its receiver can continue with the
+/// payment at once.
 async fn during<T>(world: &impl World, mut pass: Pass, work: impl Future<Output = T>) -> T {
     let result = tokio::select! {
         biased;
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_hold_is_renewed_each_third_of_its_time_and_then_given_back() {
+    async fn the_hold_is_renewed_each_third_of_its_time_and_then_released() {
         let fence = Arc::new(Scripted::default());
         let pass = enter(&fence).await;
         let world = TokioWorld::new();

@@ -1,5 +1,5 @@
-//! Decorators over optional services that several servers share (Redis). Losing such a service costs latency, never
-//! correctness.
+//! Decorators over optional services that several servers share (Redis). Losing such a service
+//! costs latency, never correctness.
 //!
 //! Each decorator has a null form, so no other part of the engine asks whether a service is there:
 //! - [`fence`] wraps the work on a payment, so that two servers do not start it at the same time.

@@ -31,7 +31,7 @@ impl<'a> Expected<'a> {
     }
 }
 
-/// Checks a claim's answer, if it has one.
+/// Checks a claim's answer, if any.
 pub(super) fn check(claim: &Claim, expected: Expected<'_>, report: &mut VerifyReport) {
     let Some(settled) = claim.state.settled() else { return };
     let name = expected.id;

@@ -1,4 +1,4 @@
-//! Charges with their claims, work, operations and timelines, each charge from one snapshot.
+//! Charges with the claims, work, operations and timelines, each charge from a single snapshot.
 
 use super::answers::{self, Expected};
 use super::claims::Makers;
@@ -16,7 +16,7 @@ use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashSet;
 
-/// Rows of one charge, from one snapshot.
+/// Rows of a charge, from a single snapshot.
 struct View {
     charge: Charge,
     claim: Option<Claim>,
@@ -146,8 +146,8 @@ fn disagreement(view: &View, claim: &Claim) -> Option<String> {
         .then(|| format!("{} is {} but its claim is {}", view.reference, status.name(), claim.state.name()))
 }
 
-/// Checks the charge against its operations. On a live store the two may have been read at different times, so a difference
-/// counts only if both show it at one moment.
+/// Checks the charge against the operations. On a live store the two may have been read at
+/// different times, so a difference counts only if both show the difference at the same moment.
 async fn check_operations<S: Store>(
     store: &S,
     view: &View,

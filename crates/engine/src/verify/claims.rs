@@ -8,7 +8,7 @@ use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::{HashMap, HashSet};
 
-/// A claim with its tenant.
+/// A claim with the tenant.
 type Maker = (TenantId, ClaimId);
 
 /// The listed claims of charges, operations and payouts. Claims made later are found by their work.
@@ -74,7 +74,8 @@ impl Makers {
         self.payouts.get(&payout).map(|(_, claim)| *claim)
     }
 
-    /// Checks that every claim has its charge, operation or payout. A refused operation has only its settled claim.
+    /// Checks that every claim has the charge, operation or payout. A refused operation has only
+    /// its settled claim.
     pub(super) async fn check_orphans<S: Store>(
         &self,
         store: &S,
@@ -119,8 +120,8 @@ impl Makers {
     }
 }
 
-/// Lists the keys again that had two claims. On a live store a key may have been claimed again meanwhile; then only one
-/// claim is left.
+/// Lists the keys again that had two claims. On a live store a key may have been claimed again
+/// meanwhile; then only one claim is left.
 async fn check_again<S: Store>(
     store: &S,
     twins: &HashSet<SubjectId>,

@@ -1,5 +1,5 @@
-//! Verification: checks the invariants of a whole store from its rows. A live store is read in consistent snapshots.
-//! Verification shares no state with the engine and changes nothing.
+//! Verification: checks the invariants of a whole store from its rows. A live store is read in
+//! consistent snapshots. Verification shares no state with the engine and changes nothing.
 
 mod answers;
 mod charges;

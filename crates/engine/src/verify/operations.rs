@@ -1,5 +1,5 @@
-//! Operations: each against its charge, work, claim and reservation, from one snapshot. All operations on a charge against
-//! the charge's sums, status and lock.
+//! Operations: each against the charge, work, claim and reservation, from a single snapshot. All
+//! operations on a charge against the charge's sums, status and lock.
 
 use super::answers::{self, Expected};
 use super::claims::{Makers, is_open};
@@ -51,13 +51,13 @@ impl Tally {
         match (operation.kind, operation.status) {
             (_, OperationStatus::Failed) => {}
             (OperationKind::Refund, OperationStatus::Succeeded) => {
-                self.refunded = self.refunded.saturating_add(amount)
+                self.refunded = self.refunded.saturating_add(amount);
             }
             (OperationKind::Refund, OperationStatus::Processing | OperationStatus::Parked) => {
                 self.refunding = self.refunding.saturating_add(amount);
             }
             (OperationKind::Capture, OperationStatus::Succeeded) => {
-                self.captures = self.captures.saturating_add(1)
+                self.captures = self.captures.saturating_add(1);
             }
             (OperationKind::Void, OperationStatus::Succeeded) => self.voids = self.voids.saturating_add(1),
             (
@@ -118,8 +118,9 @@ impl Tally {
     }
 }
 
-/// The difference between a charge and its operations at one moment. Each operation that begins or ends also changes the
-/// charge. Operations read between two reads of the same charge revision are therefore those of one moment.
+/// The difference between a charge and its operations at one moment. Each operation that begins or
+/// ends also changes the charge. Operations read between two reads of the same charge revision are
+/// therefore those of one moment.
 pub(super) async fn look_again<S: Store>(
     store: &S,
     tenant: TenantId,
@@ -204,7 +205,7 @@ fn hold_of(refund: OperationId) -> HoldId {
     HoldId::from_i64(refund.to_i64())
 }
 
-/// Rows of one operation, from one snapshot.
+/// Rows of an operation, from a single snapshot.
 struct View<'a> {
     rows: &'a Rows,
     operation: &'a Operation,
@@ -225,7 +226,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The claim of an operation that was made after the claims were listed, found by its work.
+    /// The claim of an operation that was made after the claims were listed, found by the work.
     fn unlisted(&self) -> Option<ClaimId> {
         let unseen = !self.operation.status.is_final() && self.claim.is_none();
         self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)
@@ -326,7 +327,8 @@ impl<'a> View<'a> {
         (!right).then(|| format!("is {} and what it reserved is {state}", status.name()))
     }
 
-    /// Whether the refund takes its money from the account that the charge credited: its destination or suspense.
+    /// Whether the refund takes its money from the account that the charge credited: its
+    /// destination or suspense.
     fn is_between_its_accounts(&self, hold: &Hold) -> bool {
         let account = |role: Role| -> Option<AccountId> {
             Some(self.rows.named(hold.tenant, &role.code(hold.asset).ok()?)?.account)

@@ -1,4 +1,4 @@
-//! Payouts: each against its work, its claim and its reservation, from one snapshot.
+//! Payouts: each against the work, claim and reservation, from a single snapshot.
 
 use super::answers::{self, Expected};
 use super::claims::{Makers, is_open};
@@ -72,7 +72,7 @@ fn keys(payout: &Payout, claim: Option<ClaimId>) -> Vec<RowKey> {
     keys
 }
 
-/// The account a payout credits: the receivable from providers, or the debt to its peer.
+/// The account a payout credits: the receivable from providers, or the debt to the peer.
 fn credited(payout: &Payout) -> Option<AccountCode> {
     let asset = payout.order.amount.asset();
     match payout.provider.peer() {
@@ -81,7 +81,7 @@ fn credited(payout: &Payout) -> Option<AccountCode> {
     }
 }
 
-/// Rows of one payout, from one snapshot.
+/// Rows of a payout, from a single snapshot.
 struct View<'a> {
     rows: &'a Rows,
     payout: &'a Payout,
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The claim of a payout that was made after the claims were listed, found by its work.
+    /// The claim of a payout that was made after the claims were listed, found by the work.
     fn unlisted(&self) -> Option<ClaimId> {
         let unseen = !self.payout.status.is_final() && self.claim.is_none();
         self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)

@@ -1,4 +1,5 @@
-//! An index of rows by id, filled with as few reads as possible. One read is one snapshot of at most `SCAN_MAX` rows.
+//! An index of rows by id, filled with as few reads as possible. One read is one snapshot of at
+//! most `SCAN_MAX` rows.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::ledger::account::{Account, AccountCode, AccountName};
@@ -16,7 +17,8 @@ use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Store};
 use std::collections::HashMap;
 
-/// Rows found in the store. They are read by tenant and id, and found here by id alone: ids are unique over all tenants.
+/// Rows found in the store. They are read by tenant and id, and found here by id alone: ids are
+/// unique over all tenants.
 #[derive(Default)]
 pub(super) struct Rows {
     accounts: HashMap<AccountId, Account>,
@@ -158,7 +160,8 @@ impl Rows {
         self.work.get(&id)
     }
 
-    /// The claim of that id, if it created `subject`. A key used again after its windows belongs to another subject.
+    /// The claim of that id, if it created `subject`. A key used again after the windows belongs to
+    /// another subject.
     pub(super) fn claim(&self, id: ClaimId, subject: SubjectId) -> Option<&Claim> {
         self.claims.get(&id).filter(|claim| claim.subject == subject)
     }

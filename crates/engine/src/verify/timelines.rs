@@ -25,10 +25,11 @@ pub(super) async fn of<S: Store>(
     }
 }
 
-/// The disorder in the timeline of a payment that is still being made (`open`) or has reached `status`.
+/// The disorder in the timeline of a payment that is still being made (`open`) or has reached
+/// `status`.
 pub(super) fn disorder(records: &[AuditRecord], open: bool, status: &str) -> Option<String> {
     let begins = records.first().is_some_and(|first| first.kind == AuditKind::Claimed);
-    // Records after the settlement belong to concurrent operations, each with its own claim.
+    // Records after the settlement belong to concurrent operations, with separate claims.
     let end = records.iter().position(|record| record.kind == AuditKind::Settled);
     // Refused requests have their own claims as well.
     let making = records.iter().take(end.map_or(records.len(), |at| at.saturating_add(1)));

@@ -1,4 +1,5 @@
-//! Work: every outbox row against its payment, and every payment's reservation against the work that will end it.
+//! Work: every outbox row against the payment, and every payment's reservation against the work
+//! that will end it.
 
 use super::report::VerifyReport;
 use super::rows::Rows;
@@ -20,7 +21,8 @@ pub(super) async fn check<S: Store>(
     references: &References,
     report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
-    // Listed before the work: a hold that is still reserved afterwards was so all along, and its work was listed.
+    // Listed before the work: a hold that is still reserved afterwards was so all along, and its
+    // work was listed.
     let reserved = reserved(store).await?;
     let (mut named, mut after) = (HashSet::new(), None);
     loop {

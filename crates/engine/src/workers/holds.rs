@@ -1,5 +1,5 @@
-//! Lapsing: releases holds whose deadline has passed. Requests honour a passed deadline at once, so this worker may be
-//! late.
+//! Lapsing: releases holds whose deadline has passed. Requests honour a passed deadline at once, so
+//! this worker may be late.
 
 use crate::engine::Inner;
 use crate::ledger::spread::{Blocked, scatter};

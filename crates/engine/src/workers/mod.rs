@@ -1,4 +1,5 @@
-//! Background workers: recovery of abandoned work, the end of windows and holds, and the balance snapshots.
+//! Background workers: recovery of abandoned work, the end of windows and holds, and the balance
+//! snapshots.
 
 pub(crate) mod holds;
 pub(crate) mod outbox;

@@ -49,8 +49,8 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
     }
 }
 
-/// Takes over the work of earlier processes at once. No other process can write an exclusive store, so every lease of
-/// another holder belongs to a dead process.
+/// Takes over the work of earlier processes at once. No other process can write an exclusive store,
+/// so every lease of another holder belongs to a dead process.
 async fn recover_dead_holders<S: Store, G: Gateway, W: World>(
     inner: &Arc<Inner<S, G, W>>,
 ) -> Result<(), ReadError> {
@@ -67,7 +67,8 @@ async fn recover_dead_holders<S: Store, G: Gateway, W: World>(
 }
 
 async fn resume_in_background<S: Store, G: Gateway, W: World>(inner: &Arc<Inner<S, G, W>>, outbox: Outbox) {
-    // The lane limits recovery to the pace at which its provider answers. Until then the row stays due.
+    // The lane limits recovery to the pace at which its provider answers. Until then the row stays
+    // due.
     while !inner.lanes.enter(&outbox.provider) {
         // A busy peer must not delay the work of other lanes.
         if outbox.provider.peer().is_some() {
@@ -98,7 +99,8 @@ impl<S, G, W> Drop for RecoverySlot<S, G, W> {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Delays due work, so that the work behind it is found. A failed commit means that another process took it over.
+    /// Delays due work, so that the work behind it is found. A failed commit means that another
+    /// process took it over.
     async fn put_off(&self, outbox: Outbox) {
         let now = self.store.now();
         if outbox.due_at <= now
@@ -123,7 +125,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Takes the work over with a higher fencing token, unless it has a live lease or another process was faster.
+    /// Takes the work over with a higher fencing token, unless it has a live lease or another
+    /// process was faster.
     async fn take_over(&self, outbox: Outbox) -> Result<Option<Work>, ReadError> {
         let Some(Work { claim, subject, outbox }) = self.work(&outbox).await? else {
             return Ok(None);
@@ -147,7 +150,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 self.watch.saw(Signal::Claim { tenant: claim.tenant, outcome: ClaimOutcome::Reclaimed });
                 Ok(Some(Work { claim: resumption.claim, subject, outbox: resumption.outbox }))
             }
-            // If refused, another process was faster. Otherwise the row stays due and is found again.
+            // If refused, another process was faster. Otherwise the row stays due and is found
+            // again.
             Err(_) => Ok(None),
         }
     }

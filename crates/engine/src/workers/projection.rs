@@ -1,9 +1,10 @@
-//! The projection: follows the commits in order and snapshots each account every `SNAPSHOT_EVERY` entries. A balance is
-//! then one snapshot and a short tail. The projection knows this process's commits from memory (`recent.rs`) and reads
-//! those of other processes from the store's feed.
+//! The projection: follows the commits in order and snapshots each account every `SNAPSHOT_EVERY`
+//! entries. A balance is then one snapshot and a short tail. The projection knows this process's
+//! commits from memory (`recent.rs`) and reads those of other processes from the store's feed.
 //!
-//! A snapshot is the fold of an account's entries up to a position, and carries that position. Applying the same commits
-//! twice, or in two processes at once, gives the same snapshot, which is stored exactly once.
+//! A snapshot is the fold of an account's entries up to a position, and carries that position.
+//! Applying the same commits twice, or in two processes at once, gives the same snapshot, which is
+//! stored exactly once.
 
 use crate::engine::Inner;
 use crate::policy::PROJECTION_INTERVAL;
@@ -24,7 +25,8 @@ use std::time::Duration;
 
 /// Accounts with a counted tail. At the limit the counts are dropped and read from the store again.
 const COUNTED_MAX: usize = 100_000;
-/// Own commits behind a gap that still count as slightly out of order. More means that another process filled the gap.
+/// Own commits behind a gap that still count as slightly out of order. More means that another
+/// process filled the gap.
 const STRAGGLERS: usize = 64;
 /// Accounts with cached snapshots, so that hot accounts do not read theirs every time.
 const REMEMBERED_MAX: usize = 1_024;
@@ -111,7 +113,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(is_whole)
     }
 
-    /// The commits after a position: this process's own ones, and the feed's if other processes committed too.
+    /// The commits after a position: this process's own ones, and the feed's if other processes
+    /// committed too.
     async fn page(&self, after: Position) -> Result<Page, ReadError> {
         let Run { last, mut gained, behind } = self.recent.run(after);
         if last.is_some() && behind < STRAGGLERS {
@@ -162,7 +165,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok((snapshot, self.store.fold(tenant, account, after, upto).await?.totals))
     }
 
-    /// Takes a snapshot at `upto` and drops one that is no longer needed. Returns the length of the tail after it.
+    /// Takes a snapshot at `upto` and drops one that is no longer needed. Returns the length of the
+    /// tail after it.
     async fn snapshot(
         &self,
         taken: &mut HashMap<Owned, Vec<Snapshot>>,

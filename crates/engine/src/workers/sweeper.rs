@@ -1,5 +1,5 @@
-//! The sweeper: drops answers after their replay window and tombstones after theirs. A request judges windows at read
-//! time; sweeping only frees space, so it may be late or stop anywhere.
+//! The sweeper: drops answers after their replay window and tombstones after theirs. A request
+//! judges windows at read time; sweeping only frees space, so it may be late or stop anywhere.
 
 use crate::engine::Inner;
 use crate::policy::SWEEP_INTERVAL;

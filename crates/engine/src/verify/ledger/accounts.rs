@@ -1,4 +1,4 @@
-//! Accounts: each history against the journal, and its snapshots against its history.
+//! Accounts: each history against the journal, and its snapshots against the history.
 
 use super::super::report::VerifyReport;
 use super::{Facts, Walk, balances, names};

@@ -1,7 +1,8 @@
-//! Balances of guarded accounts against their entries and guards.
+//! Balances of guarded accounts against the entries and guards.
 //!
-//! A balance is current, while the entries were added up to an earlier commit. Where the two differ, later entries are
-//! added commit by commit, until the sum equals the balance that was read.
+//! A balance is current, while the entries were added up to an earlier commit. Where the two
+//! differ, later entries are added commit by commit, until the sum equals the balance that was
+//! read.
 
 use super::super::report::VerifyReport;
 use super::super::rows::Rows;
@@ -26,7 +27,7 @@ impl Walk {
         let mut batch: Vec<&Account> = Vec::new();
         let mut keys = 0_usize;
         for account in accounts.iter().filter(|account| account.guard.is_set()) {
-            // All shards of one account come from one read, which is one snapshot.
+            // All shards of an account come from a single read, which is one snapshot.
             if keys.saturating_add(rows_of(account)) > SCAN_MAX {
                 self.check_batch(store, &batch, histories, head, report).await?;
                 (batch, keys) = (Vec::new(), 0);

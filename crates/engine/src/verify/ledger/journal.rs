@@ -9,7 +9,8 @@ use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::AccountId;
 
 impl Walk {
-    /// Checks the transactions of one commit. Guards hold for the whole commit, not for each transaction.
+    /// Checks the transactions of a commit. Guards hold for the whole commit, not for each
+    /// transaction.
     pub(super) fn see_commit(&mut self, transactions: &[Transaction], report: &mut VerifyReport) {
         let mut before: Vec<(AccountId, BalanceAmounts, Guard)> = Vec::new();
         let mut assets: Vec<Asset> = Vec::new();
@@ -87,7 +88,8 @@ impl Walk {
         }
     }
 
-    /// The violation of an account's guard, unless the commit brought the account closer to its bounds.
+    /// The violation of an account's guard, unless the commit brought the account closer to the
+    /// bounds.
     fn beyond(&self, account: AccountId, before: BalanceAmounts, guard: Guard) -> Option<String> {
         let seen = self.accounts.get(&account)?;
         let after = seen.totals.seen_from(seen.facts?.normal);

@@ -1,7 +1,7 @@
 //! The ledger: the journal in commit order, then every account against the sums of that walk.
 //!
-//! The walk ends at the last commit at its start, so a live store is judged at one point. Transactions never change and
-//! holds end once, so late reads give the same result.
+//! The walk ends at the last commit at its start, so a live store is judged at one point.
+//! Transactions never change and holds end once, so late reads give the same result.
 
 mod accounts;
 mod balances;
@@ -162,7 +162,8 @@ impl Walk {
     }
 }
 
-/// The transactions of each commit. A missing transaction shows as a difference in its accounts' histories.
+/// The transactions of each commit. A missing transaction shows as a difference in the accounts'
+/// histories.
 async fn transactions<S: Store>(store: &S, page: &[Committed]) -> Result<Vec<Vec<Transaction>>, ReadError> {
     let ids = |commit: &Committed| -> Vec<RowKey> {
         commit.touched.iter().filter(|key| matches!(key, RowKey::Transaction(..))).cloned().collect()

@@ -111,13 +111,14 @@ impl Walk {
         report.note("charges_are_posted_once", broken);
     }
 
-    /// The charge's expected posting. Charges captured after the charges were listed are judged by their row.
+    /// The charge's expected posting. Charges captured after the charges were listed are judged by
+    /// their row.
     fn captured_by(&self, id: ChargeId, rows: &Rows) -> Option<Captured> {
         self.captured.get(&id).copied().or_else(|| rows.charge(id).and_then(Captured::of))
     }
 
-    /// Checks that the wallet's part and the card's part of a split charge are posted in one commit. Every other posted hold
-    /// of a payment must belong to a refund or a payout.
+    /// Checks that the wallet's part and the card's part of a split charge are posted in one
+    /// commit. Every other posted hold of a payment must belong to a refund or a payout.
     pub(super) fn see_wallets(&self, commit: &[Transaction], rows: &Rows, report: &mut VerifyReport) {
         let charges = || {
             commit.iter().filter_map(|transaction| match transaction.kind {
