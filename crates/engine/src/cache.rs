@@ -35,9 +35,9 @@ impl AnswerCache {
         }
     }
 
-    /// Keeps a settled claim in memory. Returns its publication to the shared cache, to be run in
+    /// Caches a settled claim in memory. Returns its publication to the shared cache, to be run in
     /// the background.
-    pub(crate) fn keep(
+    pub(crate) fn insert(
         &self,
         claim: Arc<Claim>,
         now: Time,
@@ -47,7 +47,7 @@ impl AnswerCache {
             let claim = Arc::clone(&claim);
             async move { shared.keep(&claim, now).await }
         });
-        self.memory.keep(claim);
+        self.memory.insert(claim);
         publication
     }
 }
@@ -67,9 +67,9 @@ struct Shard {
 }
 
 impl MemoryCache {
-    fn keep(&self, claim: Arc<Claim>) {
+    fn insert(&self, claim: Arc<Claim>) {
         if claim.state.settled().is_some() {
-            self.shard(claim.id).keep(claim);
+            self.shard(claim.id).insert(claim);
         }
     }
 
@@ -79,7 +79,7 @@ impl MemoryCache {
             return Some(Arc::clone(claim));
         }
         let claim = shard.old.remove(&id)?;
-        shard.keep(Arc::clone(&claim));
+        shard.insert(Arc::clone(&claim));
         Some(claim)
     }
 
@@ -92,7 +92,7 @@ impl MemoryCache {
 }
 
 impl Shard {
-    fn keep(&mut self, claim: Arc<Claim>) {
+    fn insert(&mut self, claim: Arc<Claim>) {
         if self.young.len() >= GENERATION_MAX {
             // `clear` keeps the allocation for the next entries.
             std::mem::swap(&mut self.old, &mut self.young);
@@ -118,19 +118,19 @@ mod tests {
     }
 
     #[test]
-    fn kept_claims_are_found_and_no_others() {
+    fn cached_claims_are_found_and_no_others() {
         let cache = MemoryCache::default();
-        cache.keep(Arc::new(settled(1)));
-        cache.keep(Arc::new(fixtures::claim(2)));
+        cache.insert(Arc::new(settled(1)));
+        cache.insert(Arc::new(fixtures::claim(2)));
         assert_eq!(cache.find(settled(1).id).as_deref(), Some(&settled(1)));
-        assert_eq!(cache.find(settled(2).id), None, "a claim in flight is not kept");
+        assert_eq!(cache.find(settled(2).id), None, "a claim in flight is not cached");
         assert_eq!(cache.find(settled(3).id), None);
     }
 
     #[tokio::test]
-    async fn without_a_shared_cache_answers_are_kept_in_memory_only() {
+    async fn without_a_shared_cache_answers_are_cached_in_memory_only() {
         let cache = AnswerCache::new(None);
-        assert!(cache.keep(Arc::new(settled(1)), fixtures::NOW).is_none());
+        assert!(cache.insert(Arc::new(settled(1)), fixtures::NOW).is_none());
         assert_eq!(cache.find(settled(1).id).await.as_deref(), Some(&settled(1)));
         assert_eq!(cache.find(settled(2).id).await, None);
     }
@@ -144,11 +144,11 @@ mod tests {
             Arc::new(Claim { id, ..first.clone() })
         };
         for number in 0..100_000 {
-            cache.keep(numbered(number));
+            cache.insert(numbered(number));
             assert!(cache.find(numbered(0).id).is_some(), "forgotten after {number}");
         }
         let shards = cache.shards.iter().map(|shard| shard.lock().unwrap());
-        let kept: usize = shards.map(|shard| shard.young.len() + shard.old.len()).sum();
-        assert!(kept <= SHARDS * 2 * GENERATION_MAX, "{kept}");
+        let entries: usize = shards.map(|shard| shard.young.len() + shard.old.len()).sum();
+        assert!(entries <= SHARDS * 2 * GENERATION_MAX, "{entries}");
     }
 }

@@ -106,7 +106,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Caches an answer. Only the process that committed the answer may call this.
     pub(crate) fn cache_answer(&self, claim: Arc<Claim>) {
-        if let Some(publication) = self.cache.keep(claim, self.store.now()) {
+        if let Some(publication) = self.cache.insert(claim, self.store.now()) {
             self.world.spawn(publication);
         }
     }

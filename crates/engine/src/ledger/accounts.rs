@@ -15,15 +15,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Entries of each cache. A full cache is cleared.
-const REMEMBERED_MAX: usize = 100_000;
+const CACHED_MAX: usize = 100_000;
 
 /// The caches. Only an account's number of shards can change. An outdated number is harmless: a
 /// write to a shard that is no longer used still counts.
 #[derive(Default)]
-pub(crate) struct Accounts(RwLock<Remembered>);
+pub(crate) struct Accounts(RwLock<Caches>);
 
 #[derive(Default)]
-struct Remembered {
+struct Caches {
     accounts: HashMap<AccountId, Arc<Account>>,
     codes: HashMap<TenantId, HashMap<AccountCode, AccountId>>,
     exponents: HashMap<(TenantId, Asset), u8>,
@@ -32,23 +32,23 @@ struct Remembered {
 
 impl Accounts {
     fn named(&self, tenant: TenantId, named: &AccountSelector) -> Option<Arc<Account>> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let caches = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let id = match named {
             AccountSelector::Id(id) => id,
-            AccountSelector::Code(code) => known.codes.get(&tenant)?.get(code)?,
+            AccountSelector::Code(code) => caches.codes.get(&tenant)?.get(code)?,
         };
-        known.accounts.get(id).cloned()
+        caches.accounts.get(id).cloned()
     }
 
     /// Caches an account as committed.
     pub(crate) fn learn(&self, account: &Arc<Account>) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.accounts.len() >= REMEMBERED_MAX {
-            known.accounts.clear();
-            known.codes.clear();
+        let mut caches = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if caches.accounts.len() >= CACHED_MAX {
+            caches.accounts.clear();
+            caches.codes.clear();
         }
-        known.codes.entry(account.tenant).or_default().insert(account.code.clone(), account.id);
-        known.accounts.insert(account.id, Arc::clone(account));
+        caches.codes.entry(account.tenant).or_default().insert(account.code.clone(), account.id);
+        caches.accounts.insert(account.id, Arc::clone(account));
     }
 
     fn charted(&self, place: (TenantId, Asset, Role)) -> Option<Arc<Account>> {
@@ -56,11 +56,11 @@ impl Accounts {
     }
 
     fn learn_charted(&self, place: (TenantId, Asset, Role), account: &Arc<Account>) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.chart.len() >= REMEMBERED_MAX {
-            known.chart.clear();
+        let mut caches = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if caches.chart.len() >= CACHED_MAX {
+            caches.chart.clear();
         }
-        known.chart.insert(place, Arc::clone(account));
+        caches.chart.insert(place, Arc::clone(account));
     }
 
     fn exponent(&self, tenant: TenantId, asset: Asset) -> Option<u8> {
@@ -68,11 +68,11 @@ impl Accounts {
     }
 
     fn learn_exponent(&self, tenant: TenantId, asset: Asset, exponent: u8) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.exponents.len() >= REMEMBERED_MAX {
-            known.exponents.clear();
+        let mut caches = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if caches.exponents.len() >= CACHED_MAX {
+            caches.exponents.clear();
         }
-        known.exponents.insert((tenant, asset), exponent);
+        caches.exponents.insert((tenant, asset), exponent);
     }
 }
 

@@ -5,8 +5,8 @@
 //! transactions' ids follow from the claim's subject. After a crash, another process can therefore
 //! take the key over, see which transactions exist and continue with the rest.
 
-use super::acts::{Trouble, deltas, insert};
 use super::chunk::{Chunk, Drafted, is_one_way, whole};
+use super::decisions::{DecisionError, deltas, insert};
 use super::spread::Blocked;
 use crate::commit::NotCommitted;
 use crate::detach::DetachOnDrop;
@@ -56,7 +56,7 @@ struct Bulk<'a> {
 }
 
 /// Result of a chunk, and of the whole request.
-enum Step {
+enum ChunkResult {
     Done,
     /// A balance does not allow the chunk as a whole.
     Unfit(BalanceRefusal),
@@ -98,12 +98,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     KeyState::Unsettled => return self.wait(&request).await,
                 }
             }
-            let (step, claim) = match self.begin_bulk(request, items, found.take()).await {
+            let (result, claim) = match self.begin_bulk(request, items, found.take()).await {
                 Ok(mut bulk) => (self.finish_bulk(&mut bulk).await, bulk.claim),
-                Err(step) => (step, None),
+                Err(result) => (result, None),
             };
-            match step {
-                Step::Done => {
+            match result {
+                ChunkResult::Done => {
                     return match claim {
                         Some(claim) => {
                             let claim = Arc::new(claim);
@@ -114,11 +114,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                         None => Submitted::InUse,
                     };
                 }
-                Step::Taken(claim) => found = Some(*claim),
-                Step::KeyFree => {}
-                Step::Elsewhere => return self.wait(&request).await,
-                Step::Unfit(_) => self.watch.saw(Signal::Conflict),
-                Step::StoreFailed(why) => return self.failed_closed(&why),
+                ChunkResult::Taken(claim) => found = Some(*claim),
+                ChunkResult::KeyFree => {}
+                ChunkResult::Elsewhere => return self.wait(&request).await,
+                ChunkResult::Unfit(_) => self.watch.saw(Signal::Conflict),
+                ChunkResult::StoreFailed(why) => return self.failed_closed(&why),
             }
         }
         self.counted(request.tenant, ClaimOutcome::InUse, Submitted::InUse)
@@ -130,7 +130,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: Request,
         items: &'a [Item],
         found: Option<Claim>,
-    ) -> Result<Bulk<'a>, Step> {
+    ) -> Result<Bulk<'a>, ChunkResult> {
         let now = self.store.now();
         let names = items.iter().flat_map(names);
         let known = self.known_accounts(request.tenant, names).await?;
@@ -139,14 +139,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Some(claim) => {
                 let lease = self.policy.lease.grant(self.ids.holder(), now);
                 let taken = claim.on(ClaimEvent::TakenOver(lease));
-                let taken = taken.map_err(|illegal| Step::StoreFailed(format!("{illegal:?}")))?;
-                let id =
-                    self.next_id(now).await.ok_or_else(|| Step::StoreFailed("no id can be minted".into()))?;
+                let taken = taken.map_err(|illegal| ChunkResult::StoreFailed(format!("{illegal:?}")))?;
+                let id = self
+                    .next_id(now)
+                    .await
+                    .ok_or_else(|| ChunkResult::StoreFailed("no id can be minted".into()))?;
                 let detail = format!("from={} attempt={}", claim.state.name(), taken.attempts);
                 let set = ChangeSet::new(SetId::from_i64(id))
                     .replace(taken.clone(), claim.revision)
                     .insert(self.record(&taken, now, AuditKind::TakenOver, detail));
-                self.commit(set).await.map_err(not_taken)?;
+                self.commit(set).await.map_err(takeover_failure)?;
                 self.watch.saw(Signal::Claim { tenant: request.tenant, outcome: ClaimOutcome::Reclaimed });
                 (claim.subject.to_i64(), Some(taken))
             }
@@ -172,44 +174,48 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(Bulk { request, items, known, first, results, expired, claim })
     }
 
-    async fn block(&self, now: Time, count: usize) -> Result<i64, Trouble> {
+    async fn block(&self, now: Time, count: usize) -> Result<i64, DecisionError> {
         // Minting one id renews a lapsed worker slot.
-        self.next_id(now).await.ok_or_else(|| Trouble("no id can be minted".into()))?;
-        self.ids.block(now, count).map_err(|error| Trouble(format!("no ids can be minted: {error:?}")))
+        self.next_id(now).await.ok_or_else(|| DecisionError("no id can be minted".into()))?;
+        self.ids.block(now, count).map_err(|error| DecisionError(format!("no ids can be minted: {error:?}")))
     }
 
-    async fn finish_bulk(&self, bulk: &mut Bulk<'_>) -> Step {
+    async fn finish_bulk(&self, bulk: &mut Bulk<'_>) -> ChunkResult {
         let mut next = 0;
         loop {
             match self.next_chunk(bulk, next).await {
-                Ok((end, Step::Done)) if end >= bulk.items.len() => return Step::Done,
-                Ok((end, Step::Done)) => next = end,
-                Ok((_, step)) => return step,
-                Err(Trouble(why)) => return Step::StoreFailed(why),
+                Ok((end, ChunkResult::Done)) if end >= bulk.items.len() => return ChunkResult::Done,
+                Ok((end, ChunkResult::Done)) => next = end,
+                Ok((_, result)) => return result,
+                Err(DecisionError(why)) => return ChunkResult::StoreFailed(why),
             }
         }
     }
 
     /// Commits as many items from `start` on as fit into a single set. Returns the start of the
     /// next chunk.
-    async fn next_chunk(&self, bulk: &mut Bulk<'_>, start: usize) -> Result<(usize, Step), Trouble> {
+    async fn next_chunk(
+        &self,
+        bulk: &mut Bulk<'_>,
+        start: usize,
+    ) -> Result<(usize, ChunkResult), DecisionError> {
         for round in 0..=CHUNK_TRIES {
             let now = self.store.now();
             // The first try is optimistic: usually everything fits, and no balance is read.
             let optimistic = round == 0;
             let chunk = self.gather_chunk(bulk, start..bulk.items.len(), now, optimistic).await?;
             match self.commit_chunk(bulk, &chunk, now).await {
-                Step::Unfit(_) if optimistic => {}
-                Step::Unfit(_) => self.watch.saw(Signal::Conflict),
-                step => return Ok((chunk.end, step)),
+                ChunkResult::Unfit(_) if optimistic => {}
+                ChunkResult::Unfit(_) => self.watch.saw(Signal::Conflict),
+                result => return Ok((chunk.end, result)),
             }
         }
         // Other writers were always faster: try the next item alone and take the judge's refusal as
         // its result.
         let now = self.store.now();
         let mut chunk = self.gather_chunk(bulk, start..start.saturating_add(1), now, false).await?;
-        let step = match self.commit_chunk(bulk, &chunk, now).await {
-            Step::Unfit(unfit) => {
+        let result = match self.commit_chunk(bulk, &chunk, now).await {
+            ChunkResult::Unfit(unfit) => {
                 chunk
                     .decided
                     .iter_mut()
@@ -217,9 +223,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 chunk.deltas.clear();
                 self.commit_chunk(bulk, &chunk, now).await
             }
-            step => step,
+            result => result,
         };
-        Ok((chunk.end, step))
+        Ok((chunk.end, result))
     }
 
     /// Decides items at `places` until a set is full. An optimistic chunk reads no balances where
@@ -230,7 +236,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         places: Range<usize>,
         now: Time,
         optimistic: bool,
-    ) -> Result<Chunk, Trouble> {
+    ) -> Result<Chunk, DecisionError> {
         let room = CHANGES_PER_SET_MAX.saturating_sub(FIXED_CHANGES);
         let mut drafts: Vec<(usize, Drafted)> = Vec::new();
         let mut wanted: Vec<AccountId> = Vec::new();
@@ -272,7 +278,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Balances over all shards, as the judge will probably find them.
-    async fn balances(&self, drafts: &[(usize, Drafted)]) -> Result<HashMap<AccountId, Balance>, Trouble> {
+    async fn balances(
+        &self,
+        drafts: &[(usize, Drafted)],
+    ) -> Result<HashMap<AccountId, Balance>, DecisionError> {
         let drafted = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());
         // Sorted, so that the same request makes the same reads.
         let accounts: BTreeMap<AccountId, Arc<Account>> = drafted
@@ -283,27 +292,27 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(shards.iter().map(|(account, shards)| (account.id, whole(account, shards))).collect())
     }
 
-    async fn commit_chunk(&self, bulk: &mut Bulk<'_>, chunk: &Chunk, now: Time) -> Step {
+    async fn commit_chunk(&self, bulk: &mut Bulk<'_>, chunk: &Chunk, now: Time) -> ChunkResult {
         for (place, result) in &chunk.decided {
             bulk.note(*place, Some(result.clone()));
         }
-        let step = self.offer_chunk(bulk, chunk, now).await;
-        if !matches!(step, Step::Done) {
+        let result = self.offer_chunk(bulk, chunk, now).await;
+        if !matches!(result, ChunkResult::Done) {
             // Not committed: the items must be decided again.
             for (place, _) in &chunk.decided {
                 bulk.note(*place, None);
             }
         }
-        step
+        result
     }
 
-    async fn offer_chunk(&self, bulk: &mut Bulk<'_>, chunk: &Chunk, now: Time) -> Step {
+    async fn offer_chunk(&self, bulk: &mut Bulk<'_>, chunk: &Chunk, now: Time) -> ChunkResult {
         let claim = match self.chunk_claim(bulk, chunk, now) {
             Ok(claim) => Arc::new(claim),
-            Err(why) => return Step::StoreFailed(why),
+            Err(why) => return ChunkResult::StoreFailed(why),
         };
         let Some(id) = self.next_id(now).await else {
-            return Step::StoreFailed("no id can be minted".into());
+            return ChunkResult::StoreFailed("no id can be minted".into());
         };
         let before = bulk.claim.as_ref().or(bulk.expired.as_ref());
         let mut set = claim_set(SetId::from_i64(id), &claim, before);
@@ -321,16 +330,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match self.commit_moving(&set, &chunk.deltas, seed).await {
             Ok(_) => {
                 bulk.claim = Some(Claim::clone(&claim));
-                Step::Done
+                ChunkResult::Done
             }
-            Err(Blocked::Unfit(unfit)) => Step::Unfit(unfit),
+            Err(Blocked::Unfit(unfit)) => ChunkResult::Unfit(unfit),
             Err(Blocked::Refused(refusal)) => match refusal.found {
-                Some(Row::Claim(found)) if bulk.claim.is_none() => Step::Taken(Box::new(found)),
-                None if bulk.claim.is_none() && refusal.reason == RefusalReason::Absent => Step::KeyFree,
-                _ => Step::Elsewhere,
+                Some(Row::Claim(found)) if bulk.claim.is_none() => ChunkResult::Taken(Box::new(found)),
+                None if bulk.claim.is_none() && refusal.reason == RefusalReason::Absent => {
+                    ChunkResult::KeyFree
+                }
+                _ => ChunkResult::Elsewhere,
             },
-            Err(Blocked::Failed(NotCommitted::Unavailable(why))) => Step::StoreFailed(why),
-            Err(Blocked::Failed(error)) => Step::StoreFailed(format!("{error:?}")),
+            Err(Blocked::Failed(NotCommitted::Unavailable(why))) => ChunkResult::StoreFailed(why),
+            Err(Blocked::Failed(error)) => ChunkResult::StoreFailed(format!("{error:?}")),
         }
     }
 
@@ -380,10 +391,10 @@ impl Bulk<'_> {
     }
 
     /// Decides the item at `place`.
-    fn decide(&self, place: usize, now: Time) -> Result<Drafted, Trouble> {
+    fn decide(&self, place: usize, now: Time) -> Result<Drafted, DecisionError> {
         let id = nth_after(self.first, place.saturating_add(1));
         let (Some(id), Some(item)) = (id, self.items.get(place)) else {
-            return Err(Trouble("an item has no id".into()));
+            return Err(DecisionError("an item has no id".into()));
         };
         let tenant: TenantId = self.request.tenant;
         let frame = DecisionContext { tenant, id: TransactionId::from_i64(id), now };
@@ -404,27 +415,27 @@ impl Bulk<'_> {
     }
 }
 
-impl From<Trouble> for Step {
-    fn from(Trouble(why): Trouble) -> Step {
-        Step::StoreFailed(why)
+impl From<DecisionError> for ChunkResult {
+    fn from(DecisionError(why): DecisionError) -> ChunkResult {
+        ChunkResult::StoreFailed(why)
     }
 }
 
-impl From<ReadError> for Step {
-    fn from(error: ReadError) -> Step {
-        Step::StoreFailed(error.to_string())
+impl From<ReadError> for ChunkResult {
+    fn from(error: ReadError) -> ChunkResult {
+        ChunkResult::StoreFailed(error.to_string())
     }
 }
 
 /// Result of a failed takeover. Usually another process was faster.
-fn not_taken(error: NotCommitted) -> Step {
+fn takeover_failure(error: NotCommitted) -> ChunkResult {
     match error {
         NotCommitted::Refused(refusal) => match refusal.found {
-            Some(Row::Claim(found)) => Step::Taken(Box::new(found)),
-            _ => Step::Elsewhere,
+            Some(Row::Claim(found)) => ChunkResult::Taken(Box::new(found)),
+            _ => ChunkResult::Elsewhere,
         },
-        NotCommitted::Unavailable(why) => Step::StoreFailed(why),
-        NotCommitted::InDoubt => Step::StoreFailed("taking the work over is in doubt".into()),
+        NotCommitted::Unavailable(why) => ChunkResult::StoreFailed(why),
+        NotCommitted::InDoubt => ChunkResult::StoreFailed("taking the work over is in doubt".into()),
     }
 }
 

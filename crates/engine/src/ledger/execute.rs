@@ -1,6 +1,6 @@
 //! One ledger request, from its key to the committed answer.
 
-use super::acts::{Decision, Draft, Trouble};
+use super::decisions::{Decision, DecisionError, Draft};
 use super::spread::{Blocked, scatter};
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
@@ -95,7 +95,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let now = self.store.now();
             let decision = match self.decide(request, command, now).await {
                 Ok(decision) => decision,
-                Err(Trouble(why)) => return Ok(Attempt::StoreFailed(why)),
+                Err(DecisionError(why)) => return Ok(Attempt::StoreFailed(why)),
             };
             let attempt = match decision {
                 Decision::Invalid(flaws) => {
@@ -103,7 +103,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 }
                 Decision::NotFound => return Err(self.stored_answer_or(request, Submitted::NotFound).await),
                 Decision::Refuse(refusal) => Attempt::Refused(refusal),
-                Decision::Do(draft) => self.offer_draft(request, *draft, now, expired).await,
+                Decision::Commit(draft) => self.offer_draft(request, *draft, now, expired).await,
             };
             match attempt {
                 Attempt::Refused(refusal) => return Ok(self.refuse(request, refusal, expired).await),

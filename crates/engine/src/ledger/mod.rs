@@ -2,9 +2,9 @@
 //! one set together with the answer. The store judges the decision in that commit.
 
 pub(crate) mod accounts;
-mod acts;
 mod bulk;
 mod chunk;
+mod decisions;
 mod execute;
 pub(crate) mod heat;
 pub(crate) mod payments;

@@ -1,7 +1,7 @@
 //! Payments in the ledger: the account a charge credits, and the entries of a saga's actions. The
 //! entries are part of the set that commits the saga's transition.
 
-use super::acts::insert;
+use super::decisions::insert;
 use super::spread::Deltas;
 use crate::engine::Inner;
 use crate::service::Submitted;

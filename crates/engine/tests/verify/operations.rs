@@ -176,7 +176,7 @@ async fn a_charge_that_differs_from_its_operations_is_found() {
     }
     // A void stored as a capture: the charge took nothing.
     let renamed = told_operation(&store, (OperationKind::Void, OperationStatus::Succeeded), |void| {
-        void.kind = OperationKind::Capture
+        void.kind = OperationKind::Capture;
     });
     assert_eq!(broken(&renamed).await, ["operations_add_up"]);
 }
@@ -263,11 +263,11 @@ async fn operations_with_work_or_claims_of_other_subjects_are_found() {
     let another = told_work(&store, Flow::Capture, move |outbox| outbox.payment = Payment::Charge(taken));
     assert_eq!(broken(&another).await, ["operation_has_work"]);
     let unparked = told_operation(&store, (OperationKind::Refund, OperationStatus::Parked), |one| {
-        one.status = OperationStatus::Processing
+        one.status = OperationStatus::Processing;
     });
     assert_eq!(broken(&unparked).await, ["operation_has_work"]);
     let ended = told_operation(&store, (OperationKind::Capture, OperationStatus::Failed), |one| {
-        one.status = OperationStatus::Succeeded
+        one.status = OperationStatus::Succeeded;
     });
     assert_eq!(broken(&ended).await, ["operations_add_up", "operation_has_work"]);
 }
@@ -304,7 +304,7 @@ async fn a_refund_that_differs_from_its_reservation_and_posting_is_found() {
     });
     assert_eq!(broken(&less).await, ["answer_is_whole", "operations_add_up", "refunds_are_posted"]);
     let unsaid = told_operation(&store, (OperationKind::Refund, OperationStatus::Failed), |one| {
-        one.status = OperationStatus::Succeeded
+        one.status = OperationStatus::Succeeded;
     });
     let all = ["operations_add_up", "operation_has_work", "refunds_are_posted"];
     assert_eq!(broken(&unsaid).await, all);

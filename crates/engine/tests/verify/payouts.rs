@@ -135,7 +135,7 @@ async fn a_payout_whose_debt_is_to_another_peer_is_found() {
     let others: [Lie; 3] = [
         |payout| {
             payout.provider =
-                ProviderBinding::to_peer(&PeerName::parse("us").unwrap(), "http://eu", "ac_ours")
+                ProviderBinding::to_peer(&PeerName::parse("us").unwrap(), "http://eu", "ac_ours");
         },
         |payout| {
             payout.provider = ProviderBinding { profile: "stripe".into(), endpoint: "http://provider".into() }

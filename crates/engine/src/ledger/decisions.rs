@@ -37,7 +37,8 @@ pub(super) struct Draft {
 
 /// The decision on a ledger command.
 pub(super) enum Decision {
-    Do(Box<Draft>),
+    /// Changes to commit.
+    Commit(Box<Draft>),
     /// A refusal to be stored.
     Refuse(LedgerRefusal),
     /// The request does not fit the existing rows. Nothing is stored.
@@ -47,11 +48,11 @@ pub(super) enum Decision {
 }
 
 /// The reason why nothing could be decided: the store or the mint failed.
-pub(crate) struct Trouble(pub(crate) String);
+pub(crate) struct DecisionError(pub(crate) String);
 
-impl From<ReadError> for Trouble {
-    fn from(error: ReadError) -> Trouble {
-        Trouble(error.to_string())
+impl From<ReadError> for DecisionError {
+    fn from(error: ReadError) -> DecisionError {
+        DecisionError(error.to_string())
     }
 }
 
@@ -61,8 +62,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         command: &LedgerCommand,
         now: Time,
-    ) -> Result<Decision, Trouble> {
-        let id = self.next_id(now).await.ok_or_else(|| Trouble("no id can be minted".into()))?;
+    ) -> Result<Decision, DecisionError> {
+        let id = self.next_id(now).await.ok_or_else(|| DecisionError("no id can be minted".into()))?;
         let frame = DecisionContext { tenant: request.tenant, id: TransactionId::from_i64(id), now };
         match command {
             LedgerCommand::Open(open) => self.decide_open(request, open, frame).await,
@@ -92,7 +93,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let deltas = deltas(&known, &transaction)?;
                 let mut draft = Draft::posting(request, Resource::Transfer, transaction, deltas, reply);
                 draft.changes.extend(hold.map(insert));
-                Ok(Decision::Do(Box::new(draft)))
+                Ok(Decision::Commit(Box::new(draft)))
             }
             LedgerCommand::End { hold, how } => self.decide_end(request, *hold, *how, frame).await,
             LedgerCommand::Post(order) => {
@@ -115,7 +116,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         open: &Open,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let mut flaws = decide::open_flaws(open);
         if self.exponent(request.tenant, open.asset).await?.is_none() {
             let message =
@@ -130,7 +131,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let reply = self.present.ledger(LedgerReply::Opened(&account), request.id);
         let mut changes = vec![insert(name), insert(account)];
         changes.extend(balance.map(insert));
-        Ok(Decision::Do(Box::new(Draft {
+        Ok(Decision::Commit(Box::new(Draft {
             makes: Resource::Account,
             subject: id.into(),
             about: id.into(),
@@ -146,7 +147,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if definition.asset.currency_exponent().is_some() {
             return Decision::Refuse(LedgerRefusal::AssetExists);
         }
-        Decision::Do(Box::new(Draft {
+        Decision::Commit(Box::new(Draft {
             makes: Resource::Asset,
             subject: frame.id.into(),
             about: frame.id.into(),
@@ -164,7 +165,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         named: &AccountSelector,
         shards: u16,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let Some(account) = self.fresh_account(request.tenant, named).await? else {
             return Ok(Decision::NotFound);
         };
@@ -174,7 +175,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let next = decide::reshard(&account, shards);
         let reply = self.present.ledger(LedgerReply::Resharded(&next), request.id);
         let detail = format!("request=req_{} kind=shards from={} to={shards}", request.id, account.shards);
-        Ok(Decision::Do(Box::new(Draft {
+        Ok(Decision::Commit(Box::new(Draft {
             makes: Resource::Shards,
             subject: frame.id.into(),
             about: account.id.into(),
@@ -192,7 +193,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         hold: HoldId,
         how: End,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let posted = RowKey::Transaction(request.tenant, TransactionId::from_i64(hold.to_i64()));
         let rows = self.store.read(vec![RowKey::Hold(request.tenant, hold), posted]).await?;
         let hold = match rows.into_iter().flatten().next() {
@@ -214,7 +215,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Err(flaws) => return Ok(Decision::Invalid(flaws)),
         };
         let draft = self.ending(request, &hold, transaction, ended).await?;
-        Ok(Decision::Do(Box::new(draft)))
+        Ok(Decision::Commit(Box::new(draft)))
     }
 
     async fn ending(
@@ -223,7 +224,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         hold: &Hold,
         transaction: Transaction,
         ended: Hold,
-    ) -> Result<Draft, Trouble> {
+    ) -> Result<Draft, DecisionError> {
         let reply = self.present.ledger(LedgerReply::Ended(&ended), request.id);
         let deltas = self.deltas_of_hold(hold, &transaction).await?;
         let mut draft = Draft::posting(request, Resource::Transaction, transaction, deltas, reply);
@@ -237,7 +238,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         hold: &Hold,
         transaction: &Transaction,
-    ) -> Result<Deltas, Trouble> {
+    ) -> Result<Deltas, DecisionError> {
         let names = [AccountSelector::Id(hold.from), AccountSelector::Id(hold.to)];
         let known = self.known_accounts(hold.tenant, names.iter()).await?;
         deltas(&known, transaction)
@@ -248,7 +249,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         original: TransactionId,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let tenant = request.tenant;
         let keys = vec![RowKey::Transaction(tenant, original), RowKey::Reversal(tenant, original)];
         let rows = self.store.read(keys).await?;
@@ -272,7 +273,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let reversal = Reversal { tenant, original: original.id, by: transaction.id };
         let mut draft = Draft::posting(request, Resource::Transaction, transaction, deltas, reply);
         draft.changes.insert(0, insert(reversal));
-        Ok(Decision::Do(Box::new(draft)))
+        Ok(Decision::Commit(Box::new(draft)))
     }
 
     async fn decide_convert(
@@ -280,7 +281,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         order: &Convert,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let tenant = request.tenant;
         let mut known = self.known_accounts(tenant, [&order.from, &order.to].into_iter()).await?;
         let absent =
@@ -297,9 +298,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Ok(converted) => converted,
             Err(flaws) => return Ok(Decision::Invalid(flaws)),
         };
-        let bought = self.chart(tenant, from.asset, Role::Exchange).await.map_err(Trouble)?;
-        let sold = self.chart(tenant, to.asset, Role::Exchange).await.map_err(Trouble)?;
-        let rounding = self.chart(tenant, to.asset, Role::Rounding).await.map_err(Trouble)?;
+        let bought = self.chart(tenant, from.asset, Role::Exchange).await.map_err(DecisionError)?;
+        let sold = self.chart(tenant, to.asset, Role::Exchange).await.map_err(DecisionError)?;
+        let rounding = self.chart(tenant, to.asset, Role::Rounding).await.map_err(DecisionError)?;
         let chart = Exchange { bought: bought.id, sold: sold.id, rounding: rounding.id };
         let transaction = match decide::exchange(order.clone(), &from, &to, converted, chart, frame) {
             Ok(transaction) => transaction,
@@ -314,7 +315,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     fn posted(&self, request: &Request, transaction: Transaction, deltas: Deltas) -> Decision {
         let reply = self.present.ledger(LedgerReply::Posted(&transaction), request.id);
-        Decision::Do(Box::new(Draft::posting(request, Resource::Transaction, transaction, deltas, reply)))
+        Decision::Commit(Box::new(Draft::posting(request, Resource::Transaction, transaction, deltas, reply)))
     }
 }
 
@@ -339,9 +340,12 @@ impl Draft {
     }
 }
 
-pub(super) fn deltas(known: &decide::KnownAccounts, transaction: &Transaction) -> Result<Deltas, Trouble> {
+pub(super) fn deltas(
+    known: &decide::KnownAccounts,
+    transaction: &Transaction,
+) -> Result<Deltas, DecisionError> {
     let deltas = known.deltas(transaction.legs.as_slice());
-    deltas.ok_or_else(|| Trouble("an account of the transaction is not known".into()))
+    deltas.ok_or_else(|| DecisionError("an account of the transaction is not known".into()))
 }
 
 pub(super) fn insert(row: impl Into<Row>) -> Change {
