@@ -1,12 +1,17 @@
-//! The bug bank: mistakes that are planted on purpose, one at a time, to learn whether the simulator would see them.
+//! The bug bank: mistakes planted on purpose, one at a time, to measure whether the checks find
+//! them.
 //!
-//! They live in what surrounds the engine (store, connector, world, door) and look from outside as the same mistake
-//! inside it would. A bug the checks do not find within the bound is a hole in the checks or in the workload.
+//! The bugs sit around the engine (store, connector, world, frontend). From outside they look like
+//! the same mistake inside the engine. A bug that is not found within the bound is a gap in the
+//! checks or in the workload.
 //!
-//! Left out because the engine survives them, as runs have shown: work replaced whatever its revision (the claim in the
-//! same set guards it), a commit told as conflict or as not written though it happened, and a doubtful commit that is
-//! always said not to have happened (its own rows refuse the second). A connector that sends another amount or
-//! captures a hold, and a question that finds another payment, end with a human, which is the promise.
+//! Mistakes that the engine survives, as runs have shown, are left out:
+//! - Work replaced at any revision: the claim in the same set guards the work.
+//! - A commit reported as a conflict or as not written although it happened.
+//! - A doubtful commit that is always reported as not committed: its own rows refuse the second
+//!   one.
+//! - A connector that sends another amount or captures a hold, and a lookup that finds another
+//!   payment: both end as dead letters, as promised.
 
 use crate::check::Violation;
 use crate::draw::draw;
@@ -24,12 +29,11 @@ macro_rules! bugs {
         pub const BUGS: &[Bug] = &[$(Bug::$name),*];
 
         impl Bug {
-            /// Its name.
             pub const fn name(self) -> &'static str {
                 match self { $(Bug::$name => $word),* }
             }
 
-            /// What is wrong.
+            /// The mistake in one sentence.
             pub const fn what(self) -> &'static str {
                 match self { $(Bug::$name => $what),* }
             }
@@ -91,7 +95,7 @@ bugs! {
     ReexecutionDenied "reexecution-denied" "the provider is believed never to execute a key again",
     AmountEchoed "amount-echoed" "our own amount is taken for the provider's",
     CaptureEchoed "capture-echoed" "our own wish is taken for the provider's word on capture",
-    EndpointNotPinned "endpoint-not-binding" "a payment is repeated at another endpoint",
+    EndpointNotPinned "endpoint-not-pinned" "a payment is repeated at another endpoint",
     CallHedged "call-hedged" "a slow call is sent again under a second key",
     SendsLate "sends-late" "a connector that slept sends after its deadline",
     ReplyBeforeCommit "reply-before-commit" "a pending outcome is answered as success",
@@ -134,24 +138,21 @@ bugs! {
 }
 
 impl Bug {
-    /// The bug of that name.
     pub fn parse(name: &str) -> Option<Bug> {
         BUGS.iter().copied().find(|bug| bug.name() == name)
     }
 }
 
-/// How a bug was found.
+/// The run in which a bug was found.
 #[derive(Clone, Debug)]
 pub struct Hit {
-    /// How many seeds it took.
+    /// Number of seeds run until then.
     pub seeds: u64,
-    /// What was seen.
     pub violation: Violation,
-    /// How long it took.
     pub took: Duration,
 }
 
-/// Looks for a planted bug in so many seeds.
+/// Looks for a planted bug in at most `bound` seeds.
 pub fn hunt(bug: Bug, first: u64, bound: u64) -> Option<Hit> {
     let begun = Instant::now();
     (first..first.saturating_add(bound)).zip(1..).find_map(|(seed, seeds)| {
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_at_least_eighty_and_their_names_are_unique() {
+    fn the_bank_has_at_least_eighty_bugs_with_unique_names() {
         let names: std::collections::BTreeSet<_> = BUGS.iter().map(|bug| bug.name()).collect();
         assert!(names.len() == BUGS.len() && BUGS.len() >= 80, "{}", BUGS.len());
     }

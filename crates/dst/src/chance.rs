@@ -1,12 +1,12 @@
-//! Seeded chance: the same seed gives the same numbers, on every machine.
+//! Seeded random numbers: the same seed gives the same numbers on every machine.
 
 use std::hash::Hasher;
 
-/// Sums up whatever is hashed into it, in the same way on every machine.
+/// A hasher with the same results on every machine.
 #[derive(Clone, Debug, Default)]
-pub struct Sum(u64);
+pub struct FixedHasher(u64);
 
-impl Hasher for Sum {
+impl Hasher for FixedHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -26,11 +26,11 @@ impl Hasher for Sum {
     }
 }
 
-/// A stream of numbers (splitmix64).
+/// A stream of random numbers (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
-/// Mixes words into one: the way to give every place its own stream.
+/// Mixes words into a single seed, so that every place has a separate stream.
 pub fn mix(words: &[u64]) -> u64 {
     words.iter().fold(0x9e37_79b9_7f4a_7c15, |state, word| scramble(state ^ *word))
 }
@@ -53,38 +53,36 @@ impl Chance {
         Chance(mix(words))
     }
 
-    /// 64 bits.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         scramble(self.0)
     }
 
-    /// 128 bits.
     pub fn wide(&mut self) -> u128 {
         (u128::from(self.word()) << 64) | u128::from(self.word())
     }
 
-    /// Below `bound`; 0 if the bound is 0.
+    /// A number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.word().checked_rem(bound).unwrap_or(0)
     }
 
-    /// From `low` to `high`, both included.
+    /// A number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low.saturating_add(self.below(high.saturating_sub(low).saturating_add(1)))
     }
 
-    /// True so many times in a million.
+    /// True with odds of `odds` in a million.
     pub fn per_million(&mut self, odds: u64) -> bool {
         self.below(1_000_000) < odds
     }
 
-    /// True so many times in a hundred.
+    /// True with odds of `odds` in a hundred.
     pub fn percent(&mut self, odds: u64) -> bool {
         self.below(100) < odds
     }
 
-    /// One of a list that is not empty.
+    /// One element of the list, or `otherwise` if the list is empty.
     pub fn pick<T: Copy>(&mut self, list: &[T], otherwise: T) -> T {
         let place = usize::try_from(self.below(u64::try_from(list.len()).unwrap_or(0))).unwrap_or(0);
         list.get(place).copied().unwrap_or(otherwise)

@@ -22,7 +22,7 @@ async fn held(engine: &TestEngine, key: &str, amount: i64) -> i64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_cannot_be_spent_nor_the_room_for_it_filled() {
+async fn held_money_cannot_be_spent_nor_its_room_below_the_cap_be_filled() {
     let (store, engine) = two().await;
     held(&engine, "h", 600).await;
     assert_eq!(balance(&engine, "a").await, view(1_000, 600, 0));
@@ -61,11 +61,11 @@ async fn a_posted_hold_is_undone_as_far_as_it_was_posted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_counts_before_the_worker_comes() {
+async fn a_passed_deadline_counts_before_the_worker_runs() {
     let (store, engine) = two().await;
     let body = kept(&engine, "h", hold_for(&store, "a", "b", 600, 60)).await.1;
     let hold = number(&body);
-    // The store is away while the deadline passes, so no worker can have ended it.
+    // The store is down while the deadline passes, so no worker can end the hold.
     tokio::time::sleep(Duration::from_millis(59_900)).await;
     store.0.set_down(true);
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -122,14 +122,14 @@ async fn many_holds_lapse_together_and_those_that_ended_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_all_who_would_end_a_hold_exactly_one_does() {
+async fn exactly_one_of_many_attempts_to_end_a_hold_succeeds() {
     for seed in 1..=20 {
         let store = SharedStore::new();
         let engine = engine(&store.jumpy(seed), &Provider::default()).await;
         let other = crate::support::engine(&store.jumpy(seed + 1_000), &Provider::default()).await;
         funded(&engine, &[(guarded("a", Some(0), None), 1_000), (guarded("b", None, Some(1_000)), 0)]).await;
         let hold = number(&kept(&engine, "h", hold_for(&store, "a", "b", 600, 60)).await.1);
-        // With the odd seeds the deadline is a contender too.
+        // With odd seeds, the deadline competes as well.
         seconds(if seed % 2 == 1 { 59 } else { 10 }).await;
         tokio::time::sleep(Duration::from_millis(if seed % 2 == 1 { 999 } else { 0 })).await;
         let ends: Vec<_> = (0..12)

@@ -1,4 +1,4 @@
-//! One key, one answer: for every request about the ledger.
+//! One key, one answer: for every ledger request.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -30,7 +30,7 @@ fn convert(from: &str, to: &str, amount: i64) -> LedgerCommand {
     })
 }
 
-/// Two accounts with money, one of euros, an open hold and a posted transfer.
+/// Two funded accounts, one euro account, an open hold and a posted transfer.
 struct Scene {
     store: SharedStore,
     engine: TestEngine,
@@ -48,7 +48,7 @@ async fn scene() -> Scene {
     Scene { store, engine, hold: held, transfer: moved }
 }
 
-/// Every act with another one that means something else, and the word its answer begins with.
+/// Every command, another command with a different meaning, and the first word of the answer.
 fn acts(scene: &Scene) -> Vec<(&'static str, LedgerCommand, LedgerCommand)> {
     vec![
         ("opened", LedgerCommand::Open(plain("new")), LedgerCommand::Open(plain("newer"))),
@@ -68,7 +68,7 @@ fn acts(scene: &Scene) -> Vec<(&'static str, LedgerCommand, LedgerCommand)> {
     ]
 }
 
-/// All rows that money or names stand in.
+/// All rows with money or names.
 async fn everything(store: &SharedStore) -> (usize, Vec<i64>) {
     let journal = journal(store).await;
     let mut commits = 0;
@@ -83,7 +83,7 @@ async fn everything(store: &SharedStore) -> (usize, Vec<i64>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_act_is_executed_once_and_answered_with_the_same_bytes() {
+async fn every_ledger_command_is_executed_once_and_answered_with_the_same_bytes() {
     let count = acts(&scene().await).len();
     for number in 0..count {
         let scene = scene().await;
@@ -91,7 +91,7 @@ async fn every_act_is_executed_once_and_answered_with_the_same_bytes() {
         let first = answer(&keep(&scene.engine, "k", act.clone()).await);
         assert!(first.1.starts_with(word) && !first.2, "{first:?}");
         let after = everything(&scene.store).await;
-        // From memory, from the store, and by another process.
+        // From the cache, from the store, and by another process.
         let again = answer(&keep(&scene.engine, "k", act.clone()).await);
         let stranger = engine(&scene.store.another(), &Provider::default()).await;
         let elsewhere = answer(&keep(&stranger, "k", act.clone()).await);
@@ -144,7 +144,7 @@ async fn refusals_are_stored_and_replayed() {
             (400, Some(word), false),
             "{act:?}"
         );
-        // What stood in the way is gone: the answer stays.
+        // The reason of the refusal is gone, but the answer stays.
         kept(&scene.engine, "more", transfer("world", "a", 5_000)).await;
         let stranger = engine(&scene.store.another(), &Provider::default()).await;
         for engine in [&scene.engine, &stranger] {
@@ -158,7 +158,7 @@ async fn refusals_are_stored_and_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_leaves_no_trace_and_the_key_free() {
+async fn an_invalid_request_leaves_no_trace_and_the_key_free() {
     let scene = scene().await;
     let nobody = Post { entries: legs(&[("a", -5), ("nobody", 5)]).entries, metadata: BTreeMap::new() };
     let wrong: Vec<(LedgerCommand, &str)> = vec![
@@ -198,7 +198,7 @@ async fn what_does_not_fit_leaves_no_trace_and_the_key_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transfer_that_was_never_held_has_no_end_to_give() {
+async fn a_transfer_without_a_hold_cannot_be_ended() {
     let scene = scene().await;
     let (status, _) = kept(&scene.engine, "k", void(scene.transfer)).await;
     assert_eq!(status, 400, "refused for good");
@@ -206,7 +206,7 @@ async fn a_transfer_that_was_never_held_has_no_end_to_give() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_not_found_and_so_is_what_is_anothers() {
+async fn missing_resources_and_those_of_another_tenant_are_not_found() {
     let scene = scene().await;
     let absent = [post_hold(1, None), void(1), reverse(1), reshard("nobody", 3)];
     for act in absent {
@@ -225,7 +225,7 @@ async fn what_is_not_there_is_not_found_and_so_is_what_is_anothers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_used_key_speaks_before_a_request_that_does_not_fit() {
+async fn a_used_key_answers_before_an_invalid_request_is_refused() {
     let scene = scene().await;
     let first = kept(&scene.engine, "k", transfer("a", "b", 10)).await;
     let stranger = engine(&scene.store.another(), &Provider::default()).await;
@@ -237,7 +237,7 @@ async fn a_used_key_speaks_before_a_request_that_does_not_fit() {
         assert_eq!(charge(engine, "k", 10).await, Submitted::Mismatch);
     }
     assert_eq!(answer(&keep(&stranger, "k", transfer("a", "b", 10)).await).1, first.1);
-    // A hold whose deadline has passed would not be made today: its key still tells that it was.
+    // A hold with a passed deadline could not be created now, but its key still has the answer.
     let act = hold_for(&scene.store, "a", "b", 1, 2);
     let held = kept(&scene.engine, "h", act.clone()).await;
     seconds(10).await;
@@ -265,8 +265,8 @@ async fn a_key_is_free_again_after_its_tombstone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_free_key_is_claimed_anew_before_the_sweeper_comes() {
-    // A window so short that the sweeper, which looks every five seconds, has not come yet.
+async fn an_expired_key_is_claimed_again_before_the_sweeper_runs() {
+    // A window shorter than the sweeper's interval of five seconds.
     let store = SharedStore::new();
     let mut policy = policy();
     policy.windows.replay = counterfoil_core::types::time::Span::from_ms(100);
@@ -302,7 +302,7 @@ async fn a_closed_engine_replays_and_takes_nothing_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_to_something_is_told_in_order() {
+async fn a_timeline_is_returned_in_order() {
     let scene = scene().await;
     for turn in 0..20 {
         let held = number(&kept(&scene.engine, &format!("h{turn}"), hold("a", "b", 1)).await.1);
@@ -319,7 +319,7 @@ async fn what_happened_to_something_is_told_in_order() {
     }
 }
 
-/// The row of a claim says who asked.
+/// A claim's row names its request.
 #[tokio::test(start_paused = true)]
 async fn a_claim_names_what_it_made() {
     let scene = scene().await;

@@ -1,4 +1,4 @@
-//! Accounts spread over shards: one balance to everybody who asks, whoever spread it.
+//! Accounts spread over shards: one balance in every process.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -15,7 +15,7 @@ fn reshard(code: &str, shards: u16) -> LedgerCommand {
     LedgerCommand::Reshard { account: named(code), shards }
 }
 
-/// How many shards of all accounts were ever written.
+/// Number of balance rows of all accounts.
 async fn shards(store: &SharedStore) -> usize {
     let rows = store.scan(Scan::Balances { after: None, limit: 1_000 }).await.unwrap();
     rows.iter().filter(|row| matches!(row, Row::Balance(balance) if balance.posted != 0)).count()
@@ -23,7 +23,7 @@ async fn shards(store: &SharedStore) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn an_account_that_began_beyond_its_bound_is_judged_as_a_whole() {
-    // What is moved, and whether it comes closer to the bound or keeps it.
+    // A move, and whether it brings the balance closer to the bound.
     let steps = [
         ("world", "floor", 50, true),
         ("floor", "world", 10, false),
@@ -47,7 +47,7 @@ async fn an_account_that_began_beyond_its_bound_is_judged_as_a_whole() {
         let (status, body) = kept(&engine, &format!("k{number}"), transfer(from, to, amount)).await;
         assert_eq!(status == 201, fits, "step {number}: {body}");
     }
-    // Spread, no shard would know of the whole.
+    // With several shards, no shard would know the whole balance.
     for account in accounts {
         let (code, shards) = (account.code.as_str().to_owned(), 2);
         let spread = keep(&engine, &format!("spread {code}"), reshard(&code, shards)).await;
@@ -60,7 +60,7 @@ async fn an_account_that_began_beyond_its_bound_is_judged_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_process_spread_is_not_missed() {
+async fn shards_added_by_another_process_are_found() {
     let store = SharedStore::new();
     let [first, second] =
         [engine(&store, &Provider::default()).await, engine(&store.another(), &Provider::default()).await];
@@ -71,7 +71,7 @@ async fn what_another_process_spread_is_not_missed() {
         assert_eq!(kept(&second, &format!("t{turn}"), transfer("world", "a", 10)).await.0, 201);
     }
     assert!(shards(&store).await > 5);
-    // The first process has last seen the account with one shard.
+    // The first process has the account cached with one shard.
     let (status, body) = kept(&first, "all", transfer("a", "world", 999)).await;
     assert_eq!(status, 201, "{body}");
     assert_eq!(posted(&first, "a").await, 0);
@@ -79,7 +79,7 @@ async fn what_another_process_spread_is_not_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bulk_request_does_not_miss_what_another_process_spread() {
+async fn a_bulk_request_finds_shards_added_by_another_process() {
     let store = SharedStore::new();
     let [first, second] =
         [engine(&store, &Provider::default()).await, engine(&store.another(), &Provider::default()).await];
@@ -96,7 +96,7 @@ async fn a_bulk_request_does_not_miss_what_another_process_spread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_stays_within_reach_whatever_the_spread() {
+async fn all_money_stays_usable_with_any_number_of_shards() {
     let store = SharedStore::new();
     let engine = engine(&store, &Provider::default()).await;
     funded(&engine, &[(wide(guarded("a", Some(-30), None), 1), 50)]).await;
@@ -105,7 +105,7 @@ async fn money_stays_within_reach_whatever_the_spread() {
         for step in 0..10 {
             kept(&engine, &format!("t{turn}-{step}"), transfer("world", "a", 7)).await;
         }
-        // All there is and all that may be owed, but not one more.
+        // The whole balance and the whole credit line, but no unit more.
         let all = i64::try_from(posted(&engine, "a").await).unwrap() + 30;
         assert!(
             kept(&engine, &format!("more{turn}"), transfer("a", "world", all + 1))
@@ -120,7 +120,7 @@ async fn money_stays_within_reach_whatever_the_spread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_spread_over_more_shards_than_a_set_can_name_is_gathered() {
+async fn money_on_more_shards_than_a_set_can_change_is_gathered() {
     let store = SharedStore::new();
     let engine = engine(&store, &Provider::default()).await;
     let accounts = [
@@ -139,7 +139,7 @@ async fn what_is_spread_over_more_shards_than_a_set_can_name_is_gathered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn holds_end_whole_after_the_spread_changed() {
+async fn holds_end_completely_after_the_number_of_shards_changed() {
     let store = SharedStore::new();
     let engine = engine(&store, &Provider::default()).await;
     let accounts =

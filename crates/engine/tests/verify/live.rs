@@ -1,4 +1,4 @@
-//! Verification while others write.
+//! Verification of a store with running writers.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_written_to_meanwhile_holds() {
+async fn a_store_that_is_being_written_to_passes() {
     for seed in 1..=3 {
         let store = SharedStore::new();
         let engine = engine(&store.jumpy(seed), &Provider::default()).await;
@@ -57,8 +57,8 @@ async fn a_store_that_is_written_to_meanwhile_holds() {
     }
 }
 
-/// Everything that can be done to a charge, so many times. It ends by itself: whoever looks at charges as fast as they
-/// are made would never be done.
+/// All operations on charges, this many times. The writer ends by itself: verification would never
+/// catch up with an endless one.
 async fn work(engine: TestEngine, store: SharedStore, wallet: AccountId, name: String) {
     for turn in 0..6 {
         let end = |end: &str| format!("{name}-{turn}-{end}");
@@ -80,7 +80,7 @@ async fn work(engine: TestEngine, store: SharedStore, wallet: AccountId, name: S
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_with_operations_under_way_holds() {
+async fn a_store_with_running_operations_passes() {
     for seed in 1..=6 {
         let store = charted().await;
         let engine = engine(&store.jumpy(seed), &Provider::default()).await;

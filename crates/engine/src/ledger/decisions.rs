@@ -1,4 +1,4 @@
-//! What each act would do: decided from what is known, to be judged by the store in the commit.
+//! Decisions on ledger commands, from rows read before. The store judges them again in the commit.
 
 use super::spread::Deltas;
 use crate::engine::Inner;
@@ -21,12 +21,12 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, ReadError, Row, RowKey, Store};
 use std::sync::Arc;
 
-/// What a request would do, if the store's judge agrees.
+/// The changes of a ledger command, if the store's judge agrees.
 pub(super) struct Draft {
     pub(super) makes: Resource,
-    /// Minted for this request.
+    /// The new id minted for this request.
     pub(super) subject: SubjectId,
-    /// Whose history it belongs to.
+    /// The subject whose history gets the audit record.
     pub(super) about: SubjectId,
     pub(super) changes: Vec<Change>,
     pub(super) deltas: Deltas,
@@ -35,24 +35,24 @@ pub(super) struct Draft {
     pub(super) detail: String,
 }
 
-/// What is decided about a request.
+/// The decision on a ledger command.
 pub(super) enum Decision {
-    /// Try to do it.
-    Do(Box<Draft>),
-    /// Refuse it for good.
+    /// Changes to commit.
+    Commit(Box<Draft>),
+    /// A refusal to be stored.
     Refuse(LedgerRefusal),
-    /// It does not fit what is there.
+    /// The request does not fit the existing rows. Nothing is stored.
     Invalid(Vec<Flaw>),
-    /// What it is about is not there.
+    /// The request names something that does not exist. Nothing is stored.
     NotFound,
 }
 
-/// Why nothing is decided: the store or the mint cannot be asked.
-pub(crate) struct Trouble(pub(crate) String);
+/// The reason why nothing could be decided: the store or the mint failed.
+pub(crate) struct DecisionError(pub(crate) String);
 
-impl From<ReadError> for Trouble {
-    fn from(error: ReadError) -> Trouble {
-        Trouble(error.to_string())
+impl From<ReadError> for DecisionError {
+    fn from(error: ReadError) -> DecisionError {
+        DecisionError(error.to_string())
     }
 }
 
@@ -60,12 +60,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(super) async fn decide(
         &self,
         request: &Request,
-        act: &LedgerCommand,
+        command: &LedgerCommand,
         now: Time,
-    ) -> Result<Decision, Trouble> {
-        let id = self.next_id(now).await.ok_or_else(|| Trouble("no id can be minted".into()))?;
+    ) -> Result<Decision, DecisionError> {
+        let id = self.next_id(now).await.ok_or_else(|| DecisionError("no id can be minted".into()))?;
         let frame = DecisionContext { tenant: request.tenant, id: TransactionId::from_i64(id), now };
-        match act {
+        match command {
             LedgerCommand::Open(open) => self.decide_open(request, open, frame).await,
             LedgerCommand::Define { asset, exponent } => Ok(self.define(
                 request,
@@ -81,7 +81,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 self.decide_reshard(request, account, *shards, frame).await
             }
             LedgerCommand::Transfer(order) => {
-                let known = self.known(request.tenant, [&order.from, &order.to].into_iter()).await?;
+                let known = self.known_accounts(request.tenant, [&order.from, &order.to].into_iter()).await?;
                 let (transaction, hold) = match decide::transfer(order.clone(), &known, frame) {
                     Ok(decided) => decided,
                     Err(flaws) => return Ok(Decision::Invalid(flaws)),
@@ -93,11 +93,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let deltas = deltas(&known, &transaction)?;
                 let mut draft = Draft::posting(request, Resource::Transfer, transaction, deltas, reply);
                 draft.changes.extend(hold.map(insert));
-                Ok(Decision::Do(Box::new(draft)))
+                Ok(Decision::Commit(Box::new(draft)))
             }
             LedgerCommand::End { hold, how } => self.decide_end(request, *hold, *how, frame).await,
             LedgerCommand::Post(order) => {
-                let known = self.known(request.tenant, order.entries.iter().map(|leg| &leg.account)).await?;
+                let known =
+                    self.known_accounts(request.tenant, order.entries.iter().map(|leg| &leg.account)).await?;
                 let transaction = match decide::post(order.clone(), &known, frame) {
                     Ok(transaction) => transaction,
                     Err(flaws) => return Ok(Decision::Invalid(flaws)),
@@ -115,7 +116,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         open: &Open,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let mut flaws = decide::open_flaws(open);
         if self.exponent(request.tenant, open.asset).await?.is_none() {
             let message =
@@ -130,7 +131,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let reply = self.present.ledger(LedgerReply::Opened(&account), request.id);
         let mut changes = vec![insert(name), insert(account)];
         changes.extend(balance.map(insert));
-        Ok(Decision::Do(Box::new(Draft {
+        Ok(Decision::Commit(Box::new(Draft {
             makes: Resource::Account,
             subject: id.into(),
             about: id.into(),
@@ -146,7 +147,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if definition.asset.currency_exponent().is_some() {
             return Decision::Refuse(LedgerRefusal::AssetExists);
         }
-        Decision::Do(Box::new(Draft {
+        Decision::Commit(Box::new(Draft {
             makes: Resource::Asset,
             subject: frame.id.into(),
             about: frame.id.into(),
@@ -164,7 +165,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         named: &AccountSelector,
         shards: u16,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let Some(account) = self.fresh_account(request.tenant, named).await? else {
             return Ok(Decision::NotFound);
         };
@@ -174,7 +175,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let next = decide::reshard(&account, shards);
         let reply = self.present.ledger(LedgerReply::Resharded(&next), request.id);
         let detail = format!("request=req_{} kind=shards from={} to={shards}", request.id, account.shards);
-        Ok(Decision::Do(Box::new(Draft {
+        Ok(Decision::Commit(Box::new(Draft {
             makes: Resource::Shards,
             subject: frame.id.into(),
             about: account.id.into(),
@@ -192,13 +193,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         hold: HoldId,
         how: End,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let posted = RowKey::Transaction(request.tenant, TransactionId::from_i64(hold.to_i64()));
         let rows = self.store.read(vec![RowKey::Hold(request.tenant, hold), posted]).await?;
         let hold = match rows.into_iter().flatten().next() {
-            // What a payment reserved for itself, the payment ends.
+            // A payment ends its own reservations.
             Some(Row::Hold(hold)) if hold.tenant == request.tenant && !hold.is_a_payments() => hold,
-            // A transfer that was never held was posted at once.
+            // A transfer without a hold was posted at once.
             Some(Row::Transaction(transaction))
                 if transaction.tenant == request.tenant && transaction.kind == TransactionKind::Transfer =>
             {
@@ -214,7 +215,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Err(flaws) => return Ok(Decision::Invalid(flaws)),
         };
         let draft = self.ending(request, &hold, transaction, ended).await?;
-        Ok(Decision::Do(Box::new(draft)))
+        Ok(Decision::Commit(Box::new(draft)))
     }
 
     async fn ending(
@@ -223,7 +224,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         hold: &Hold,
         transaction: Transaction,
         ended: Hold,
-    ) -> Result<Draft, Trouble> {
+    ) -> Result<Draft, DecisionError> {
         let reply = self.present.ledger(LedgerReply::Ended(&ended), request.id);
         let deltas = self.deltas_of_hold(hold, &transaction).await?;
         let mut draft = Draft::posting(request, Resource::Transaction, transaction, deltas, reply);
@@ -232,14 +233,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(draft)
     }
 
-    /// What the end of a hold does to guarded accounts.
+    /// The deltas of a hold's end on guarded accounts.
     pub(crate) async fn deltas_of_hold(
         &self,
         hold: &Hold,
         transaction: &Transaction,
-    ) -> Result<Deltas, Trouble> {
+    ) -> Result<Deltas, DecisionError> {
         let names = [AccountSelector::Id(hold.from), AccountSelector::Id(hold.to)];
-        let known = self.known(hold.tenant, names.iter()).await?;
+        let known = self.known_accounts(hold.tenant, names.iter()).await?;
         deltas(&known, transaction)
     }
 
@@ -248,7 +249,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         original: TransactionId,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let tenant = request.tenant;
         let keys = vec![RowKey::Transaction(tenant, original), RowKey::Reversal(tenant, original)];
         let rows = self.store.read(keys).await?;
@@ -266,13 +267,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let transaction = decide::reverse(&original, frame);
         let names: Vec<AccountSelector> =
             transaction.legs.as_slice().iter().map(|leg| AccountSelector::Id(leg.account)).collect();
-        let known = self.known(request.tenant, names.iter()).await?;
+        let known = self.known_accounts(request.tenant, names.iter()).await?;
         let reply = self.present.ledger(LedgerReply::Posted(&transaction), request.id);
         let deltas = deltas(&known, &transaction)?;
         let reversal = Reversal { tenant, original: original.id, by: transaction.id };
         let mut draft = Draft::posting(request, Resource::Transaction, transaction, deltas, reply);
         draft.changes.insert(0, insert(reversal));
-        Ok(Decision::Do(Box::new(draft)))
+        Ok(Decision::Commit(Box::new(draft)))
     }
 
     async fn decide_convert(
@@ -280,9 +281,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         order: &Convert,
         frame: DecisionContext,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<Decision, DecisionError> {
         let tenant = request.tenant;
-        let mut known = self.known(tenant, [&order.from, &order.to].into_iter()).await?;
+        let mut known = self.known_accounts(tenant, [&order.from, &order.to].into_iter()).await?;
         let absent =
             |place| Flaw::new(place, "there is no such account; open it with POST /v1/accounts first");
         let (from, to) = match (known.named(&order.from, tenant), known.named(&order.to, tenant)) {
@@ -297,9 +298,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Ok(converted) => converted,
             Err(flaws) => return Ok(Decision::Invalid(flaws)),
         };
-        let bought = self.chart(tenant, from.asset, Role::Exchange).await.map_err(Trouble)?;
-        let sold = self.chart(tenant, to.asset, Role::Exchange).await.map_err(Trouble)?;
-        let rounding = self.chart(tenant, to.asset, Role::Rounding).await.map_err(Trouble)?;
+        let bought = self.chart(tenant, from.asset, Role::Exchange).await.map_err(DecisionError)?;
+        let sold = self.chart(tenant, to.asset, Role::Exchange).await.map_err(DecisionError)?;
+        let rounding = self.chart(tenant, to.asset, Role::Rounding).await.map_err(DecisionError)?;
         let chart = Exchange { bought: bought.id, sold: sold.id, rounding: rounding.id };
         let transaction = match decide::exchange(order.clone(), &from, &to, converted, chart, frame) {
             Ok(transaction) => transaction,
@@ -314,7 +315,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     fn posted(&self, request: &Request, transaction: Transaction, deltas: Deltas) -> Decision {
         let reply = self.present.ledger(LedgerReply::Posted(&transaction), request.id);
-        Decision::Do(Box::new(Draft::posting(request, Resource::Transaction, transaction, deltas, reply)))
+        Decision::Commit(Box::new(Draft::posting(request, Resource::Transaction, transaction, deltas, reply)))
     }
 }
 
@@ -339,9 +340,12 @@ impl Draft {
     }
 }
 
-pub(super) fn deltas(known: &decide::KnownAccounts, transaction: &Transaction) -> Result<Deltas, Trouble> {
+pub(super) fn deltas(
+    known: &decide::KnownAccounts,
+    transaction: &Transaction,
+) -> Result<Deltas, DecisionError> {
     let deltas = known.deltas(transaction.legs.as_slice());
-    deltas.ok_or_else(|| Trouble("an account of the transaction is not known".into()))
+    deltas.ok_or_else(|| DecisionError("an account of the transaction is not known".into()))
 }
 
 pub(super) fn insert(row: impl Into<Row>) -> Change {

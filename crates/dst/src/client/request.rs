@@ -1,6 +1,6 @@
-//! What a key stands for: a pure function of its number and the body's, so that every retry asks for the same.
+//! Requests: pure functions of the numbers of key and body, so that every retry asks for the same.
 
-use super::Learnt;
+use super::ClientKnowledge;
 use crate::chance::{Chance, mix};
 use crate::provider::{DECLINED, LAPSING, MOODY, VISA};
 use crate::script::Ask;
@@ -31,30 +31,25 @@ use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
 
-/// A request, ready to be handed to a process.
+/// A request to a process.
 #[derive(Clone, Debug)]
-pub enum Asked {
-    /// A charge.
+pub enum ClientRequest {
     Charge(Box<CreateCharge>),
-    /// A capture, a void or a refund.
     Operate(Box<Operate>),
-    /// A payout.
     Payout(Box<CreatePayout>),
-    /// An act.
-    Keep(Request, Box<LedgerCommand>),
-    /// Many transactions.
+    Ledger(Request, Box<LedgerCommand>),
     Bulk(Request, Vec<Item>),
 }
 
-/// The tenant whose ledger are kept.
-const KEEPER: u64 = 1;
-/// Items of a large bulk request: more than one set takes.
+/// The tenant of all ledger requests.
+const LEDGER_TENANT: u64 = 1;
+/// Items of a large bulk request: more than fit into a single set.
 pub const BULK_LARGE: u64 = 130;
 
 /// An account to open.
 type Opening = (&'static str, &'static str, Option<i64>, Option<i64>, u16);
 
-/// The accounts every run begins with: code, asset, floor, cap, shards.
+/// The accounts at the start of a run: code, asset, floor, cap, shards.
 pub const ACCOUNTS: [Opening; 8] = [
     ("world", "USD", None, None, 1),
     ("alice", "USD", Some(0), None, 1),
@@ -66,7 +61,7 @@ pub const ACCOUNTS: [Opening; 8] = [
     ("grace", "USD", Some(-500), None, 1),
 ];
 
-/// The request that a client makes under a key.
+/// The request of a key and a body.
 pub fn request(tenant: u64, kind: &str, key: u64, body: u64, id: Ulid) -> Option<Request> {
     let tenant = TenantId::from_i64(i64::try_from(tenant).ok()?);
     let text = format!("{kind}-{key}");
@@ -74,28 +69,27 @@ pub fn request(tenant: u64, kind: &str, key: u64, body: u64, id: Ulid) -> Option
     Some(Request { tenant, claim, fingerprint: fingerprint(kind, key, body), id })
 }
 
-/// The fingerprint of a body.
 pub fn fingerprint(kind: &str, key: u64, body: u64) -> Fingerprint {
     let parts: [&[u8]; 3] = [kind.as_bytes(), &key.to_be_bytes(), &body.to_be_bytes()];
     Fingerprint::from_digest(Digest::of("sim", &parts))
 }
 
-/// The amount of a charge: no two bodies share one.
+/// The amount of a charge. It differs for every body.
 pub fn charge_amount(tenant: u64, key: u64, body: u64) -> i64 {
     i64::try_from(tenant * 100_000 + key * 100 + body * 7 + 11).unwrap_or(1)
 }
 
-/// The amount of a payout: no two bodies share one. Some leave room for one of two in a small account, some for two of
-/// three in what a charge brought.
+/// The amount of a payout. It differs for every body. A small account has room for one of two
+/// payouts, the proceeds of a charge for two of three.
 pub fn payout_amount(tenant: u64, key: u64, body: u64) -> i64 {
     let base = if payout_account(tenant, key).is_some() { 700 } else { 45_000 };
     i64::try_from(base + tenant * 10 + key * 3 + body).unwrap_or(1)
 }
 
-/// The account a payout names; nothing means the tenant's main one.
+/// The account of a payout; `None` is the tenant's main account.
 fn payout_account(tenant: u64, key: u64) -> Option<&'static str> {
     match key % 6 {
-        _ if tenant != KEEPER => None,
+        _ if tenant != LEDGER_TENANT => None,
         1 => Some("alice"),
         2 => Some("carol"),
         3 => Some("grace"),
@@ -103,16 +97,16 @@ fn payout_account(tenant: u64, key: u64) -> Option<&'static str> {
     }
 }
 
-/// Keys from here on are of charges that are captured, voided, refunded or paid in part by a wallet.
+/// First key of the charges with operations or a wallet.
 pub const LIVES: u64 = 100;
 
-/// Keys so far apart are of payouts from one account to one bank.
+/// Payouts whose keys differ by this use the same account and bank.
 pub const PAYOUTS_ALIKE: u64 = 24;
 
-/// Operations that are tried on one charge.
+/// Number of operations on one charge.
 pub const OPERATIONS: u64 = 16;
 
-/// What an operation's key stands for, and how much of it is asked for; nothing means all there is.
+/// Kind and amount of an operation. Without an amount, the whole rest is meant.
 pub fn operation(key: u64, body: u64) -> (OperationKind, Option<i64>) {
     let key = key % OPERATIONS;
     let amount = |base: u64| i64::try_from(base + key + body * 13).ok();
@@ -128,13 +122,13 @@ pub fn operation(key: u64, body: u64) -> (OperationKind, Option<i64>) {
     }
 }
 
-/// Whether a wallet pays a part of the charge under a key, and how much.
+/// The wallet's part of a charge, if any.
 pub fn wallet_part(tenant: u64, key: u64) -> Option<i64> {
-    let split = tenant == KEEPER && key >= LIVES && key % 4 == 2;
+    let split = tenant == LEDGER_TENANT && key >= LIVES && key % 4 == 2;
     if split { i64::try_from(200 + key).ok() } else { None }
 }
 
-/// Whether the charge under a key is captured at once, where no wallet pays a part of it.
+/// Whether a charge without a wallet is captured at once.
 const fn captures(key: u64) -> bool {
     if key >= LIVES { matches!(key % 4, 1 | 2) } else { key % 5 != 2 }
 }
@@ -143,7 +137,7 @@ fn method(key: u64, body: u64) -> &'static str {
     let life = key >= LIVES;
     match (life, key % 8) {
         _ if body > 0 => VISA,
-        // A split or a hold that may fail at each of its steps, or at the last one.
+        // A split or a hold that may fail at each step, or at the last one.
         (true, 6 | 7) => MOODY,
         (true, 3) => LAPSING,
         (true, _) => VISA,
@@ -155,7 +149,6 @@ fn method(key: u64, body: u64) -> &'static str {
     }
 }
 
-/// The currency of a charge.
 pub fn charge_asset(key: u64) -> Option<Asset> {
     Asset::currency(match key % 3 {
         _ if key >= LIVES && key % 4 == 2 => "USD",
@@ -166,9 +159,9 @@ pub fn charge_asset(key: u64) -> Option<Asset> {
     .ok()
 }
 
-/// Opens the accounts every run begins with and funds two of them.
-pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
-    let request = request(KEEPER, "open", number, 0, id)?;
+/// Opens the accounts at the start of a run and funds two of them.
+pub fn opening(number: u64, id: Ulid) -> Option<ClientRequest> {
+    let request = request(LEDGER_TENANT, "open", number, 0, id)?;
     let place = usize::try_from(number).ok()?;
     if let Some((code, asset, floor, cap, shards)) = ACCOUNTS.get(place).copied() {
         let open = Open {
@@ -179,7 +172,7 @@ pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
             shards,
             metadata: Metadata::new(),
         };
-        return Some(Asked::Keep(request, Box::new(LedgerCommand::Open(open))));
+        return Some(ClientRequest::Ledger(request, Box::new(LedgerCommand::Open(open))));
     }
     let (from, to, amount, asset) = match place.checked_sub(ACCOUNTS.len())? {
         0 => ("world", "alice", 2_000, "USD"),
@@ -188,7 +181,7 @@ pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
         _ => return None,
     };
     let transfer = transfer(from, to, amount, asset, None, "open")?;
-    Some(Asked::Keep(request, Box::new(LedgerCommand::Transfer(transfer))))
+    Some(ClientRequest::Ledger(request, Box::new(LedgerCommand::Transfer(transfer))))
 }
 
 fn transfer(
@@ -218,14 +211,14 @@ fn tagged(tag: &str) -> Metadata {
 }
 
 impl Ask {
-    /// The request, if everything it names is known.
-    pub fn asked(self, learnt: &Learnt, id: Ulid) -> Option<Asked> {
+    /// The request, if all ids it needs are known.
+    pub fn asked(self, learnt: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
         match self {
             Ask::Charge { tenant, key, body } => {
                 let request = request(tenant, "charge", key, body, id)?;
                 let named = match key {
-                    _ if tenant != KEEPER => None,
-                    // A guarded account from which refunds are taken while others spend it.
+                    _ if tenant != LEDGER_TENANT => None,
+                    // A guarded account that pays refunds while other requests spend its money.
                     LIVES.. if key % 12 == 9 => learnt.accounts.get("grace"),
                     LIVES.. => None,
                     _ if key % 6 == 0 => learnt.accounts.get("bob"),
@@ -244,13 +237,13 @@ impl Ask {
                     description: None,
                     metadata: BTreeMap::new(),
                 };
-                Some(Asked::Charge(Box::new(CreateCharge { request, wanted })))
+                Some(ClientRequest::Charge(Box::new(CreateCharge { request, wanted })))
             }
             Ask::Operate { tenant, key, body } => {
                 let request = request(tenant, "operate", key, body, id)?;
                 let charge = *learnt.charges.get(&(tenant, key / OPERATIONS))?;
                 let (kind, amount) = operation(key, body);
-                Some(Asked::Operate(Box::new(Operate { request, charge, kind, amount })))
+                Some(ClientRequest::Operate(Box::new(Operate { request, charge, kind, amount })))
             }
             Ask::Payout { tenant, key, body } => {
                 let account = match payout_account(tenant, key) {
@@ -273,16 +266,16 @@ impl Ask {
                     metadata: BTreeMap::new(),
                 };
                 let request = request(tenant, "payout", key, body, id)?;
-                Some(Asked::Payout(Box::new(CreatePayout { request, wanted })))
+                Some(ClientRequest::Payout(Box::new(CreatePayout { request, wanted })))
             }
-            Ask::Keep { key, body } => keep(key, body, learnt, id),
+            Ask::Ledger { key, body } => ledger_request(key, body, learnt, id),
             Ask::Look { .. } | Ask::Resolve { .. } => None,
         }
     }
 }
 
-fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
-    let request = request(KEEPER, "keep", key, body, id)?;
+fn ledger_request(key: u64, body: u64, learnt: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
+    let request = request(LEDGER_TENANT, "keep", key, body, id)?;
     let mut chance = Chance::new(mix(&[key, body, 31]));
     let tag = format!("{key}/{body}");
     let dollars = ["world", "alice", "bob", "carol", "dora", "grace"];
@@ -290,7 +283,7 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
     let others: Vec<&str> = dollars.into_iter().filter(|code| *code != from).collect();
     let to = chance.pick(&others, "world");
     let amount = i64::try_from(chance.between(1, 700)).ok()?;
-    let act = match key % 12 {
+    let command = match key % 12 {
         2 => {
             let deadline = START.plus(Span::from_ms(chance.between(5_000, 200_000)));
             LedgerCommand::Transfer(transfer(from, to, amount, "USD", Some(deadline), &tag)?)
@@ -328,7 +321,7 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
                 let amount = i64::try_from(chance.between(1, 60)).ok()?;
                 Some(Item::Transfer(transfer(from, to, amount, "USD", None, &format!("{tag}:{number}"))?))
             };
-            return Some(Asked::Bulk(request, (0..count).map(item).collect::<Option<_>>()?));
+            return Some(ClientRequest::Bulk(request, (0..count).map(item).collect::<Option<_>>()?));
         }
         9 => LedgerCommand::Open(Open {
             code: AccountCode::parse("shared").ok()?,
@@ -345,5 +338,5 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
         11 => LedgerCommand::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(11)?)? },
         _ => LedgerCommand::Transfer(transfer(from, to, amount, "USD", None, &tag)?),
     };
-    Some(Asked::Keep(request, Box::new(act)))
+    Some(ClientRequest::Ledger(request, Box::new(command)))
 }

@@ -1,4 +1,4 @@
-//! The engine behind its object-safe door.
+//! The [`Service`] implementation of the engine.
 
 use crate::admin::Register;
 use crate::engine::{Engine, Inner};
@@ -161,7 +161,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         limit: usize,
     ) -> ServiceFuture<'_, Result<Option<Vec<AuditRecord>>, ReadError>> {
         Box::pin(async move {
-            // Whatever has a history has its first record.
+            // Every subject's history has a first record.
             let first = Scan::Timeline { tenant, subject, after: None, limit: 1 };
             if self.inner.store.scan(first).await?.is_empty() {
                 return Ok(None);
@@ -175,8 +175,8 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn keep(&self, request: Request, act: LedgerCommand) -> ServiceFuture<'_, Submitted> {
-        Box::pin(async move { self.inner.keep(request, act).await })
+    fn keep(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted> {
+        Box::pin(async move { self.inner.execute(request, command).await })
     }
 
     fn bulk(&self, request: Request, items: Vec<Item>) -> ServiceFuture<'_, Submitted> {
@@ -188,7 +188,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         tenant: TenantId,
         named: AccountSelector,
     ) -> ServiceFuture<'_, Result<Option<Arc<Account>>, ReadError>> {
-        // Not from memory: another process may have spread it anew.
+        // Not from the cache: another process may have changed the number of shards.
         Box::pin(async move { self.inner.fresh_account(tenant, &named).await })
     }
 
@@ -342,7 +342,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Each operation with the charge it is done to.
+    /// Pairs each operation with the charge.
     async fn with_charges(&self, operations: Vec<Operation>) -> Result<Vec<RefundView>, ReadError> {
         let key = |operation: &Operation| RowKey::Charge(operation.tenant, operation.charge);
         let keys = operations.iter().map(key).collect();

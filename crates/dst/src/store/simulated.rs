@@ -1,5 +1,5 @@
-//! The rows of the simulated store, judged by the one judge. It remembers every commit with what was there before,
-//! so that checks can look at every prefix of the history.
+//! The state of the simulated store: rows, judged by the real judge, and every commit with the rows
+//! before it, so that checks can inspect every prefix of the history.
 
 use crate::bank::Bug;
 use crate::store::damage;
@@ -21,12 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Who uses the simulated store.
+/// The tenants of the simulated store.
 pub const TENANTS: [TenantId; 2] = [TenantId::from_i64(1), TenantId::from_i64(2)];
 
-/// The rows and their history.
+/// The rows, their indexes and their history.
 #[derive(Default)]
-pub struct Shelf {
+pub struct SimulatedStore {
     rows: BTreeMap<RowKey, Arc<Row>>,
     due: [BTreeSet<(Time, RowKey)>; 3],
     claims: BTreeSet<(SubjectId, ClaimId, TenantId)>,
@@ -35,35 +35,35 @@ pub struct Shelf {
     journal: BTreeMap<(TenantId, AccountId), Vec<AccountEntry>>,
     sets: BTreeMap<SetId, CommitReceipt>,
     latest: Option<Time>,
-    /// What is broken on purpose.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
 }
 
-/// A commit as it happened.
+/// A commit with the rows before and after it.
 #[derive(Clone, Debug)]
 pub struct Applied {
-    /// As the feed tells it.
+    /// The commit as in the feed.
     pub committed: Committed,
-    /// Rows before it, in the order of its changes.
+    /// Rows before the commit, in the order of the changes.
     pub before: Vec<Option<Arc<Row>>>,
-    /// Rows after it, in the same order.
+    /// Rows after the commit, in the same order.
     pub after: Vec<Option<Arc<Row>>>,
 }
 
 impl Applied {
-    /// The rows it wrote.
+    /// The written rows.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.after.iter().flatten().map(Arc::as_ref)
     }
 
-    /// Each change: the row before and the row after it.
+    /// Each change as the row before and the row after.
     pub fn changes(&self) -> impl Iterator<Item = (Option<&Row>, Option<&Row>)> {
         self.before.iter().zip(&self.after).map(|(before, after)| (before.as_deref(), after.as_deref()))
     }
 }
 
-impl Shelf {
-    /// A time that never goes back.
+impl SimulatedStore {
+    /// A monotonic version of `now`.
     pub fn tick(&mut self, now: Time) -> Time {
         let now =
             if self.bug == Some(Bug::ClockGoesBack) { now } else { now.max(self.latest.unwrap_or(now)) };
@@ -76,47 +76,46 @@ impl Shelf {
         &self.history
     }
 
-    /// Every row as it stands.
+    /// Every current row.
     pub fn rows(&self) -> &BTreeMap<RowKey, Arc<Row>> {
         &self.rows
     }
 
-    /// Takes everything out: the rows as they stand and every commit so far.
+    /// Takes out all current rows and all commits.
     pub fn take(&mut self) -> (BTreeMap<RowKey, Arc<Row>>, Vec<Applied>) {
         (std::mem::take(&mut self.rows), std::mem::take(&mut self.history))
     }
 
-    /// Every charge as it stands, tenant by tenant.
+    /// Every charge, by tenant.
     pub fn charges(&self) -> impl Iterator<Item = &Row> {
         self.all(RowKey::Charge, ChargeId::from_i64)
     }
 
-    /// Every payout as it stands, tenant by tenant.
+    /// Every payout, by tenant.
     pub fn payouts(&self) -> impl Iterator<Item = &Row> {
         self.all(RowKey::Payout, PayoutId::from_i64)
     }
 
-    /// All work as it stands, tenant by tenant.
+    /// Every outbox row, by tenant.
     pub fn work(&self) -> impl Iterator<Item = &Row> {
         self.all(RowKey::Outbox, SubjectId::from_i64)
     }
 
-    /// How many claims somebody holds.
+    /// Number of leased claims.
     pub fn leases(&self) -> usize {
         self.leases
     }
 
-    /// One row as it stands.
     pub fn row(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).map(Arc::as_ref)
     }
 
-    /// One row by its number, whosever it is: the key's tenant does not count.
-    pub fn whose(&self, key: &RowKey) -> Option<&Row> {
-        TENANTS.iter().find_map(|tenant| self.row(&key.clone().with_tenant(*tenant)))
+    /// Finds a row by id. `key` builds the key for each tenant; ids are unique over all tenants.
+    pub fn find_row(&self, key: impl Fn(TenantId) -> RowKey) -> Option<&Row> {
+        TENANTS.iter().find_map(|tenant| self.row(&key(*tenant)))
     }
 
-    /// Commits all of the set or nothing.
+    /// Commits the whole set or nothing.
     pub fn commit(&mut self, set: &ChangeSet, at: Time) -> Result<CommitReceipt, CommitError> {
         let mut image = Image::default();
         let keys: Vec<RowKey> = set.changes().iter().map(Change::key).collect();
@@ -157,7 +156,7 @@ impl Shelf {
         Ok(receipt)
     }
 
-    /// Puts a row where another stood, and keeps the indexes right.
+    /// Replaces a row and updates the indexes.
     fn put(&mut self, key: &RowKey, row: Option<Arc<Row>>) {
         let old = match row.clone() {
             Some(row) => self.rows.insert(key.clone(), row),
@@ -212,12 +211,11 @@ impl Shelf {
         }
     }
 
-    /// The receipt of a set.
     pub fn committed(&self, id: SetId) -> Option<CommitReceipt> {
         self.sets.get(&id).copied()
     }
 
-    /// Undoes the last commit, as a failover without its tail does.
+    /// Undoes the last commit, as a failover that loses the tail of the log.
     pub fn lose_last(&mut self) {
         let Some(lost) = self.history.pop() else { return };
         for (key, row) in lost.committed.touched.iter().zip(lost.before) {
@@ -229,14 +227,14 @@ impl Shelf {
         }
     }
 
-    /// Numbers the last commit one too high.
+    /// Raises the position of the last commit by one.
     pub(super) fn skip_position(&mut self) {
         if let Some(last) = self.history.last_mut() {
             last.committed.receipt.position.0 = last.committed.receipt.position.0.saturating_add(1);
         }
     }
 
-    /// Drops the first settled claim, whatever its window.
+    /// Drops the first settled claim, even within its windows.
     pub(super) fn forget_answers(&mut self) {
         let settled =
             |row: &&Arc<Row>| matches!(&***row, Row::Claim(claim) if claim.state.settled().is_some());
@@ -246,7 +244,7 @@ impl Shelf {
         }
     }
 
-    /// The row as it was before its last change.
+    /// The row before the last change.
     pub(super) fn before_last(&self, key: &RowKey) -> Option<Row> {
         for applied in self.history.iter().rev().take(3) {
             if let Some(place) = applied.committed.touched.iter().position(|touched| touched == key) {
@@ -256,13 +254,12 @@ impl Shelf {
         self.row(key).cloned()
     }
 
-    /// The feed after a position.
     pub fn feed(&self, after: Position, limit: usize) -> Vec<Committed> {
         let start = usize::try_from(after.0).unwrap_or(usize::MAX);
         self.history.iter().skip(start).take(limit.min(SCAN_MAX)).map(|it| it.committed.clone()).collect()
     }
 
-    /// Rows whose time has come.
+    /// Due rows.
     pub fn due(&self, due: Due, now: Time, limit: usize) -> Vec<Row> {
         let kind = match due {
             Due::Outbox => 0,
@@ -274,7 +271,6 @@ impl Shelf {
         ready.take(limit.min(SCAN_MAX)).cloned().collect()
     }
 
-    /// Entries of an account.
     pub fn entries(
         &self,
         tenant: TenantId,
@@ -296,7 +292,7 @@ impl Shelf {
         }
     }
 
-    /// What entries add up to.
+    /// Sum of an account's entries.
     pub fn fold(&self, tenant: TenantId, account: AccountId, after: Position, upto: Upto) -> Folded {
         let mut folded = Folded::default();
         for entry in self.journal.get(&(tenant, account)).into_iter().flatten() {
@@ -309,7 +305,7 @@ impl Shelf {
         folded
     }
 
-    /// Counts of the work at hand.
+    /// Counts of pending work.
     pub fn tally(&self, now: Time) -> Tally {
         let mut tally = Tally::default();
         for row in self.work() {
@@ -330,7 +326,7 @@ impl Shelf {
         self.rows.range((Bound::Included(low), Bound::Included(high))).map(|(_, row)| row.as_ref())
     }
 
-    /// Rows of one kind after one of them, tenant by tenant.
+    /// Rows of a kind after one of them, by tenant.
     fn after<T>(
         &self,
         after: Option<(TenantId, T)>,
@@ -343,12 +339,11 @@ impl Shelf {
         self.rows.range((start, last)).map(|(_, row)| row.as_ref())
     }
 
-    /// All rows of one kind.
     fn all<T>(&self, key: fn(TenantId, T) -> RowKey, id: fn(i64) -> T) -> impl Iterator<Item = &Row> {
         self.after(None, key, id)
     }
 
-    /// A tenant's rows of one kind before one of them, newest first.
+    /// A tenant's rows of a kind before one of them, newest first.
     fn before<T>(
         &self,
         tenant: TenantId,
@@ -362,82 +357,81 @@ impl Shelf {
         own.rev().map(|(_, row)| row.as_ref())
     }
 
-    /// A range of rows.
     pub fn scan(&self, scan: &Scan) -> Vec<Row> {
         match *scan {
             Scan::ChargesOf { tenant, before, limit } => {
-                few(self.before(tenant, before, RowKey::Charge, ChargeId::from_i64), limit)
+                take_rows(self.before(tenant, before, RowKey::Charge, ChargeId::from_i64), limit)
             }
             Scan::Timeline { tenant, subject, after, limit } => {
                 let key = |id| RowKey::Audit(tenant, subject, id);
                 let first = Bound::Included(key(Ulid::from_bytes([0; 16])));
                 let start = after.map_or(first, |after| Bound::Excluded(key(after)));
                 let own = self.rows.range((start, Bound::Included(key(Ulid::from_bytes([255; 16])))));
-                few(own.map(|(_, row)| row.as_ref()), limit)
+                take_rows(own.map(|(_, row)| row.as_ref()), limit)
             }
             Scan::Claims { after, limit } => {
                 let later = |subject: &SubjectId| after.is_none_or(|(.., after)| *subject > after);
                 let claims = self.claims.iter().filter(|(subject, ..)| later(subject));
-                few(claims.filter_map(|(_, id, tenant)| self.row(&RowKey::Claim(*tenant, *id))), limit)
+                take_rows(claims.filter_map(|(_, id, tenant)| self.row(&RowKey::Claim(*tenant, *id))), limit)
             }
             Scan::Charges { after, limit } => {
-                few(self.after(after, RowKey::Charge, ChargeId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Charge, ChargeId::from_i64), limit)
             }
             Scan::Outbox { after, limit } => {
-                few(self.after(after, RowKey::Outbox, SubjectId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Outbox, SubjectId::from_i64), limit)
             }
             Scan::DoubtOn { payment, limit } => {
                 let all = self.all(RowKey::Outbox, SubjectId::from_i64);
                 let is_it = |row: &&Row| matches!(row, Row::Outbox(it) if it.payment == payment && it.history.unknown);
-                few(all.filter(is_it), limit)
+                take_rows(all.filter(is_it), limit)
             }
             Scan::ParkedOf { tenant, before, limit } => {
                 let own = self.before(tenant, before, RowKey::Outbox, SubjectId::from_i64);
-                few(own.filter(|row| matches!(row, Row::Outbox(it) if it.parked.is_some())), limit)
+                take_rows(own.filter(|row| matches!(row, Row::Outbox(it) if it.parked.is_some())), limit)
             }
             Scan::OperationsOn { tenant, charge, after, limit } => {
                 let after = (tenant, after.unwrap_or(OperationId::from_i64(i64::MIN)));
                 let own = self.after(Some(after), RowKey::Operation, OperationId::from_i64);
                 let on = |row: &&Row| matches!(row, Row::Operation(it) if (it.tenant, it.charge) == (tenant, charge));
-                few(own.filter(on), limit)
+                take_rows(own.filter(on), limit)
             }
             Scan::Operations { after, limit } => {
-                few(self.after(after, RowKey::Operation, OperationId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Operation, OperationId::from_i64), limit)
             }
             Scan::PayoutsOf { tenant, before, limit } => {
-                few(self.before(tenant, before, RowKey::Payout, PayoutId::from_i64), limit)
+                take_rows(self.before(tenant, before, RowKey::Payout, PayoutId::from_i64), limit)
             }
             Scan::Payouts { after, limit } => {
-                few(self.after(after, RowKey::Payout, PayoutId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Payout, PayoutId::from_i64), limit)
             }
             Scan::RefundsOf { tenant, before, limit } => {
                 let own = self.before(tenant, before, RowKey::Operation, OperationId::from_i64);
-                few(
+                take_rows(
                     own.filter(|row| matches!(row, Row::Operation(it) if it.kind == OperationKind::Refund)),
                     limit,
                 )
             }
             Scan::AccountsOf { tenant, before, limit } => {
-                few(self.before(tenant, before, RowKey::Account, AccountId::from_i64), limit)
+                take_rows(self.before(tenant, before, RowKey::Account, AccountId::from_i64), limit)
             }
             Scan::AssetsOf { tenant } => {
                 let all = self.rows.values().map(Arc::as_ref);
                 all.filter(|row| matches!(row, Row::Asset(it) if it.tenant == tenant)).cloned().collect()
             }
             Scan::TransactionsOf { tenant, before, limit } => {
-                few(self.before(tenant, before, RowKey::Transaction, TransactionId::from_i64), limit)
+                take_rows(self.before(tenant, before, RowKey::Transaction, TransactionId::from_i64), limit)
             }
             Scan::Snapshots { tenant, account, upto, limit } => {
                 let low = RowKey::Snapshot(tenant, account, Position(0));
                 let own = self.between(low, RowKey::Snapshot(tenant, account, Position(u64::MAX))).rev();
                 let own = own.filter(|row| matches!(row, Row::Snapshot(it) if upto.includes(CommitReceipt { position: it.position, at: it.at })));
-                few(own, limit)
+                take_rows(own, limit)
             }
             Scan::Accounts { after, limit } => {
-                few(self.after(after, RowKey::Account, AccountId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Account, AccountId::from_i64), limit)
             }
             Scan::Transactions { after, limit } => {
-                few(self.after(after, RowKey::Transaction, TransactionId::from_i64), limit)
+                take_rows(self.after(after, RowKey::Transaction, TransactionId::from_i64), limit)
             }
             Scan::Balances { after, limit } => {
                 let key = |tenant: i64, account: i64, shard| {
@@ -447,9 +441,11 @@ impl Shelf {
                 let mark = after.map(|(tenant, account, shard)| RowKey::Balance(tenant, account, shard));
                 let start = mark.map_or(first, Bound::Excluded);
                 let all = self.rows.range((start, Bound::Included(key(i64::MAX, i64::MAX, u8::MAX))));
-                few(all.map(|(_, row)| row.as_ref()), limit)
+                take_rows(all.map(|(_, row)| row.as_ref()), limit)
             }
-            Scan::Holds { after, limit } => few(self.after(after, RowKey::Hold, HoldId::from_i64), limit),
+            Scan::Holds { after, limit } => {
+                take_rows(self.after(after, RowKey::Hold, HoldId::from_i64), limit)
+            }
             Scan::Tenants => self
                 .rows
                 .values()
@@ -469,7 +465,7 @@ impl Shelf {
     }
 }
 
-/// Copies for a store that breaks its promises.
+/// Owned copies, for planted bugs.
 fn owned(rows: &[Option<Arc<Row>>]) -> Vec<Option<Row>> {
     rows.iter().map(|row| row.as_deref().cloned()).collect()
 }
@@ -478,6 +474,6 @@ fn shared(rows: Vec<Option<Row>>) -> Vec<Option<Arc<Row>>> {
     rows.into_iter().map(|row| row.map(Arc::new)).collect()
 }
 
-fn few<'a>(rows: impl Iterator<Item = &'a Row>, limit: usize) -> Vec<Row> {
+fn take_rows<'a>(rows: impl Iterator<Item = &'a Row>, limit: usize) -> Vec<Row> {
     rows.take(limit.min(SCAN_MAX)).cloned().collect()
 }

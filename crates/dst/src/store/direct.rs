@@ -1,4 +1,4 @@
-//! The store's machine seen without network and faults: what checks and the conformance suite look at.
+//! A store without network and faults, for the checks and the conformance suite.
 
 use super::{Machine, START};
 use crate::executor::lock;
@@ -14,23 +14,22 @@ use counterfoil_store::{
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A direct connection. Its clock goes on a little with every look.
-pub struct Still {
+/// A direct connection to the store's machine. Its clock advances a little with every read.
+pub struct DirectStore {
     machine: Arc<Mutex<Machine>>,
     looks: AtomicU64,
 }
 
-impl Still {
-    /// A connection to `machine`.
-    pub fn new(machine: Arc<Mutex<Machine>>) -> Still {
-        Still { machine, looks: AtomicU64::new(0) }
+impl DirectStore {
+    pub fn new(machine: Arc<Mutex<Machine>>) -> DirectStore {
+        DirectStore { machine, looks: AtomicU64::new(0) }
     }
 }
 
-impl Store for Still {
+impl Store for DirectStore {
     fn now(&self) -> Time {
         let looks = self.looks.fetch_add(1, Ordering::SeqCst);
-        lock(&self.machine).shelf.tick(START.plus(Span::from_ms(looks / 8)))
+        lock(&self.machine).store.tick(START.plus(Span::from_ms(looks / 8)))
     }
 
     fn secret(&self) -> Masked<[u8; 32]> {
@@ -43,28 +42,28 @@ impl Store for Still {
 
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
         let machine = lock(&self.machine);
-        Ok(keys.iter().map(|key| machine.shelf.row(key).cloned()).collect())
+        Ok(keys.iter().map(|key| machine.store.row(key).cloned()).collect())
     }
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
-        Ok(lock(&self.machine).shelf.scan(&scan))
+        Ok(lock(&self.machine).store.scan(&scan))
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
-        Ok(lock(&self.machine).shelf.due(due, now, limit))
+        Ok(lock(&self.machine).store.due(due, now, limit))
     }
 
     async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let now = self.now();
-        lock(&self.machine).shelf.commit(&set, now)
+        lock(&self.machine).store.commit(&set, now)
     }
 
     async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
-        Ok(lock(&self.machine).shelf.committed(id))
+        Ok(lock(&self.machine).store.committed(id))
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
-        Ok(lock(&self.machine).shelf.feed(after, limit))
+        Ok(lock(&self.machine).store.feed(after, limit))
     }
 
     async fn entries(
@@ -74,7 +73,7 @@ impl Store for Still {
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<AccountEntry>, ReadError> {
-        Ok(lock(&self.machine).shelf.entries(tenant, account, page, limit))
+        Ok(lock(&self.machine).store.entries(tenant, account, page, limit))
     }
 
     async fn fold(
@@ -84,11 +83,11 @@ impl Store for Still {
         after: Position,
         upto: Upto,
     ) -> Result<Folded, ReadError> {
-        Ok(lock(&self.machine).shelf.fold(tenant, account, after, upto))
+        Ok(lock(&self.machine).store.fold(tenant, account, after, upto))
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
-        Ok(lock(&self.machine).shelf.tally(now))
+        Ok(lock(&self.machine).store.tally(now))
     }
 
     fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {

@@ -1,8 +1,8 @@
-//! The door of one process as a client finds it, and doors that break their promises.
+//! The frontend of a process, as clients see it, with the planted bugs of frontends.
 
 use super::cluster::SimEngine;
 use crate::bank::Bug;
-use crate::client::{Asked, Response, request, request_id};
+use crate::client::{ClientRequest, Response, request, request_id};
 use crate::script::Ask;
 use bytes::Bytes;
 use counterfoil_core::idempotency::claim::{ClaimId, Settled};
@@ -19,36 +19,33 @@ use counterfoil_core::types::time::{Span, Time};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
 use counterfoil_store::{Position, Upto};
 
-/// Something to look at.
+/// The object of a read.
 #[derive(Clone, Debug)]
 pub(super) enum Look {
     /// A balance, by the account's code.
     Balance(String),
     /// A charge or a payout, as a tenant sees it.
-    Payment {
-        /// Which.
-        id: Payment,
-        /// Whose it is.
-        owner: i64,
-        /// Who asks.
-        asking: i64,
-    },
+    Payment { id: Payment, owner: i64, asking: i64 },
 }
 
-/// Hands a write to the engine.
-pub(super) async fn submit(engine: &SimEngine, asked: Asked, ask: Ask, bug: Option<Bug>) -> Submitted {
+/// Passes a write to the engine.
+pub(super) async fn submit(
+    engine: &SimEngine,
+    asked: ClientRequest,
+    ask: Ask,
+    bug: Option<Bug>,
+) -> Submitted {
     let asked = twisted(asked, ask, bug);
     let submitted = match asked {
-        Asked::Charge(command) => engine.submit(*command).await,
-        Asked::Operate(command) => engine.operate(*command).await,
-        Asked::Payout(command) => engine.pay_out(*command).await,
-        Asked::Keep(request, act) => engine.keep(request, *act).await,
-        Asked::Bulk(request, items) => engine.bulk(request, items).await,
+        ClientRequest::Charge(command) => engine.submit(*command).await,
+        ClientRequest::Operate(command) => engine.operate(*command).await,
+        ClientRequest::Payout(command) => engine.pay_out(*command).await,
+        ClientRequest::Ledger(request, command) => engine.keep(request, *command).await,
+        ClientRequest::Bulk(request, items) => engine.bulk(request, items).await,
     };
     distorted(submitted, engine.now(), bug).await
 }
 
-/// Looks.
 pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Response {
     match look {
         Look::Balance(code) => {
@@ -78,11 +75,11 @@ pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Re
     }
 }
 
-/// What operators may decide.
-pub(super) const HOWS: u64 = 4;
+/// Number of resolutions.
+pub(super) const RESOLUTIONS: u64 = 4;
 
-/// An operator looks at the dead letters of a tenant and settles one of them under a key of its own, in the way
-/// `decided` says; nothing if there is none.
+/// Resolves one of a tenant's dead letters as `decided`, under a fresh key. `None` if there is
+/// none.
 pub(super) async fn resolve(
     engine: &SimEngine,
     (tenant, letter): (u64, u64),
@@ -99,7 +96,7 @@ pub(super) async fn resolve(
     Some(Response::Submitted(engine.resolve(request, letter.outbox.id, decided(letter)).await))
 }
 
-fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
+fn twisted(asked: ClientRequest, ask: Ask, bug: Option<Bug>) -> ClientRequest {
     let turn = |request: Request| match bug {
         Some(Bug::FingerprintIgnored) => {
             Request { fingerprint: Fingerprint::from_digest(Digest::from_bytes([1; 32])), ..request }
@@ -110,7 +107,7 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
         }
         Some(Bug::KeyWithoutTenant) => {
             let (Ask::Charge { key, .. }
-            | Ask::Keep { key, .. }
+            | Ask::Ledger { key, .. }
             | Ask::Operate { key, .. }
             | Ask::Payout { key, .. }
             | Ask::Look { number: key }
@@ -121,20 +118,20 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
         _ => request,
     };
     match asked {
-        Asked::Charge(mut command) => {
+        ClientRequest::Charge(mut command) => {
             command.request = turn(command.request);
-            Asked::Charge(command)
+            ClientRequest::Charge(command)
         }
-        Asked::Operate(mut command) => {
+        ClientRequest::Operate(mut command) => {
             command.request = turn(command.request);
-            Asked::Operate(command)
+            ClientRequest::Operate(command)
         }
-        Asked::Payout(mut command) => {
+        ClientRequest::Payout(mut command) => {
             command.request = turn(command.request);
-            Asked::Payout(command)
+            ClientRequest::Payout(command)
         }
-        Asked::Keep(request, act) => Asked::Keep(turn(request), act),
-        Asked::Bulk(request, items) => Asked::Bulk(turn(request), items),
+        ClientRequest::Ledger(request, act) => ClientRequest::Ledger(turn(request), act),
+        ClientRequest::Bulk(request, items) => ClientRequest::Bulk(turn(request), items),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Working on a payment behind the gateway fence: the hold is renewed while the work runs and given back when it is done.
+//! The fence decorator: work on a payment runs between taking its gateway fence and giving it back.
 
 use crate::engine::Inner;
 use crate::world::World;
@@ -12,32 +12,41 @@ use std::future::{Future, pending};
 use std::time::Duration;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Enters the fence of a payment, unless somebody else works on it at this moment, perhaps elsewhere.
-    pub(crate) async fn enter_fence(&self, payment: Payment) -> Result<Pass, HeldByAnother> {
+    /// Runs `work` on a payment inside the fence. `work` does not run if another holder is inside.
+    ///
+    /// An engine without a shared fence runs `work` at once.
+    pub(crate) async fn fenced<T>(
+        &self,
+        payment: Payment,
+        work: impl Future<Output = T>,
+    ) -> Result<T, HeldByAnother> {
         let name = fmt::from_fn(|f| f.write_str(payment.reference(&self.references).as_str()));
-        self.fences.enter(name, Token::new(self.world.chance())).await
+        let pass = self.fences.enter(name, Token::new(self.world.chance())).await?;
+        Ok(during(&self.world, pass, work).await)
     }
 }
 
-/// Runs `work` while renewing `pass`, then gives it back. The work never waits for a renewal. It does wait for the
-/// fence to be given back, so that whoever learns of the result may go on with the payment at once.
-pub async fn during<T>(world: &impl World, mut pass: Pass, work: impl Future<Output = T>) -> T {
+/// Runs `work` while renewing `pass`, then gives the fence back. `work` never waits for a renewal.
+///
+/// The result waits until the fence is given back, so that its receiver can continue with the
+/// payment at once.
+async fn during<T>(world: &impl World, mut pass: Pass, work: impl Future<Output = T>) -> T {
     let result = tokio::select! {
         biased;
         result = work => result,
-        never = keep(world, &mut pass) => match never {},
+        never = renew(world, &mut pass) => match never {},
     };
     pass.leave().await;
     result
 }
 
-/// Renews until there is nothing left to renew, then does nothing.
-async fn keep(world: &impl World, pass: &mut Pass) -> Infallible {
+/// Renews the hold until there is none left to renew, then waits forever.
+async fn renew(world: &impl World, pass: &mut Pass) -> Infallible {
     while let Some(wait) = pass.renewal() {
         world.sleep(Duration::from_millis(wait.ms())).await;
         if !pass.renew().await {
             tracing::warn!(
-                "another holder took the gateway fence of a payment under way; the claim's own fence decides"
+                "another holder took the gateway fence of a running payment; the claim's fencing token decides whose result counts"
             );
         }
     }
@@ -54,7 +63,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    /// Always lets in; renewals are answered, or never.
+    /// Admits every holder. Renewals succeed, or never return once it is deaf.
     #[derive(Default)]
     struct Scripted {
         is_deaf: AtomicBool,
@@ -87,13 +96,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_hold_is_renewed_each_third_of_its_time_and_then_given_back() {
+    async fn the_hold_is_renewed_each_third_of_its_time_and_then_released() {
         let fence = Arc::new(Scripted::default());
         let pass = enter(&fence).await;
         let world = TokioWorld::new();
         let result = during(&world, pass, async {
             world.sleep(Duration::from_millis(950)).await;
-            assert!(!fence.is_released.load(Ordering::SeqCst), "given back too soon");
+            assert!(!fence.is_released.load(Ordering::SeqCst), "released too soon");
             "done"
         });
         assert_eq!(result.await, "done");

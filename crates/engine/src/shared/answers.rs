@@ -1,89 +1,80 @@
-//! Settled claims that processes share, so that a retry which meets another process is answered without the store.
+//! Answers in a cache that several servers share, so that a retry at another server is answered
+//! without the store.
 //!
-//! Only the holder that committed an answer keeps it here. An entry is bound to its claim by a tag under the store's
-//! secret: one that was altered, cut, swapped or made by anybody else is as good as none. Windows are judged by whoever
-//! finds it. So an entry can be missing, never wrong, and the shelf may be lost at any time.
+//! Only the holder that committed an answer publishes it. A tag under the store's secret binds the
+//! entry to the claim, so altered, truncated, swapped or forged entries count as missing. The
+//! reader judges the windows. An entry can therefore be missing, never wrong, and losing the cache
+//! costs only time.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::codec::settled;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Longest entry: about thirty times a usual answer. Longer ones are rare, and their retries can ask the store.
+/// Longest entry: about thirty times a usual answer. Longer answers are rare, and their retries can
+/// ask the store.
 pub const ENTRY_BYTES_MAX: usize = 65_536;
 
 const NAME: &str = "counterfoil/answer/name/1";
 const ENTRY: &str = "counterfoil/answer/entry/1";
 
-/// Something to come from a shelf.
+/// A call to the shared cache.
 pub type Fetched<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A place outside this process that keeps bytes by name for a while. Every call ends within a bound of the adapter's
-/// own, far below a client's patience; a shelf that cannot be reached has nothing and keeps nothing.
+/// A cache outside this process. The adapter bounds every call, far below a client's patience. A
+/// cache that cannot be reached behaves as an empty one.
 pub trait SharedCache: Send + Sync + 'static {
-    /// What is kept under the name; of something longer than [`ENTRY_BYTES_MAX`] at most a byte more than that.
+    /// The entry of that name. An entry longer than [`ENTRY_BYTES_MAX`] may be cut one byte after
+    /// the limit.
     fn get<'a>(&'a self, name: &'a str) -> Fetched<'a, Option<Vec<u8>>>;
 
-    /// Keeps `bytes` under the name for `ttl`, in place of what is there.
+    /// Stores `bytes` under the name for `ttl`, replacing an earlier entry.
     fn put<'a>(&'a self, name: &'a str, bytes: Vec<u8>, ttl: Span) -> Fetched<'a, ()>;
 }
 
-/// The shared answers of one store, or none.
+/// The shared answers of a store.
 #[derive(Clone)]
-pub struct SharedAnswers(Option<Arc<Sealed>>);
-
-struct Sealed {
-    shelf: Arc<dyn SharedCache>,
+pub struct SharedAnswers {
+    cache: Arc<dyn SharedCache>,
     mac: MacKey,
 }
 
 impl SharedAnswers {
-    /// Nothing is shared.
-    pub const fn none() -> SharedAnswers {
-        SharedAnswers(None)
+    /// Answers in `cache`, sealed under the store's secret.
+    pub fn new(cache: Arc<dyn SharedCache>, mac: MacKey) -> SharedAnswers {
+        SharedAnswers { cache, mac }
     }
 
-    /// On `shelf`, under the store's secret.
-    pub fn new(shelf: Arc<dyn SharedCache>, mac: MacKey) -> SharedAnswers {
-        SharedAnswers(Some(Arc::new(Sealed { shelf, mac })))
-    }
-
-    /// Whether anything is shared.
-    pub const fn are_shared(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// The settled claim of that id, if one is kept that a holder of the store's secret made.
+    /// Finds the settled claim of that id. Entries that were not sealed under the store's secret do
+    /// not count.
     pub async fn find(&self, id: ClaimId) -> Option<Claim> {
-        let sealed = self.0.as_ref()?;
-        let entry = sealed.shelf.get(&sealed.name(id)).await?;
-        sealed.open(id, &entry)
+        let entry = self.cache.get(&self.name(id)).await?;
+        self.open(id, &entry)
     }
 
-    /// Keeps a claim until its replay window ends. Only for the holder that committed it, after the commit.
+    /// Publishes a settled claim until its replay window ends. Only the holder that committed the
+    /// claim may call this, after the commit.
     pub async fn keep(&self, claim: &Claim, now: Time) {
-        let (Some(sealed), Some(settled)) = (&self.0, claim.state.settled()) else { return };
+        let Some(settled) = claim.state.settled() else { return };
         let ttl = settled.windows.replay_until.since(now);
         if ttl == Span::ZERO {
             return;
         }
-        if let Some(entry) = sealed.seal(claim) {
-            sealed.shelf.put(&sealed.name(claim.id), entry, ttl).await;
+        if let Some(entry) = self.seal(claim) {
+            self.cache.put(&self.name(claim.id), entry, ttl).await;
         }
     }
-}
 
-impl Sealed {
-    /// Under the secret too: stores that share a shelf have tenants of the same number, and clients choose the same keys.
+    /// The entry's name, keyed with the store's secret: stores that share a cache have tenants of
+    /// the same number, and clients choose the same keys.
     fn name(&self, id: ClaimId) -> String {
         self.mac.tag(NAME, &[id.digest().as_bytes()]).hex()
     }
 
-    /// The tag, then the claim.
+    /// The entry's bytes: the tag, then the claim.
     fn seal(&self, claim: &Claim) -> Option<Vec<u8>> {
         let bytes = settled::encode(claim)?;
         let tag = self.mac.tag(ENTRY, &[claim.id.digest().as_bytes(), &bytes]);
@@ -98,12 +89,6 @@ impl Sealed {
     }
 }
 
-impl fmt::Debug for SharedAnswers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Answers").field(&self.0.is_some()).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,9 +99,9 @@ mod tests {
     use std::sync::Mutex;
 
     #[derive(Default)]
-    struct Shelved(Mutex<HashMap<String, (Vec<u8>, Span)>>);
+    struct FakeCache(Mutex<HashMap<String, (Vec<u8>, Span)>>);
 
-    impl SharedCache for Shelved {
+    impl SharedCache for FakeCache {
         fn get<'a>(&'a self, name: &'a str) -> Fetched<'a, Option<Vec<u8>>> {
             Box::pin(ready(self.0.lock().unwrap().get(name).map(|(bytes, _)| bytes.clone())))
         }
@@ -127,13 +112,13 @@ mod tests {
         }
     }
 
-    fn shelf() -> (Arc<Shelved>, SharedAnswers) {
-        let shelf = Arc::new(Shelved::default());
-        (Arc::clone(&shelf), answers(&shelf, 7))
+    fn fresh_cache() -> (Arc<FakeCache>, SharedAnswers) {
+        let cache = Arc::new(FakeCache::default());
+        (Arc::clone(&cache), answers(&cache, 7))
     }
 
-    fn answers(shelf: &Arc<Shelved>, secret: u8) -> SharedAnswers {
-        SharedAnswers::new(Arc::clone(shelf) as Arc<dyn SharedCache>, MacKey::new(&[secret; 32]))
+    fn answers(cache: &Arc<FakeCache>, secret: u8) -> SharedAnswers {
+        SharedAnswers::new(Arc::clone(cache) as Arc<dyn SharedCache>, MacKey::new(&[secret; 32]))
     }
 
     fn settled(number: i64) -> Claim {
@@ -146,14 +131,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_altered_or_cut_entry_is_none() {
-        let (shelf, answers) = shelf();
+    async fn an_altered_or_truncated_entry_counts_as_missing() {
+        let (cache, answers) = fresh_cache();
         let claim = settled(1);
         answers.keep(&claim, fixtures::NOW).await;
         let (name, (entry, ttl)) =
-            shelf.0.lock().unwrap().iter().next().map(|(k, v)| (k.clone(), v.clone())).unwrap();
+            cache.0.lock().unwrap().iter().next().map(|(k, v)| (k.clone(), v.clone())).unwrap();
         let put = |bytes: Vec<u8>| {
-            shelf.0.lock().unwrap().insert(name.clone(), (bytes, ttl));
+            cache.0.lock().unwrap().insert(name.clone(), (bytes, ttl));
         };
         for bit in 0..entry.len() * 8 {
             let mut flipped = entry.clone();
@@ -170,54 +155,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_claims_entry_is_none() {
-        let (shelf, answers) = shelf();
+    async fn an_entry_of_another_claim_counts_as_missing() {
+        let (cache, answers) = fresh_cache();
         answers.keep(&settled(1), fixtures::NOW).await;
         answers.keep(&settled(2), fixtures::NOW).await;
-        let mut kept = shelf.0.lock().unwrap().clone().into_iter().collect::<Vec<_>>();
+        let mut kept = cache.0.lock().unwrap().clone().into_iter().collect::<Vec<_>>();
         let [one, two] = &mut kept[..] else { panic!("two entries") };
         std::mem::swap(&mut one.1, &mut two.1);
-        shelf.0.lock().unwrap().extend(kept);
+        cache.0.lock().unwrap().extend(kept);
         assert_eq!(answers.find(settled(1).id).await, None);
         assert_eq!(answers.find(settled(2).id).await, None);
     }
 
     #[tokio::test]
-    async fn stores_that_share_a_shelf_do_not_meet() {
-        let (shelf, mine) = shelf();
-        let theirs = answers(&shelf, 8);
+    async fn stores_that_share_a_cache_do_not_see_each_others_answers() {
+        let (cache, mine) = fresh_cache();
+        let theirs = answers(&cache, 8);
         mine.keep(&settled(1), fixtures::NOW).await;
         assert_eq!(theirs.find(settled(1).id).await, None);
         theirs.keep(&settled(1), fixtures::NOW).await;
         assert_eq!(mine.find(settled(1).id).await, Some(settled(1)));
-        assert_eq!(shelf.0.lock().unwrap().len(), 2, "they do not overwrite each other either");
+        assert_eq!(cache.0.lock().unwrap().len(), 2, "they do not overwrite each other either");
     }
 
     #[tokio::test]
-    async fn only_settled_claims_within_their_window_are_kept() {
-        let (shelf, answers) = shelf();
+    async fn only_settled_claims_within_their_window_are_published() {
+        let (cache, answers) = fresh_cache();
         let claim = settled(1);
         answers.keep(&fixtures::claim(2), fixtures::NOW).await;
         answers.keep(&claim, replay_until(&claim)).await;
-        assert!(shelf.0.lock().unwrap().is_empty());
+        assert!(cache.0.lock().unwrap().is_empty());
         answers.keep(&claim, replay_until(&claim).minus(Span::from_ms(3))).await;
-        let ttls: Vec<Span> = shelf.0.lock().unwrap().values().map(|(_, ttl)| *ttl).collect();
+        let ttls: Vec<Span> = cache.0.lock().unwrap().values().map(|(_, ttl)| *ttl).collect();
         assert_eq!(ttls, [Span::from_ms(3)], "until the window ends");
     }
 
     #[tokio::test]
-    async fn a_long_answer_is_left_to_the_store() {
-        let (shelf, answers) = shelf();
+    async fn a_long_answer_is_not_published() {
+        let (cache, answers) = fresh_cache();
         let mut claim = settled(1);
         let ClaimState::Completed(settled) = &mut claim.state else { panic!("completed") };
         settled.reply.body = vec![b'x'; ENTRY_BYTES_MAX].into();
         answers.keep(&claim, fixtures::NOW).await;
-        assert!(shelf.0.lock().unwrap().is_empty());
-    }
-
-    #[tokio::test]
-    async fn without_a_shelf_nothing_is_found() {
-        SharedAnswers::none().keep(&settled(1), fixtures::NOW).await;
-        assert_eq!(SharedAnswers::none().find(settled(1).id).await, None);
+        assert!(cache.0.lock().unwrap().is_empty());
     }
 }
