@@ -185,8 +185,8 @@ fn events(setup: &Setup, chance: &mut Chance) -> Vec<Event> {
     events
 }
 
-/// A crowd of charges beside the few with many retries. The crowd does not change the odds of the
-/// others, and shares the background work of the processes.
+/// A crowd of charges in addition to the few with many retries. The crowd does not change the odds
+/// of the others, and shares the background work of the processes.
 fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     let size = chance.pick(&[0, 60, 180, 180], 60);
     let within = chance.pick(&[setup.end, setup.end / 4], setup.end);

@@ -93,7 +93,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             payment = reference,
             peer,
             bound_to = &*work.outbox.provider.endpoint,
-            "a payment waits for a peer that is not set up here as it was; set it up again under [peers]"
+            "a payment waits for a peer that is not set up here any more; set it up again under [peers]"
         );
         let verdict = judge::held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
         AttemptResult { kind: AuditKind::Pending, detail: "reason=peer_not_set_up".into(), verdict }

@@ -371,7 +371,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let result = poll_fn(|context| match Pin::new(&mut driven).poll(context) {
             // Work that panicked is left to the recovery worker.
             Poll::Ready(result) => Poll::Ready(result.unwrap_or(BeginResult::Ended(OpenResult::Elsewhere))),
-            // Interim news says that the outcome cannot be stored yet. The work goes on in the
+            // Interim news says that the outcome cannot be stored yet. The work continues in the
             // background.
             Poll::Pending => match interim.take() {
                 Some(news) => Poll::Ready(BeginResult::Ended(OpenResult::News(news))),

@@ -21,7 +21,7 @@ use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{Service as _, Submitted};
-use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
 use counterfoil_store::{Row, RowKey};
@@ -138,7 +138,7 @@ impl Cluster {
                     world: world.clone(),
                     policy: policy(&setup),
                     present: Arc::new(PlainPresenter(references())),
-                    watch: Arc::new(Deaf),
+                    watch: Arc::new(NoWatch),
                 };
                 match Engine::start(parts).await {
                     Ok(started) => {
@@ -211,13 +211,13 @@ impl Cluster {
     }
 
     /// Restarts the dead processes whose time has come, or all of them.
-    pub fn bring_back(&mut self, everybody: bool) {
+    pub fn bring_back(&mut self, all: bool) {
         for place in 0..self.processes.len() {
             let due = self
                 .processes
                 .get(place)
                 .and_then(|process| process.back_at)
-                .is_some_and(|at| everybody || at <= self.executor.now());
+                .is_some_and(|at| all || at <= self.executor.now());
             if due {
                 let process = self.boot(u64::try_from(place).unwrap_or(0));
                 if let Some(old) = self.processes.get_mut(place) {

@@ -60,7 +60,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
         let caught_up = match inner.project(&mut projection).await {
             Ok(caught_up) => caught_up,
             Err(error) => {
-                tracing::warn!(%error, "the projection could not go on; trying again");
+                tracing::warn!(%error, "the projection failed; trying again");
                 projection = None;
                 true
             }

@@ -142,7 +142,7 @@ impl Ledger {
     /// Sends a request and returns the first two words of the answer.
     async fn ask(&mut self, act: LedgerCommand) -> (String, i64) {
         self.requests += 1;
-        match keep(&self.engine, &format!("r{}", self.requests), act).await {
+        match execute(&self.engine, &format!("r{}", self.requests), act).await {
             Submitted::Invalid(_) => ("invalid".into(), 0),
             submitted => {
                 let (_, body, _) = answer(&submitted);

@@ -38,7 +38,7 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Unresolved};
-use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts, SharedServices};
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile, Routes, breaker};
@@ -432,7 +432,7 @@ pub async fn engine_with_shared(
         world: TokioWorld::new(),
         policy,
         present: Arc::new(Plain(references)),
-        watch: Arc::new(Deaf),
+        watch: Arc::new(NoWatch),
     };
     Engine::start_with(parts, shared).await.unwrap()
 }
