@@ -137,11 +137,11 @@ fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
         }
     }
     lock(&cluster.calls).clear();
-    let mut learnt = lock(&cluster.known);
-    *learnt = crate::client::ClientKnowledge::default();
+    let mut known = lock(&cluster.known);
+    *known = crate::client::ClientKnowledge::default();
     for row in lock(&cluster.machine).store.rows().values() {
         if let Row::Account(account) = row.as_ref() {
-            learnt.accounts.insert(account.code.as_str().to_owned(), account.id);
+            known.accounts.insert(account.code.as_str().to_owned(), account.id);
         }
     }
     Ok(())
