@@ -1,5 +1,5 @@
-//! Drawing a run from a seed, as in swarm testing: every seed turns some faults off and chooses its
-//! own intensities, so that rare combinations are not drowned by common ones.
+//! Drawing a run from a seed, as in swarm testing. Every seed turns some faults off and chooses
+//! intensities, so that common combinations do not drown rare ones.
 
 use crate::chance::Chance;
 use crate::client::{LIVES, OPERATIONS, PAYOUTS_ALIKE};

@@ -25,7 +25,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-/// Delay of work that this server is not set up for: only a restart with other settings can help.
+/// Delay of work without a configured peer: only a restart with new settings can help.
 const UNSERVED_WAIT: Span = Span::from_ms(5 * 60_000);
 
 /// Result of an attempt, with the words for the audit.

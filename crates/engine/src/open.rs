@@ -1,5 +1,5 @@
-//! Opening work: decide everything that must hold before the provider may be called, commit it in
-//! one set, and drive it.
+//! Opening work: decide the preconditions of a provider call, commit them in one set, and drive the
+//! work.
 //!
 //! The work runs to the end even if no request waits for it any more.
 
@@ -125,8 +125,8 @@ pub(crate) enum Precondition {
     None,
     /// The charge has this revision.
     Charge(u64),
-    /// The account a payout is paid from is unchanged. The set replaces its row, so of two payouts
-    /// that read the same balance only one commits.
+    /// The account a payout is paid from is unchanged. The set replaces the account's row, so only
+    /// one of two payouts on the same balance commits.
     Account(Box<Account>),
 }
 
@@ -453,7 +453,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Mints ids for a new subject and its change set. Claims another worker slot if this one
+    /// Mints ids for a new subject and its change set. Claims a new worker slot if the current slot
     /// lapsed during an outage.
     pub(crate) async fn mint_ids(&self) -> Result<MintedIds, OpenResult> {
         let mint = |now| {

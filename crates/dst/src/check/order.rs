@@ -167,8 +167,8 @@ fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
         .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
 }
 
-/// A charge agrees with the operations after every commit on one of them: running refunds are
-/// reserved, refunded sums were requested, and a capture or void locks the charge.
+/// A charge agrees with the operations after every commit. Running refunds are reserved, refunded
+/// sums were requested, and a capture or void locks the charge.
 fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
     let touched: BTreeSet<(TenantId, ChargeId)> = applied
         .rows()

@@ -1,5 +1,5 @@
-//! One run: a start without faults, a phase with faults in which no check may fail, a phase without
-//! faults in which all work must end, and the checks.
+//! One run: a start without faults, a phase with faults, a phase without faults in which all work
+//! must end, and the checks.
 
 mod cluster;
 mod frontend;

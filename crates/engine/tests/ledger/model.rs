@@ -78,8 +78,7 @@ fn bounds() -> impl Strategy<Value = Bounds> {
     )
 }
 
-/// Whether an account with this guard starts outside its bounds; then it cannot have several
-/// shards.
+/// Whether an account with this guard starts outside the bounds; then only one shard is allowed.
 fn begins_beyond(floor: Option<i64>, cap: Option<i64>) -> bool {
     floor.is_some_and(|floor| floor > 0) || cap.is_some_and(|cap| cap < 0)
 }

@@ -87,7 +87,7 @@ pub struct Played {
     pub lookups: usize,
     profile: Option<&'static str>,
     running: usize,
-    /// For each call, the number of running calls at its start, itself included.
+    /// Number of running calls at the start of each call, the call included.
     alongside: Vec<usize>,
     decisions: VecDeque<Script>,
     decided: BTreeMap<String, Script>,
@@ -137,7 +137,7 @@ impl Provider {
         self.0.lock().unwrap().decisions.extend(script.iter().cloned());
     }
 
-    /// For each call, the number of running calls at its start, itself included.
+    /// Number of running calls at the start of each call, the call included.
     pub fn alongside(&self) -> Vec<usize> {
         self.0.lock().unwrap().alongside.clone()
     }
