@@ -1,5 +1,5 @@
-//! Drawing a run from a seed, as in swarm testing: every seed turns some faults off and chooses its
-//! own intensities, so that rare combinations are not drowned by common ones.
+//! Drawing a run from a seed, as in swarm testing. Every seed turns some faults off and chooses
+//! intensities, so that common combinations do not drown rare ones.
 
 use crate::chance::Chance;
 use crate::client::{LIVES, OPERATIONS, PAYOUTS_ALIKE};
@@ -185,8 +185,8 @@ fn events(setup: &Setup, chance: &mut Chance) -> Vec<Event> {
     events
 }
 
-/// A crowd of charges beside the few with many retries. The crowd does not change the odds of the
-/// others, and shares the background work of the processes.
+/// A crowd of charges in addition to the few with many retries. The crowd does not change the odds
+/// of the others, and shares the background work of the processes.
 fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     let size = chance.pick(&[0, 60, 180, 180], 60);
     let within = chance.pick(&[setup.end, setup.end / 4], setup.end);

@@ -172,8 +172,8 @@ impl Executor {
         drop(dropped);
     }
 
-    /// Drops every task. Tasks that are left at the end of a run and the executor would keep each
-    /// other alive.
+    /// Drops every task. Otherwise the remaining tasks and the executor would keep each other
+    /// alive.
     pub fn end(&self) {
         loop {
             let left = std::mem::take(&mut lock(&self.core).tasks);

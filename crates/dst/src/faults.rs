@@ -1,4 +1,5 @@
-//! Faults and the places where they strike. A run draws them from its seed; a script lists them.
+//! Faults and the places where they strike. A run draws faults from the seed; a script lists
+//! faults.
 
 use crate::chance::{Chance, mix};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,10 @@
 //! Deterministic simulation testing: the real engine, core and judge run over a simulated store,
 //! provider, network and clock. Several processes run on one thread and from a single seed.
 //!
-//! A run has a phase with faults, in which no check may fail, and a phase without faults, in which
-//! all work must end. [`check`] compares the clients' answers, the provider's effects and the
-//! store's rows. The same seed gives the same run, step by step. A failing run can be shrunk to a
-//! script and kept.
+//! A run has a phase with faults, in which no check may fail. In the phase without faults, all work
+//! must end. [`check`] compares the clients' answers, the provider's effects and the store's rows.
+//! The same seed gives the same run, step by step. A failing run can be shrunk to a script and
+//! kept.
 
 pub mod bank;
 pub mod campaign;

@@ -37,8 +37,8 @@ fn a_doubtful_claim_over_an_expired_one_is_not_reported_as_a_store_outage() {
     assert_eq!(violations(SWEPT, None), Vec::<String>::new());
 }
 
-/// Found by seven of 6,000 seeds with operators, first by 1076: the capture was executed, the
-/// lookup still showed the hold, and the resolution of the capture sent a void.
+/// Found by seven of 6,000 seeds with operators, first by 1076. The capture was executed, the
+/// lookup still showed the hold, and the resolution sent a void.
 #[test]
 fn an_operator_does_not_void_a_hold_that_may_be_captured() {
     let (outcome, evidence) = run_with_evidence(&Script::parse(VOIDED).unwrap(), None);

@@ -58,8 +58,8 @@ struct MemoryCache {
     shards: [Mutex<Shard>; SHARDS],
 }
 
-/// Two generations: when the young one is full it replaces the old one, which is dropped. An entry
-/// that is found again moves back to the young generation.
+/// Two generations: a full young generation replaces the old one. An entry found again moves back
+/// to the young generation.
 #[derive(Default)]
 struct Shard {
     young: ClaimMap<Arc<Claim>>,

@@ -1,5 +1,5 @@
-//! Concluding an attempt: the core's decision becomes one change set, which is offered to the store
-//! until the store takes or refuses it, or the lease ends.
+//! Concluding an attempt: the core's decision becomes one change set. The set is offered to the
+//! store until the store takes or refuses the set, or the lease ends.
 
 use crate::commit::NotCommitted;
 use crate::drive::AttemptResult;
@@ -48,8 +48,7 @@ pub(crate) struct Conclusion {
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// Commits the consequences of an attempt. `None`: a writer with a higher fencing token was
-    /// faster and nothing changed, or the store did not take the set and recovery will continue the
-    /// work.
+    /// faster, or the store did not take the set. Recovery continues the work.
     pub(crate) async fn conclude(
         &self,
         mut work: Box<Work>,
@@ -231,8 +230,8 @@ pub(crate) fn pending(work: &Work, retry_after: Span) -> News {
 }
 
 /// The subject to decide again on, if another refund has changed the charge meanwhile: refunds of
-/// one charge run concurrently. All other work has the charge to itself, so a changed charge means
-/// that its lease was lost.
+/// one charge run concurrently. All other work locks the charge, so a changed charge means a lost
+/// lease.
 fn changed_by_sibling(
     work: &Work,
     refusal: Box<CommitRefusal>,

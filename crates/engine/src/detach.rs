@@ -1,4 +1,4 @@
-//! Work that outlives the request that waits for it.
+//! Work that outlives the waiting request.
 //!
 //! The waiting request polls the work itself, which saves a task and two wake-ups per request. If
 //! the client hangs up, the rest of the work becomes a background task.

@@ -25,7 +25,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-/// Delay of work that this server is not set up for: only a restart with other settings can help.
+/// Delay of work without a configured peer: only a restart with new settings can help.
 const UNSERVED_WAIT: Span = Span::from_ms(5 * 60_000);
 
 /// Result of an attempt, with the words for the audit.
@@ -93,7 +93,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             payment = reference,
             peer,
             bound_to = &*work.outbox.provider.endpoint,
-            "a payment waits for a peer that is not set up here as it was; set it up again under [peers]"
+            "a payment waits for a peer that is not set up here any more; set it up again under [peers]"
         );
         let verdict = judge::judge_held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
         AttemptResult { kind: AuditKind::Pending, detail: "reason=peer_not_set_up".into(), verdict }

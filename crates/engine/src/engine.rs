@@ -136,7 +136,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
     }
 
     /// Takes no new work and waits for the running work, at most `deadline`. Returns the number of
-    /// unfinished pieces of work; another process takes those over when their leases end.
+    /// unfinished pieces of work, which another process takes over when the leases end.
     pub async fn drain(&self, deadline: Span) -> usize {
         const STEP: Span = Span::from_ms(10);
         self.close();

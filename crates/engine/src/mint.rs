@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The process's mint, shared by the tasks.
 pub struct IdMint {
     held: Mutex<Held>,
-    /// Held by the one task that claims another slot for all tasks.
+    /// Held by the task that claims a new slot for all tasks.
     claiming: tokio::sync::Mutex<()>,
     /// Number of claims so far, successful or not.
     claims: AtomicU64,
@@ -127,7 +127,7 @@ pub(crate) async fn keep_slot<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Mints an id. Claims another worker slot if this one lapsed during an outage.
+    /// Mints an id. Claims a new worker slot if the current slot lapsed during an outage.
     pub(crate) async fn next_id(&self, now: Time) -> Option<i64> {
         match self.ids.next(now) {
             Err(MintError::LeaseOver) => {
@@ -138,9 +138,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Claims one slot for all tasks that find theirs lapsed at once, after an outage or a sleep.
-    /// The first task claims; the others wait for the result, even for a failure. Otherwise every
-    /// task would claim a separate slot.
+    /// Claims one slot for all tasks when the old slot has lapsed, after an outage or a sleep. The
+    /// first task claims; the others wait for the result, even for a failure. Otherwise every task
+    /// would claim a separate slot.
     pub(crate) async fn renew_lapsed_slot(&self) {
         let claims = self.ids.claims.load(Ordering::Relaxed);
         let turn = tokio::select! {
@@ -167,7 +167,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let set = ChangeSet::new(SetId::from_i64(id)).replace(renewed, old.revision);
                 match self.commit(set).await {
                     Ok(_) => {
-                        // Another task may have moved this process to another slot meanwhile.
+                        // A concurrent task may have claimed a new slot meanwhile.
                         self.ids.with(|held| {
                             if held.mint.slot().holder() == renewed.holder() {
                                 held.mint.renewed(renewed);

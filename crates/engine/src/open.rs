@@ -1,5 +1,5 @@
-//! Opening work: decide everything that must hold before the provider may be called, commit it in
-//! one set, and drive it.
+//! Opening work: decide the preconditions of a provider call, commit them in one set, and drive the
+//! work.
 //!
 //! The work runs to the end even if no request waits for it any more.
 
@@ -125,8 +125,8 @@ pub(crate) enum Precondition {
     None,
     /// The charge has this revision.
     Charge(u64),
-    /// The account a payout is paid from is unchanged. The set replaces its row, so of two payouts
-    /// that read the same balance only one commits.
+    /// The account a payout is paid from is unchanged. The set replaces the account's row, so only
+    /// one of two payouts on the same balance commits.
     Account(Box<Account>),
 }
 
@@ -371,7 +371,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let result = poll_fn(|context| match Pin::new(&mut driven).poll(context) {
             // Work that panicked is left to the recovery worker.
             Poll::Ready(result) => Poll::Ready(result.unwrap_or(BeginResult::Ended(OpenResult::Elsewhere))),
-            // Interim news says that the outcome cannot be stored yet. The work goes on in the
+            // Interim news says that the outcome cannot be stored yet. The work continues in the
             // background.
             Poll::Pending => match interim.take() {
                 Some(news) => Poll::Ready(BeginResult::Ended(OpenResult::News(news))),
@@ -453,7 +453,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Mints ids for a new subject and its change set. Claims another worker slot if this one
+    /// Mints ids for a new subject and its change set. Claims a new worker slot if the current slot
     /// lapsed during an outage.
     pub(crate) async fn mint_ids(&self) -> Result<MintedIds, OpenResult> {
         let mint = |now| {

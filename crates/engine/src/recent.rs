@@ -1,8 +1,8 @@
 //! This process's recent commits by position, which spares the projection reads from the
 //! store.
 //!
-//! A missing position belongs to another process, or this process never learned that its commit
-//! succeeded. The projection reads such commits from the feed.
+//! A missing position belongs to another process, or to a commit whose success was never reported.
+//! The projection reads such commits from the feed.
 
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::position::Position;

@@ -344,8 +344,8 @@ fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> Ch
 }
 
 /// Accepts the provider's result, even with another amount than requested. A result in another
-/// currency or for another payment is no evidence, nor is another amount of a payout, because the
-/// payout's own amount is reserved.
+/// currency or for another payment is no evidence. Neither is another amount of a payout, because
+/// the ordered amount is reserved.
 fn adopt(
     work: &Work,
     step: ProviderStep,

@@ -88,8 +88,8 @@ pub trait Watch: Send + Sync + 'static {
 
 /// Ignores all signals.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Deaf;
+pub struct NoWatch;
 
-impl Watch for Deaf {
+impl Watch for NoWatch {
     fn saw(&self, _: Signal) {}
 }

@@ -188,7 +188,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         !self.store.is_exclusive() && claim.state.lease().is_none_or(|lease| !self.ids.is_ours(lease.holder))
     }
 
-    /// The payment a claim is about: the one it creates, or the one its operation belongs to.
+    /// The payment of a claim: created by the claim, or the object of the claim's operation.
     async fn payment_of(&self, claim: &Claim) -> Payment {
         let made = Payment::Charge(claim.subject.into());
         match claim.makes {

@@ -93,9 +93,9 @@ async fn windows_replay_then_tombstone_then_free() {
     assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Expired { .. }));
     assert_eq!(charge(&engine, "k", 7).await, Submitted::Mismatch);
     seconds(600).await;
-    let anew = answer(&charge(&engine, "k", 7).await);
-    assert_eq!((anew.0, anew.2, provider.effects()), (201, false, 2));
-    assert_ne!(anew.1, first.1);
+    let again = answer(&charge(&engine, "k", 7).await);
+    assert_eq!((again.0, again.2, provider.effects()), (201, false, 2));
+    assert_ne!(again.1, first.1);
     verified(&store).await;
 }
 

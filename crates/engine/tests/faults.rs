@@ -388,7 +388,7 @@ async fn after_an_outage_the_backlog_is_recovered_no_faster_than_the_provider_an
     assert_eq!(recovered.len(), CHARGES, "each was called once more");
     for (turn, alongside) in recovered.iter().enumerate() {
         // One call at first, and one more for each possible answer.
-        assert!(*alongside <= turn + 1 && *alongside <= 256, "call {turn} ran beside {alongside}");
+        assert!(*alongside <= turn + 1 && *alongside <= 256, "call {turn} ran with {alongside}");
     }
     let first: Vec<usize> = recovered.into_iter().take(3).collect();
     assert_eq!(first, [1, 1, 2], "it begins with one");

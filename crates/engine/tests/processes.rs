@@ -46,7 +46,7 @@ async fn a_twin_in_another_process_is_woken_by_the_answer() {
     let stores = charted().await.waking();
     let [first, twin] = twins(&stores).await;
     assert_eq!(first, twin, "same bytes, same moment");
-    assert_eq!(stores[0].sleepers(), 0, "nobody is left waiting");
+    assert_eq!(stores[0].sleepers(), 0, "no request is left waiting");
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,8 +171,8 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
 }
 
 /// Whether the answer is `pending` because of a commit in doubt. Such an answer names a payment
-/// that was not stored by then. Operations never get one: their payment exists, and their key is
-/// read first.
+/// that was not stored by then. Operations never get such an answer: the payment exists, and the
+/// key is read first.
 fn is_doubtful(made: &BTreeMap<Payment, Time>, said: &Said<'_>) -> bool {
     let Submitted::Pending { payment, .. } = said.submitted else { return false };
     made.get(payment).is_none_or(|at| *at > said.returned)

@@ -442,7 +442,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
         };
         if !own && !asked.contains(&transaction.id) {
             let what = format!(
-                "the transaction {} ({}) was asked for by nobody",
+                "the transaction {} ({}) belongs to no request",
                 transaction.id.to_i64(),
                 transaction.kind.name()
             );

@@ -167,8 +167,8 @@ fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
         .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
 }
 
-/// A charge agrees with the operations after every commit on one of them: running refunds are
-/// reserved, refunded sums were requested, and a capture or void locks the charge.
+/// A charge agrees with the operations after every commit. Running refunds are reserved, refunded
+/// sums were requested, and a capture or void locks the charge.
 fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
     let touched: BTreeSet<(TenantId, ChargeId)> = applied
         .rows()
@@ -217,14 +217,14 @@ fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
 fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
     let settled =
         |claim: &Claim| matches!(claim.state, ClaimState::Completed(_) | ClaimState::FailedTerminal(_));
-    let anew = old.subject != new.subject;
+    let restarted = old.subject != new.subject;
     let lawful = match (&old.state, &new.state) {
         (ClaimState::Completed(_) | ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }, _)
-            if anew =>
+            if restarted =>
         {
             new.fence > old.fence
         }
-        (_, _) if anew => false,
+        (_, _) if restarted => false,
         (ClaimState::Completed(_) | ClaimState::FailedTerminal(_), next) => {
             matches!(next, ClaimState::Expired { .. })
         }
@@ -243,7 +243,7 @@ fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
     let holders = (old.state.lease().map(|lease| lease.holder), new.state.lease().map(|lease| lease.holder));
     let handed = matches!(holders, (Some(old), Some(new)) if old != new);
     let fenced = new.fence >= old.fence && (!handed || new.fence > old.fence);
-    (!lawful || !fenced || (settled(old) && settled(new) && !anew)).then(|| {
+    (!lawful || !fenced || (settled(old) && settled(new) && !restarted)).then(|| {
         format!(
             "went from {} to {} with fence {} after {}",
             old.state.name(),

@@ -212,20 +212,20 @@ fn tagged(tag: &str) -> Metadata {
 
 impl Ask {
     /// The request, if all ids it needs are known.
-    pub fn asked(self, learnt: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
+    pub fn asked(self, known: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
         match self {
             Ask::Charge { tenant, key, body } => {
                 let request = request(tenant, "charge", key, body, id)?;
                 let named = match key {
                     _ if tenant != LEDGER_TENANT => None,
                     // A guarded account that pays refunds while other requests spend its money.
-                    LIVES.. if key % 12 == 9 => learnt.accounts.get("grace"),
+                    LIVES.. if key % 12 == 9 => known.accounts.get("grace"),
                     LIVES.. => None,
-                    _ if key % 6 == 0 => learnt.accounts.get("bob"),
+                    _ if key % 6 == 0 => known.accounts.get("bob"),
                     _ => None,
                 };
                 let wallet = match wallet_part(tenant, key) {
-                    Some(amount) => Some(Wallet { account: *learnt.accounts.get("alice")?, amount }),
+                    Some(amount) => Some(Wallet { account: *known.accounts.get("alice")?, amount }),
                     None => None,
                 };
                 let wanted = NewCharge {
@@ -241,13 +241,13 @@ impl Ask {
             }
             Ask::Operate { tenant, key, body } => {
                 let request = request(tenant, "operate", key, body, id)?;
-                let charge = *learnt.charges.get(&(tenant, key / OPERATIONS))?;
+                let charge = *known.charges.get(&(tenant, key / OPERATIONS))?;
                 let (kind, amount) = operation(key, body);
                 Some(ClientRequest::Operate(Box::new(Operate { request, charge, kind, amount })))
             }
             Ask::Payout { tenant, key, body } => {
                 let account = match payout_account(tenant, key) {
-                    Some(code) => Some(*learnt.accounts.get(code)?),
+                    Some(code) => Some(*known.accounts.get(code)?),
                     None => None,
                 };
                 let asset = if account.is_some() { Asset::currency("USD").ok()? } else { charge_asset(key)? };
@@ -268,13 +268,13 @@ impl Ask {
                 let request = request(tenant, "payout", key, body, id)?;
                 Some(ClientRequest::Payout(Box::new(CreatePayout { request, wanted })))
             }
-            Ask::Ledger { key, body } => ledger_request(key, body, learnt, id),
+            Ask::Ledger { key, body } => ledger_request(key, body, known, id),
             Ask::Look { .. } | Ask::Resolve { .. } => None,
         }
     }
 }
 
-fn ledger_request(key: u64, body: u64, learnt: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
+fn ledger_request(key: u64, body: u64, known: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
     let request = request(LEDGER_TENANT, "keep", key, body, id)?;
     let mut chance = Chance::new(mix(&[key, body, 31]));
     let tag = format!("{key}/{body}");
@@ -290,9 +290,9 @@ fn ledger_request(key: u64, body: u64, learnt: &ClientKnowledge, id: Ulid) -> Op
         }
         3 => {
             let amount = chance.percent(30).then_some(1);
-            LedgerCommand::End { hold: *learnt.holds.get(&key.checked_sub(1)?)?, how: End::Post { amount } }
+            LedgerCommand::End { hold: *known.holds.get(&key.checked_sub(1)?)?, how: End::Post { amount } }
         }
-        4 => LedgerCommand::End { hold: *learnt.holds.get(&key.checked_sub(2)?)?, how: End::Void },
+        4 => LedgerCommand::End { hold: *known.holds.get(&key.checked_sub(2)?)?, how: End::Void },
         5 => {
             let leg = |code: &str, side, amount| -> Option<PostLeg> {
                 Some(PostLeg { account: named(code)?, side, amount, asset: Asset::currency("USD").ok()? })
@@ -304,7 +304,7 @@ fn ledger_request(key: u64, body: u64, learnt: &ClientKnowledge, id: Ulid) -> Op
             ];
             LedgerCommand::Post(Post { entries, metadata: tagged(&tag) })
         }
-        1 | 6 => LedgerCommand::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(1)?)? },
+        1 | 6 => LedgerCommand::Reverse { transaction: *known.transactions.get(&key.checked_sub(1)?)? },
         7 => LedgerCommand::Convert(Convert {
             from: named("alice")?,
             to: named("frank")?,
@@ -335,7 +335,7 @@ fn ledger_request(key: u64, body: u64, learnt: &ClientKnowledge, id: Ulid) -> Op
             account: named("carol")?,
             shards: u16::try_from(chance.between(1, 8)).ok()?,
         },
-        11 => LedgerCommand::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(11)?)? },
+        11 => LedgerCommand::Reverse { transaction: *known.transactions.get(&key.checked_sub(11)?)? },
         _ => LedgerCommand::Transfer(transfer(from, to, amount, "USD", None, &tag)?),
     };
     Some(ClientRequest::Ledger(request, Box::new(command)))

@@ -140,8 +140,8 @@ impl Provider {
         (endpoint, call.key.clone())
     }
 
-    /// Notes a capture or void that is repeated under a new key after it was executed: a correct
-    /// client never sends that. A late request under an answered key only gets that answer.
+    /// Notes an executed capture or void that is repeated under a new key: a correct client never
+    /// repeats those. A late request under an answered key only gets that answer.
     fn note_again(&mut self, call: &ProviderCall) {
         if !matches!(call.step, ProviderStep::Capture | ProviderStep::Void) {
             return;

@@ -21,7 +21,7 @@ use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{Service as _, Submitted};
-use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
 use counterfoil_store::{Row, RowKey};
@@ -138,7 +138,7 @@ impl Cluster {
                     world: world.clone(),
                     policy: policy(&setup),
                     present: Arc::new(PlainPresenter(references())),
-                    watch: Arc::new(Deaf),
+                    watch: Arc::new(NoWatch),
                 };
                 match Engine::start(parts).await {
                     Ok(started) => {
@@ -211,13 +211,13 @@ impl Cluster {
     }
 
     /// Restarts the dead processes whose time has come, or all of them.
-    pub fn bring_back(&mut self, everybody: bool) {
+    pub fn bring_back(&mut self, all: bool) {
         for place in 0..self.processes.len() {
             let due = self
                 .processes
                 .get(place)
                 .and_then(|process| process.back_at)
-                .is_some_and(|at| everybody || at <= self.executor.now());
+                .is_some_and(|at| all || at <= self.executor.now());
             if due {
                 let process = self.boot(u64::try_from(place).unwrap_or(0));
                 if let Some(old) = self.processes.get_mut(place) {
@@ -297,7 +297,7 @@ impl Cluster {
         lock(&self.calls).push(call);
         let group =
             self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
-        let (log, learnt, executor, bug) =
+        let (log, known, executor, bug) =
             (Arc::clone(&self.calls), Arc::clone(&self.known), self.executor.clone(), self.bug);
         let machine = Arc::clone(&self.machine);
         let look = if let Ask::Look { number } = ask { self.look(number) } else { None };
@@ -319,8 +319,8 @@ impl Cluster {
                 },
             };
             if let Some(response) = &response {
-                learn(&mut lock(&learnt), ask, response);
-                learn_charge(&mut lock(&learnt), &lock(&machine), ask, response);
+                learn(&mut lock(&known), ask, response);
+                learn_charge(&mut lock(&known), &lock(&machine), ask, response);
                 executor.note(&[4, u64::try_from(place).unwrap_or(0), digest(response)]);
             }
             if let Some(call) = lock(&log).get_mut(place) {
@@ -373,10 +373,10 @@ impl Cluster {
 
     /// The object of a read.
     fn look(&self, number: u64) -> Option<frontend::Look> {
-        let learnt = lock(&self.known);
+        let known = lock(&self.known);
         if number.is_multiple_of(3) {
-            let place = usize::try_from(number / 3).ok()? % learnt.accounts.len().max(1);
-            return learnt.accounts.keys().nth(place).map(|code| frontend::Look::Balance(code.clone()));
+            let place = usize::try_from(number / 3).ok()? % known.accounts.len().max(1);
+            return known.accounts.keys().nth(place).map(|code| frontend::Look::Balance(code.clone()));
         }
         let machine = lock(&self.machine);
         let (charges, payouts) = (machine.store.charges(), machine.store.payouts());
@@ -401,7 +401,7 @@ impl Drop for Cluster {
 }
 
 /// Stores the ids of an answer for later requests.
-fn learn(learnt: &mut ClientKnowledge, ask: Ask, response: &Response) {
+fn learn(known: &mut ClientKnowledge, ask: Ask, response: &Response) {
     let (Ask::Ledger { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response)
     else {
         return;
@@ -410,14 +410,14 @@ fn learn(learnt: &mut ClientKnowledge, ask: Ask, response: &Response) {
     let number = body.strip_prefix(r#"{"n":""#).and_then(|rest| rest.split('"').next()?.parse::<i64>().ok());
     let Some(number) = number else { return };
     match key % 12 {
-        2 => drop(learnt.holds.insert(key, HoldId::from_i64(number))),
-        0 | 5 => drop(learnt.transactions.insert(key, TransactionId::from_i64(number))),
+        2 => drop(known.holds.insert(key, HoldId::from_i64(number))),
+        0 | 5 => drop(known.transactions.insert(key, TransactionId::from_i64(number))),
         _ => {}
     }
 }
 
 /// Stores the charge of a key. After `pending`, the client reads whether the charge exists.
-fn learn_charge(learnt: &mut ClientKnowledge, machine: &Machine, ask: Ask, response: &Response) {
+fn learn_charge(known: &mut ClientKnowledge, machine: &Machine, ask: Ask, response: &Response) {
     let (Ask::Charge { tenant, key, .. }, Response::Submitted(submitted)) = (ask, response) else { return };
     let charge = match submitted {
         Submitted::Answer { settled, .. } => {
@@ -431,7 +431,7 @@ fn learn_charge(learnt: &mut ClientKnowledge, machine: &Machine, ask: Ask, respo
     if let Some(charge) =
         charge.filter(|id| machine.store.find_row(|tenant| RowKey::Charge(tenant, *id)).is_some())
     {
-        learnt.charges.entry((tenant, key)).or_insert(charge);
+        known.charges.entry((tenant, key)).or_insert(charge);
     }
 }
 

@@ -1,5 +1,5 @@
-//! One run: a start without faults, a phase with faults in which no check may fail, a phase without
-//! faults in which all work must end, and the checks.
+//! One run: a start without faults, a phase with faults, a phase without faults in which all work
+//! must end, and the checks.
 
 mod cluster;
 mod frontend;
@@ -137,11 +137,11 @@ fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
         }
     }
     lock(&cluster.calls).clear();
-    let mut learnt = lock(&cluster.known);
-    *learnt = crate::client::ClientKnowledge::default();
+    let mut known = lock(&cluster.known);
+    *known = crate::client::ClientKnowledge::default();
     for row in lock(&cluster.machine).store.rows().values() {
         if let Row::Account(account) = row.as_ref() {
-            learnt.accounts.insert(account.code.as_str().to_owned(), account.id);
+            known.accounts.insert(account.code.as_str().to_owned(), account.id);
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Operators: they resolve dead letters at any moment during the faults, and all they can
+//! Operators resolve dead letters at any moment during the faults, and all remaining ones
 //! afterwards.
 //!
 //! An operator never lies: `fail` is used only if the provider has not executed the step. Where the

@@ -253,8 +253,8 @@ fn is_parked(cluster: &Cluster, (kind, tenant, key): Used) -> bool {
 
 /// Whether any work on the operation's charge is parked.
 fn is_in_the_way(cluster: &Cluster, (_, tenant, key): Used) -> bool {
-    let learnt = lock(&cluster.known);
-    let Some(charge) = learnt.charges.get(&(tenant, key / OPERATIONS)) else { return false };
+    let known = lock(&cluster.known);
+    let Some(charge) = known.charges.get(&(tenant, key / OPERATIONS)) else { return false };
     let machine = lock(&cluster.machine);
     let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.payment == Payment::Charge(*charge) && it.parked.is_some());
     machine.store.rows().values().any(|row| parked(row))

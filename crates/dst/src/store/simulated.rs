@@ -1,5 +1,5 @@
-//! The state of the simulated store: rows, judged by the real judge, and every commit with the rows
-//! before it, so that checks can inspect every prefix of the history.
+//! The state of the simulated store: rows, judged by the real judge, and every commit with the
+//! replaced rows. Checks can inspect every prefix of the history.
 
 use crate::bank::Bug;
 use crate::store::damage;

@@ -397,13 +397,15 @@ impl Bulk<'_> {
             return Err(DecisionError("an item has no id".into()));
         };
         let tenant: TenantId = self.request.tenant;
-        let frame = DecisionContext { tenant, id: TransactionId::from_i64(id), now };
+        let context = DecisionContext { tenant, id: TransactionId::from_i64(id), now };
         let decided = match item.clone() {
             Item::Transfer(order) if order.hold.is_some() => {
                 Err(vec![Flaw::new("/hold", "a transfer of many cannot be held; send it on its own")])
             }
-            Item::Transfer(order) => transfer(order, &self.known, frame).map(|(transaction, _)| transaction),
-            Item::Post(order) => post(order, &self.known, frame),
+            Item::Transfer(order) => {
+                transfer(order, &self.known, context).map(|(transaction, _)| transaction)
+            }
+            Item::Post(order) => post(order, &self.known, context),
         };
         match decided {
             Ok(transaction) => {

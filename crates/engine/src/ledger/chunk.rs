@@ -71,8 +71,8 @@ pub(super) fn whole(account: &Account, shards: &[Balance]) -> Balance {
     }
 }
 
-/// Whether each account only gains or only loses. Then items that fit as a whole also fit one after
-/// another.
+/// Whether each account only gains or only loses. Then items that fit as a whole also fit in
+/// sequence.
 pub(super) fn is_one_way(drafts: &[(usize, Drafted)]) -> bool {
     let mut sums: HashMap<AccountId, i64> = HashMap::new();
     let drafted = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());

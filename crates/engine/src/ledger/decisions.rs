@@ -64,9 +64,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         now: Time,
     ) -> Result<Decision, DecisionError> {
         let id = self.next_id(now).await.ok_or_else(|| DecisionError("no id can be minted".into()))?;
-        let frame = DecisionContext { tenant: request.tenant, id: TransactionId::from_i64(id), now };
+        let context = DecisionContext { tenant: request.tenant, id: TransactionId::from_i64(id), now };
         match command {
-            LedgerCommand::Open(open) => self.decide_open(request, open, frame).await,
+            LedgerCommand::Open(open) => self.decide_open(request, open, context).await,
             LedgerCommand::Define { asset, exponent } => Ok(self.define(
                 request,
                 AssetDefinition {
@@ -75,14 +75,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     exponent: *exponent,
                     created_at: now,
                 },
-                frame,
+                context,
             )),
             LedgerCommand::Reshard { account, shards } => {
-                self.decide_reshard(request, account, *shards, frame).await
+                self.decide_reshard(request, account, *shards, context).await
             }
             LedgerCommand::Transfer(order) => {
                 let known = self.known_accounts(request.tenant, [&order.from, &order.to].into_iter()).await?;
-                let (transaction, hold) = match decide::transfer(order.clone(), &known, frame) {
+                let (transaction, hold) = match decide::transfer(order.clone(), &known, context) {
                     Ok(decided) => decided,
                     Err(flaws) => return Ok(Decision::Invalid(flaws)),
                 };
@@ -95,19 +95,21 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 draft.changes.extend(hold.map(insert));
                 Ok(Decision::Commit(Box::new(draft)))
             }
-            LedgerCommand::End { hold, how } => self.decide_end(request, *hold, *how, frame).await,
+            LedgerCommand::End { hold, how } => self.decide_end(request, *hold, *how, context).await,
             LedgerCommand::Post(order) => {
                 let known =
                     self.known_accounts(request.tenant, order.entries.iter().map(|leg| &leg.account)).await?;
-                let transaction = match decide::post(order.clone(), &known, frame) {
+                let transaction = match decide::post(order.clone(), &known, context) {
                     Ok(transaction) => transaction,
                     Err(flaws) => return Ok(Decision::Invalid(flaws)),
                 };
                 let deltas = deltas(&known, &transaction)?;
                 Ok(self.posted(request, transaction, deltas))
             }
-            LedgerCommand::Reverse { transaction } => self.decide_reverse(request, *transaction, frame).await,
-            LedgerCommand::Convert(order) => self.decide_convert(request, order, frame).await,
+            LedgerCommand::Reverse { transaction } => {
+                self.decide_reverse(request, *transaction, context).await
+            }
+            LedgerCommand::Convert(order) => self.decide_convert(request, order, context).await,
         }
     }
 
@@ -115,7 +117,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         request: &Request,
         open: &Open,
-        frame: DecisionContext,
+        context: DecisionContext,
     ) -> Result<Decision, DecisionError> {
         let mut flaws = decide::open_flaws(open);
         if self.exponent(request.tenant, open.asset).await?.is_none() {
@@ -126,8 +128,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if !flaws.is_empty() {
             return Ok(Decision::Invalid(flaws));
         }
-        let id = AccountId::from_i64(frame.id.to_i64());
-        let (account, name, balance) = decide::open(open.clone(), id, request.tenant, frame.now);
+        let id = AccountId::from_i64(context.id.to_i64());
+        let (account, name, balance) = decide::open(open.clone(), id, request.tenant, context.now);
         let reply = self.present.ledger(LedgerReply::Opened(&account), request.id);
         let mut changes = vec![insert(name), insert(account)];
         changes.extend(balance.map(insert));
@@ -143,14 +145,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         })))
     }
 
-    fn define(&self, request: &Request, definition: AssetDefinition, frame: DecisionContext) -> Decision {
+    fn define(&self, request: &Request, definition: AssetDefinition, context: DecisionContext) -> Decision {
         if definition.asset.currency_exponent().is_some() {
             return Decision::Refuse(LedgerRefusal::AssetExists);
         }
         Decision::Commit(Box::new(Draft {
             makes: Resource::Asset,
-            subject: frame.id.into(),
-            about: frame.id.into(),
+            subject: context.id.into(),
+            about: context.id.into(),
             changes: vec![insert(definition)],
             deltas: Vec::new(),
             reply: self.present.ledger(LedgerReply::Defined(&definition), request.id),
@@ -164,7 +166,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         named: &AccountSelector,
         shards: u16,
-        frame: DecisionContext,
+        context: DecisionContext,
     ) -> Result<Decision, DecisionError> {
         let Some(account) = self.fresh_account(request.tenant, named).await? else {
             return Ok(Decision::NotFound);
@@ -177,7 +179,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let detail = format!("request=req_{} kind=shards from={} to={shards}", request.id, account.shards);
         Ok(Decision::Commit(Box::new(Draft {
             makes: Resource::Shards,
-            subject: frame.id.into(),
+            subject: context.id.into(),
             about: account.id.into(),
             changes: vec![Change::Replace { row: Arc::new(next.into()), expect: account.revision }],
             deltas: Vec::new(),
@@ -192,7 +194,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         hold: HoldId,
         how: End,
-        frame: DecisionContext,
+        context: DecisionContext,
     ) -> Result<Decision, DecisionError> {
         let posted = RowKey::Transaction(request.tenant, TransactionId::from_i64(hold.to_i64()));
         let rows = self.store.read(vec![RowKey::Hold(request.tenant, hold), posted]).await?;
@@ -207,10 +209,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             _ => return Ok(Decision::NotFound),
         };
-        if !hold.is_open(frame.now) {
+        if !hold.is_open(context.now) {
             return Ok(Decision::Refuse(LedgerRefusal::HoldEnded));
         }
-        let (transaction, ended) = match decide::end(&hold, how, frame) {
+        let (transaction, ended) = match decide::end(&hold, how, context) {
             Ok(decided) => decided,
             Err(flaws) => return Ok(Decision::Invalid(flaws)),
         };
@@ -248,7 +250,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         request: &Request,
         original: TransactionId,
-        frame: DecisionContext,
+        context: DecisionContext,
     ) -> Result<Decision, DecisionError> {
         let tenant = request.tenant;
         let keys = vec![RowKey::Transaction(tenant, original), RowKey::Reversal(tenant, original)];
@@ -264,7 +266,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if rows.next().is_some() {
             return Ok(Decision::Refuse(LedgerRefusal::AlreadyReversed));
         }
-        let transaction = decide::reverse(&original, frame);
+        let transaction = decide::reverse(&original, context);
         let names: Vec<AccountSelector> =
             transaction.legs.as_slice().iter().map(|leg| AccountSelector::Id(leg.account)).collect();
         let known = self.known_accounts(request.tenant, names.iter()).await?;
@@ -280,7 +282,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         request: &Request,
         order: &Convert,
-        frame: DecisionContext,
+        context: DecisionContext,
     ) -> Result<Decision, DecisionError> {
         let tenant = request.tenant;
         let mut known = self.known_accounts(tenant, [&order.from, &order.to].into_iter()).await?;
@@ -302,7 +304,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let sold = self.chart(tenant, to.asset, Role::Exchange).await.map_err(DecisionError)?;
         let rounding = self.chart(tenant, to.asset, Role::Rounding).await.map_err(DecisionError)?;
         let chart = Exchange { bought: bought.id, sold: sold.id, rounding: rounding.id };
-        let transaction = match decide::exchange(order.clone(), &from, &to, converted, chart, frame) {
+        let transaction = match decide::exchange(order.clone(), &from, &to, converted, chart, context) {
             Ok(transaction) => transaction,
             Err(flaws) => return Ok(Decision::Invalid(flaws)),
         };

@@ -201,8 +201,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 }
 
-/// The turn of a record in the subject's history: the subject's new revision. It orders records of
-/// one millisecond, because the claims of the requests do not know of each other.
+/// The turn of a record in the subject's history: the subject's new revision. The turn orders
+/// records of the same millisecond, because the requests have unrelated claims.
 fn turn(changes: &[Change]) -> u64 {
     let replaced = changes.iter().filter_map(|change| match change {
         Change::Replace { expect, .. } => Some(expect.saturating_add(1)),

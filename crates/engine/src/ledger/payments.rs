@@ -184,8 +184,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 (payer(payout.order.account).await?, to, payout.order.amount.minor())
             }
         };
-        let frame = DecisionContext { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
-        let (transaction, hold) = reserve(from.id, to.id, amount, asset, frame)
+        let context = DecisionContext { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
+        let (transaction, hold) = reserve(from.id, to.id, amount, asset, context)
             .map_err(|bad| format!("the reservation has bad legs: {bad:?}"))?;
         booking.post(transaction, [&from, &to])?;
         booking.changes.push(insert(hold));
@@ -203,9 +203,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let Some(id) = work.outbox.hold else { return Ok(()) };
         let hold = self.reservation(work.outbox.tenant, id).await?;
         let number = self.next_id(now).await.ok_or_else(|| "no id can be minted".to_owned())?;
-        let frame = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
-        let (transaction, ended) =
-            end(&hold, how, frame).map_err(|flaws| format!("the reservation cannot be ended: {flaws:?}"))?;
+        let context = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
+        let (transaction, ended) = end(&hold, how, context)
+            .map_err(|flaws| format!("the reservation cannot be ended: {flaws:?}"))?;
         let mut accounts = Vec::with_capacity(2);
         for account in [hold.from, hold.to] {
             let missing = "an account of the reservation is not there";

@@ -1,5 +1,5 @@
-//! Answers in a cache that several servers share, so that a retry at another server is answered
-//! without the store.
+//! Answers in a cache shared by several servers: a retry at another server is answered without the
+//! store.
 //!
 //! Only the holder that committed an answer publishes it. A tag under the store's secret binds the
 //! entry to the claim, so altered, truncated, swapped or forged entries count as missing. The

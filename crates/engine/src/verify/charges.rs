@@ -147,7 +147,7 @@ fn disagreement(view: &View, claim: &Claim) -> Option<String> {
 }
 
 /// Checks the charge against the operations. On a live store the two may have been read at
-/// different times, so a difference counts only if both show the difference at the same moment.
+/// different times. A difference counts only if both show the difference at the same moment.
 async fn check_operations<S: Store>(
     store: &S,
     view: &View,

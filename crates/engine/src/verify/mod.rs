@@ -30,7 +30,7 @@ pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<Verif
     payouts::check(store, &claims, &references, &mut report).await?;
     claims.check_orphans(store, &mut report).await?;
     work::check(store, &references, &mut report).await?;
-    // Determined after the charges were read, so that all their postings lie before it.
+    // Determined after the charges were read, so that all postings lie before the head.
     let head = feed::head(store).await?;
     let mut order = feed::Order::default();
     let mut walk = ledger::Walk::new(captured, references);

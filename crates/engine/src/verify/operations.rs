@@ -327,8 +327,7 @@ impl<'a> View<'a> {
         (!right).then(|| format!("is {} and what it reserved is {state}", status.name()))
     }
 
-    /// Whether the refund takes its money from the account that the charge credited: its
-    /// destination or suspense.
+    /// Whether the refund debits the account credited by the charge: the destination or suspense.
     fn is_between_its_accounts(&self, hold: &Hold) -> bool {
         let account = |role: Role| -> Option<AccountId> {
             Some(self.rows.named(hold.tenant, &role.code(hold.asset).ok()?)?.account)

@@ -86,7 +86,7 @@ fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References
     report.note("work_has_payment", broken);
     // The operation's own check covers the rest.
     if !makes_its_payment(outbox) && rows.operation(outbox.id.into()).is_none() {
-        report.note("operation_has_work", Some(format!("{name} has a {flow} to do that nobody asked for")));
+        report.note("operation_has_work", Some(format!("{name} has a {flow} to do without an operation")));
     }
     let wallet = charge.and_then(|charge| charge.order.wallet);
     let right = match (outbox.saga.flow, outbox.hold) {

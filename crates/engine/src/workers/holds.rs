@@ -48,8 +48,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn lapse_hold(&self, hold: &Hold) -> bool {
         let now = self.store.now();
         let (Some(id), Some(set)) = (self.next_id(now).await, self.next_id(now).await) else { return false };
-        let frame = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(id), now };
-        let (transaction, ended) = lapse(hold, frame);
+        let context = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(id), now };
+        let (transaction, ended) = lapse(hold, context);
         let Ok(deltas) = self.deltas_of_hold(hold, &transaction).await else { return false };
         let record = AuditRecord {
             id: record_id(now, ended.revision, self.world.chance()),

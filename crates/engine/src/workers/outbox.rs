@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Pause before a busy lane is asked for a slot again.
 const SLOT_WAIT: Duration = Duration::from_millis(5);
-/// Delay of work whose peer has no free slot, so that it does not block the work of others.
+/// Delay of work whose peer has no free slot, so that other work is not blocked.
 const PEER_WAIT: Span = Span::from_ms(5_000);
 
 pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
@@ -99,8 +99,8 @@ impl<S, G, W> Drop for RecoverySlot<S, G, W> {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Delays due work, so that the work behind it is found. A failed commit means that another
-    /// process took it over.
+    /// Delays due work, so that the work behind it is found. A failed commit means a takeover by
+    /// another process.
     async fn put_off(&self, outbox: Outbox) {
         let now = self.store.now();
         if outbox.due_at <= now

@@ -1,6 +1,6 @@
 //! The projection: follows the commits in order and snapshots each account every `SNAPSHOT_EVERY`
-//! entries. A balance is then one snapshot and a short tail. The projection knows this process's
-//! commits from memory (`recent.rs`) and reads those of other processes from the store's feed.
+//! entries. A balance is then one snapshot and a short tail. Commits of this process come from
+//! memory (`recent.rs`), commits of other processes from the store's feed.
 //!
 //! A snapshot is the fold of an account's entries up to a position, and carries that position.
 //! Applying the same commits twice, or in two processes at once, gives the same snapshot, which is
@@ -60,7 +60,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
         let caught_up = match inner.project(&mut projection).await {
             Ok(caught_up) => caught_up,
             Err(error) => {
-                tracing::warn!(%error, "the projection could not go on; trying again");
+                tracing::warn!(%error, "the projection failed; trying again");
                 projection = None;
                 true
             }
@@ -113,8 +113,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(is_whole)
     }
 
-    /// The commits after a position: this process's own ones, and the feed's if other processes
-    /// committed too.
+    /// The commits after a position: from memory, and from the feed if other processes committed
+    /// too.
     async fn page(&self, after: Position) -> Result<Page, ReadError> {
         let Run { last, mut gained, behind } = self.recent.run(after);
         if last.is_some() && behind < STRAGGLERS {

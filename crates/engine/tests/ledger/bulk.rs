@@ -147,7 +147,7 @@ async fn another_body_under_the_key_is_a_mismatch() {
     let items = [item("a", "b", 1), item("a", "b", 2)];
     bulk(&engine, "k", &items).await;
     assert_eq!(bulk(&engine, "k", &items[..1]).await, Submitted::Mismatch);
-    assert_eq!(keep(&engine, "k", transfer("a", "b", 1)).await, Submitted::Mismatch);
+    assert_eq!(execute(&engine, "k", transfer("a", "b", 1)).await, Submitted::Mismatch);
     assert_eq!(posted(&engine, "b").await, 3);
 }
 
@@ -322,7 +322,7 @@ async fn bulks_and_single_transfers_on_the_same_account_never_pass_its_floor() {
         let singles = (0..60).map(|turn| {
             let engine = engine.clone();
             tokio::spawn(async move {
-                let answer = kept(&engine, &format!("single {turn}"), transfer("a", "b", 9)).await;
+                let answer = executed(&engine, &format!("single {turn}"), transfer("a", "b", 9)).await;
                 if answer.0 == 201 { 9 } else { 0 }
             })
         });
@@ -350,8 +350,8 @@ async fn an_expired_key_can_be_claimed_while_the_sweeper_removes_its_claim() {
         bulk(&engine, "k", &[item("a", "world", 1)]).await;
         // The sweeper and this loop both run every five seconds.
         tokio::time::sleep(Duration::from_secs(5).saturating_sub(Duration::from_millis(seed % 2))).await;
-        let told = bulk(&engine, "k", &[item("a", "world", 2)]).await;
-        assert_eq!(answer(&told).0, 200, "seed {seed}: the key was free, swept or not");
+        let submitted = bulk(&engine, "k", &[item("a", "world", 2)]).await;
+        assert_eq!(answer(&submitted).0, 200, "seed {seed}: the key was free, swept or not");
         verified(&store).await;
     }
 }

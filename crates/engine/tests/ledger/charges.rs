@@ -62,7 +62,7 @@ async fn a_captured_charge_credits_its_destination_and_debits_the_receivable() {
     let charges = [claim(&store, "k").await.subject, claim(&store, "main").await.subject];
     assert_eq!(kinds, charges.map(|charge| TransactionKind::Charge(charge.into())));
     // A refund moves the money back.
-    let undone = kept(&engine, "undo", reverse(charges[0].to_i64())).await;
+    let undone = executed(&engine, "undo", reverse(charges[0].to_i64())).await;
     assert!(undone.1.starts_with("not_reversible"));
     verified(&store).await;
 }
@@ -205,7 +205,7 @@ async fn a_late_writer_posts_nothing() {
     let second = engine(&store, &provider).await;
     seconds(70).await;
     assert_eq!(answer(&late.await.unwrap()).0, 402);
-    assert_eq!(journal(&store).await, [], "the answer is a decline, whatever came later");
+    assert_eq!(journal(&store).await, [], "the answer stays a decline");
     assert_eq!(answer(&charge(&second, "k", 1_250).await).0, 402);
     verified(&store).await;
 }

@@ -39,7 +39,7 @@ fn troubles() -> Vec<Vec<MemoryFault>> {
 /// Retries until there is an answer; counts the answers that the store is unavailable.
 async fn insist(engine: &TestEngine, key: &str, act: &LedgerCommand) -> (u16, String, usize) {
     for times in 0..5 {
-        match keep(engine, key, act.clone()).await {
+        match execute(engine, key, act.clone()).await {
             Submitted::StoreUnavailable => {}
             submitted => {
                 let (status, body, _) = answer(&submitted);
@@ -59,7 +59,7 @@ async fn a_transfer_executes_once_despite_commit_faults() {
         let gives_up = faults.len() == 3;
         assert_eq!((status, times), (201, usize::from(gives_up)), "{faults:?}");
         let stranger = crate::support::engine(&store.another(), &Provider::default()).await;
-        assert_eq!(answer(&keep(&stranger, "k", transfer("a", "b", 100)).await).1, body);
+        assert_eq!(answer(&execute(&stranger, "k", transfer("a", "b", 100)).await).1, body);
         assert_eq!((posted(&engine, "b").await, journal(&store).await.len()), (100, 2), "{faults:?}");
         verified(&store).await;
     }
@@ -73,8 +73,8 @@ async fn a_refusal_stays_the_same_despite_commit_faults() {
         store.0.fail_next(&faults);
         let (status, body, _) = insist(&engine, "k", &transfer("a", "b", 1_001)).await;
         assert!(status == 400 && body.starts_with("insufficient_funds"), "{faults:?}: {body}");
-        kept(&engine, "more", transfer("world", "a", 5)).await;
-        assert_eq!(answer(&keep(&engine, "k", transfer("a", "b", 1_001)).await).1, body);
+        executed(&engine, "more", transfer("world", "a", 5)).await;
+        assert_eq!(answer(&execute(&engine, "k", transfer("a", "b", 1_001)).await).1, body);
         assert_eq!(journal(&store).await.len(), 2);
         verified(&store).await;
     }
@@ -84,8 +84,8 @@ async fn a_refusal_stays_the_same_despite_commit_faults() {
 async fn every_ledger_command_executes_once_despite_commit_faults() {
     for faults in [vec![DoubtAfter], vec![DoubtBefore; 3], vec![Conflict, DoubtAfter]] {
         let (store, engine) = scene().await;
-        let held = number(&kept(&engine, "h", hold("a", "b", 100)).await.1);
-        let moved = number(&kept(&engine, "m", transfer("a", "b", 100)).await.1);
+        let held = number(&executed(&engine, "h", hold("a", "b", 100)).await.1);
+        let moved = number(&executed(&engine, "m", transfer("a", "b", 100)).await.1);
         let acts = [
             LedgerCommand::Open(guarded("new", Some(0), None)),
             LedgerCommand::Define { asset: asset("POINTS"), exponent: 0 },
@@ -118,7 +118,7 @@ async fn a_commit_in_doubt_is_answered_by_the_key_later() {
             store.0.fail_next(&[Pass][..usize::from(refused)]);
             store.0.fail_next(&[fault]);
             store.0.hide_sets(true);
-            assert_eq!(keep(&engine, "k", act.clone()).await, Submitted::StoreUnavailable);
+            assert_eq!(execute(&engine, "k", act.clone()).await, Submitted::StoreUnavailable);
             store.0.hide_sets(false);
             let (_, body, times) = insist(&engine, "k", &act).await;
             assert!(body.starts_with(word) && times == 0, "{fault:?} {body}");
@@ -131,27 +131,27 @@ async fn a_commit_in_doubt_is_answered_by_the_key_later() {
 #[tokio::test(start_paused = true)]
 async fn a_store_outage_is_reported() {
     let (store, engine) = scene().await;
-    let done = kept(&engine, "done", transfer("a", "b", 1)).await;
+    let done = executed(&engine, "done", transfer("a", "b", 1)).await;
     store.0.set_down(true);
-    assert_eq!(keep(&engine, "k", transfer("a", "b", 100)).await, Submitted::StoreUnavailable);
-    assert_eq!(keep(&engine, "r", transfer("a", "b", 1_001)).await, Submitted::StoreUnavailable);
-    assert_eq!(keep(&engine, "n", void(1)).await, Submitted::StoreUnavailable);
-    assert_eq!(keep(&engine, "i", transfer("nobody", "b", 1)).await, Submitted::StoreUnavailable);
+    assert_eq!(execute(&engine, "k", transfer("a", "b", 100)).await, Submitted::StoreUnavailable);
+    assert_eq!(execute(&engine, "r", transfer("a", "b", 1_001)).await, Submitted::StoreUnavailable);
+    assert_eq!(execute(&engine, "n", void(1)).await, Submitted::StoreUnavailable);
+    assert_eq!(execute(&engine, "i", transfer("nobody", "b", 1)).await, Submitted::StoreUnavailable);
     assert_eq!(
         bulk(&engine, "many", &[Item::Transfer(order("a", "b", 1))]).await,
         Submitted::StoreUnavailable
     );
     assert!(engine.balance(std::sync::Arc::new(account_of(&store).await), Upto::Now).await.is_err());
     assert_eq!(
-        answer(&keep(&engine, "done", transfer("a", "b", 1)).await).1,
+        answer(&execute(&engine, "done", transfer("a", "b", 1)).await).1,
         done.1,
-        "what is remembered is told"
+        "a cached answer is still replayed"
     );
     // Longer than the lease of the worker slot.
     seconds(90).await;
     store.0.set_down(false);
-    assert_eq!(kept(&engine, "k", transfer("a", "b", 100)).await.0, 201);
-    assert_eq!(kept(&engine, "r", transfer("a", "b", 1_001)).await.0, 400);
+    assert_eq!(executed(&engine, "k", transfer("a", "b", 100)).await.0, 201);
+    assert_eq!(executed(&engine, "r", transfer("a", "b", 1_001)).await.0, 400);
     assert_eq!(posted(&engine, "b").await, 101);
     verified(&store).await;
 }
@@ -216,7 +216,7 @@ async fn a_bulk_request_in_doubt_is_continued() {
 async fn a_hold_lapses_once_despite_commit_faults() {
     for faults in troubles() {
         let (store, engine) = scene().await;
-        let held = number(&kept(&engine, "h", hold_for(&store, "a", "b", 100, 10)).await.1);
+        let held = number(&executed(&engine, "h", hold_for(&store, "a", "b", 100, 10)).await.1);
         seconds(9).await;
         store.0.fail_next(&faults);
         seconds(4).await;
@@ -226,7 +226,7 @@ async fn a_hold_lapses_once_despite_commit_faults() {
     }
     for fault in [DoubtAfter, DoubtBefore] {
         let (store, engine) = scene().await;
-        kept(&engine, "h", hold_for(&store, "a", "b", 100, 10)).await;
+        executed(&engine, "h", hold_for(&store, "a", "b", 100, 10)).await;
         seconds(9).await;
         store.0.fail_next(&[fault]);
         store.0.hide_sets(true);
@@ -251,7 +251,7 @@ async fn snapshots_are_taken_despite_commit_faults() {
         store.0.fail_next(&faults);
         seconds(20).await;
         // A later entry makes the projection visit the account again.
-        kept(&engine, "one more", transfer("world", "a", 1)).await;
+        executed(&engine, "one more", transfer("world", "a", 1)).await;
         seconds(20).await;
         for code in ["a", "world"] {
             let account = account(&engine, code).await.id;

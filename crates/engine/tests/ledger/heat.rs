@@ -42,7 +42,7 @@ async fn watched(store: &SharedStore) -> (TestEngine, Thermometer) {
 /// Writes this often within a second, and once after it.
 async fn write(engine: &TestEngine, round: u32, code: &str, times: u32) {
     for turn in 0..times {
-        kept(engine, &format!("{round}-{code}-{turn}"), transfer("world", code, 1)).await;
+        executed(engine, &format!("{round}-{code}-{turn}"), transfer("world", code, 1)).await;
         if turn % 10 == 9 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -86,7 +86,7 @@ async fn spreading_an_account_cools_it() {
     funded(&engine, &[(guarded("hot", Some(0), None), 0)]).await;
     let spread =
         counterfoil_core::payments::ledger::LedgerCommand::Reshard { account: named("hot"), shards: 16 };
-    kept(&engine, "spread", spread).await;
+    executed(&engine, "spread", spread).await;
     write(&engine, 1, "hot", 200).await;
     seconds(2).await;
     write(&engine, 2, "hot", 1).await;

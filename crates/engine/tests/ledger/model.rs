@@ -78,8 +78,7 @@ fn bounds() -> impl Strategy<Value = Bounds> {
     )
 }
 
-/// Whether an account with this guard starts outside its bounds; then it cannot have several
-/// shards.
+/// Whether an account with this guard starts outside the bounds; then only one shard is allowed.
 fn begins_beyond(floor: Option<i64>, cap: Option<i64>) -> bool {
     floor.is_some_and(|floor| floor > 0) || cap.is_some_and(|cap| cap < 0)
 }
@@ -142,7 +141,7 @@ impl Ledger {
     /// Sends a request and returns the first two words of the answer.
     async fn ask(&mut self, act: LedgerCommand) -> (String, i64) {
         self.requests += 1;
-        match keep(&self.engine, &format!("r{}", self.requests), act).await {
+        match execute(&self.engine, &format!("r{}", self.requests), act).await {
             Submitted::Invalid(_) => ("invalid".into(), 0),
             submitted => {
                 let (_, body, _) = answer(&submitted);

@@ -53,7 +53,7 @@ async fn the_first_snapshot_comes_with_the_last_of_so_many_entries() {
     deposit(&engine, "k", EVERY - 1).await;
     seconds(2).await;
     assert_eq!(snapshots(&store, &engine, "a").await, []);
-    kept(&engine, "one more", transfer("world", "a", 1)).await;
+    executed(&engine, "one more", transfer("world", "a", 1)).await;
     seconds(2).await;
     let taken = snapshots(&store, &engine, "a").await;
     assert_eq!(taken.len(), 1);
@@ -81,7 +81,7 @@ async fn a_balance_is_the_same_at_every_point_with_snapshots_and_without() {
     for turn in 0..900_usize {
         let amount = i64::try_from(turn * 7 % 13).unwrap() + 1;
         let (from, to, signed) = if turn % 3 == 2 { ("a", "world", -amount) } else { ("world", "a", amount) };
-        if kept(&engine, &format!("t{turn}"), transfer(from, to, amount)).await.0 != 201 {
+        if executed(&engine, &format!("t{turn}"), transfer(from, to, amount)).await.0 != 201 {
             continue;
         }
         posted += i128::from(signed);
@@ -214,7 +214,7 @@ async fn two_projections_do_not_disturb_each_other() {
 async fn snapshots_include_reserved_amounts() {
     let (store, engine) = scene().await;
     deposit(&engine, "k", 100).await;
-    let held = number(&kept(&engine, "h", hold("a", "world", 40)).await.1);
+    let held = number(&executed(&engine, "h", hold("a", "world", 40)).await.1);
     for round in 0..3 {
         deposit(&engine, &format!("k{round}"), EVERY).await;
         seconds(1).await;
@@ -224,7 +224,7 @@ async fn snapshots_include_reserved_amounts() {
     assert!(
         snapshots(&store, &engine, "a").await.iter().all(|snapshot| snapshot.totals.debits_pending == 40)
     );
-    kept(&engine, "p", post_hold(held, Some(30))).await;
+    executed(&engine, "p", post_hold(held, Some(30))).await;
     assert_eq!(balance(&engine, "a").await, view(i128::from(70 + 3 * SNAPSHOT_EVERY), 0, 0));
     assert_eq!(balance_upto(&engine, "a", Upto::Position(before.position)).await, before);
     verified(&store).await;

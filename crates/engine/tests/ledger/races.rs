@@ -21,7 +21,7 @@ async fn all_at_once(store: &SharedStore, seed: u64, acts: Vec<LedgerCommand>) -
             let engine = engines[number % 2].clone();
             tokio::spawn(async move {
                 for _ in 0..50 {
-                    match keep(&engine, &format!("race {number}"), act.clone()).await {
+                    match execute(&engine, &format!("race {number}"), act.clone()).await {
                         // Other requests were always faster; retry with the same key.
                         Submitted::StoreUnavailable => {}
                         submitted => {
@@ -54,7 +54,8 @@ fn words(answers: &[(u16, String)]) -> HashMap<&str, usize> {
 async fn replayed(store: &SharedStore, acts: &[LedgerCommand], answers: &[(u16, String)]) {
     let stranger = engine(&store.another(), &Provider::default()).await;
     for (number, (act, first)) in acts.iter().zip(answers).enumerate() {
-        let (status, body, replayed) = answer(&keep(&stranger, &format!("race {number}"), act.clone()).await);
+        let (status, body, replayed) =
+            answer(&execute(&stranger, &format!("race {number}"), act.clone()).await);
         assert_eq!((&(status, body), replayed), (first, true));
     }
 }
@@ -158,7 +159,7 @@ async fn one_of_many_reversals_of_a_transaction_succeeds() {
     for seed in 1..=6 {
         let (store, engine) =
             scene(&[(guarded("a", Some(0), None), 100), (guarded("b", Some(0), None), 0)]).await;
-        let moved = number(&kept(&engine, "move", transfer("a", "b", 100)).await.1);
+        let moved = number(&executed(&engine, "move", transfer("a", "b", 100)).await.1);
         let answers = all_at_once(&store, seed, (0..40).map(|_| reverse(moved)).collect()).await;
         let words = words(&answers);
         assert_eq!((words["posted"], words["already_reversed"]), (1, 39));
@@ -186,7 +187,7 @@ async fn one_of_many_openings_of_a_code_succeeds() {
         assert_eq!(
             usize::from(account(&engine, "same").await.shards),
             winner + 1,
-            "of its own bounds and spread"
+            "with its guard and shards"
         );
         replayed(&store, &acts, &answers).await;
         verified(&store).await;
@@ -205,9 +206,9 @@ async fn twins_under_one_key_share_one_effect_and_one_answer() {
             let twins: Vec<_> = (0..60)
                 .map(|turn| {
                     let engine = engines[turn % 2].clone();
-                    tokio::spawn(
-                        async move { answer(&keep(&engine, key, transfer("a", "world", amount)).await) },
-                    )
+                    tokio::spawn(async move {
+                        answer(&execute(&engine, key, transfer("a", "world", amount)).await)
+                    })
                 })
                 .collect();
             let (mut bodies, mut firsts) = (std::collections::HashSet::new(), 0);

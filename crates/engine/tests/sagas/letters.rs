@@ -248,7 +248,7 @@ async fn a_retry_continues_as_if_the_work_had_not_been_parked() {
     let records = engine.timeline(TENANT, charge_of(&letter).into(), None, 100).await.unwrap().unwrap();
     let resolved = records.iter().find(|record| record.kind == AuditKind::Resolved).unwrap();
     let after = record_id(resolved.at, claim(&store, "k").await.revision + 1, 0);
-    assert!(resolved.id < after, "whoever takes it over in the same millisecond comes after it");
+    assert!(resolved.id < after, "a takeover in the same millisecond is ordered after it");
     seconds(120).await;
     assert_eq!(answer(&charge_again(&engine).await).0, 201);
     assert_eq!(provider.effects(), 1, "under the same key");

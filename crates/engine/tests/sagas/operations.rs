@@ -97,13 +97,13 @@ async fn a_retry_of_an_answered_operation_gets_its_answer_or_store_unavailable_b
     let second = engine(&store, &provider).await;
     store.0.hide_sets(true);
     store.0.fail_next(&[memory::MemoryFault::DoubtBefore; 2]);
-    for (key, told) in [("early", early), ("refund", refund)] {
+    for (key, expected) in [("early", early), ("refund", refund)] {
         let (again, away) =
             tokio::join!(operate(&second, key, hold, OperationKind::Refund, Some(100)), async {
                 store.0.set_down(true);
                 operate(&second, key, hold, OperationKind::Refund, Some(100)).await
             });
-        assert_eq!(answer(&again), (told.0, told.1, true), "{key}");
+        assert_eq!(answer(&again), (expected.0, expected.1, true), "{key}");
         assert_eq!(away, Submitted::StoreUnavailable, "{key}");
         store.0.set_down(false);
     }
@@ -162,7 +162,7 @@ async fn a_hold_is_captured_in_part_and_then_refunded() {
     assert_eq!(done(&engine, "r4", hold, OperationKind::Refund, None).await.0, 409);
     let keys = provider.keys();
     let distinct: std::collections::HashSet<_> = keys.iter().collect();
-    assert_eq!((keys.len(), distinct.len()), (4, 4), "each step has a key of its own");
+    assert_eq!((keys.len(), distinct.len()), (4, 4), "each step has a separate key");
     verified(&store).await;
 }
 
@@ -256,7 +256,7 @@ async fn a_refund_that_exceeds_its_account_is_refused_before_the_provider_is_cal
     command.wanted.destination = Some(shop);
     assert_eq!(answer(&engine.submit(command).await).0, 201);
     let charge = made(&store, "charge").await;
-    assert_eq!(kept(&engine, "spend", transfer("shop", "world", 700)).await.0, 201);
+    assert_eq!(executed(&engine, "spend", transfer("shop", "world", 700)).await.0, 201);
     let calls = provider.keys().len();
     let (status, body) = done(&engine, "refund", charge, OperationKind::Refund, Some(400)).await;
     assert_eq!(status, 400, "{body}");
@@ -359,7 +359,7 @@ async fn clients_cannot_end_the_holds_of_payments() {
         hold,
         how: counterfoil_core::payments::ledger::End::Void,
     };
-    assert_eq!(keep(&engine, "steal", voided).await, Submitted::NotFound);
+    assert_eq!(execute(&engine, "steal", voided).await, Submitted::NotFound);
     assert_eq!(refund.await.unwrap().0, 201);
     verified(&store).await;
 }

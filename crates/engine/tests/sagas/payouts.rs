@@ -208,7 +208,7 @@ async fn a_parked_payout_ends_as_an_operator_decides() {
     assert!(matches!(engine.pay_out(paying_out("k", 400)).await, Submitted::Pending { .. }));
     assert_eq!(resolve(&engine, "void", payout.id.into(), Resolution::Void).await, 409);
     assert_eq!(resolve(&engine, "adopt", payout.id.into(), Resolution::Adopt).await, 409, "nothing is found");
-    // The provider reports another amount than the reserved one, which cannot be adopted.
+    // The provider reports an amount other than the reserved amount, so `adopt` is refused.
     let name = Payment::Payout(payout.id).reference(engine.references()).to_string();
     let provider = provider.finds(&[LookupResult::Payment(approval_of(ProviderStep::Payout, 399, &name))]);
     assert_eq!(resolve(&engine, "less", payout.id.into(), Resolution::Adopt).await, 409);

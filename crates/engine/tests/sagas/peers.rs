@@ -134,7 +134,7 @@ async fn work_of_a_missing_peer_waits_and_continues_when_the_peer_is_back() {
     let without = engine_among(&store.another(), alone(&provider), unhurried()).await;
     // More than half of the time for which peers keep keys.
     seconds(3_700).await;
-    assert_eq!(calls(), asked, "nobody else was asked");
+    assert_eq!(calls(), asked, "no other provider was asked");
     let payout = only(&without).await;
     assert_eq!(payout.status, PayoutStatus::Processing);
     assert_eq!(balance(&without, MAIN).await, view(1_000, 400, 0), "the money stays reserved");

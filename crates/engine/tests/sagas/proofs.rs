@@ -322,6 +322,6 @@ async fn a_compensation_that_fails_is_a_dead_letter_and_keeps_the_money_reserved
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].outbox.parked.unwrap().name(), "cannot_undo");
     assert_eq!(letters[0].subject.status(), "parked");
-    assert_eq!(available(&engine, "wallet").await, 0, "nobody knows yet whether the card is free");
+    assert_eq!(available(&engine, "wallet").await, 0, "the card may not be released yet");
     verified(&stage.store).await;
 }

@@ -30,13 +30,13 @@ pub fn request(key: &str, body: &impl std::fmt::Debug) -> Request {
     request_of(TENANT, key, format!("{body:?}").as_bytes())
 }
 
-pub async fn keep(engine: &TestEngine, key: &str, act: LedgerCommand) -> Submitted {
-    engine.keep(request(key, &act), act).await
+pub async fn execute(engine: &TestEngine, key: &str, command: LedgerCommand) -> Submitted {
+    engine.keep(request(key, &command), command).await
 }
 
 /// Status and body of an answer that must not be a replay.
-pub async fn kept(engine: &TestEngine, key: &str, act: LedgerCommand) -> (u16, String) {
-    let (status, body, replayed) = answer(&keep(engine, key, act).await);
+pub async fn executed(engine: &TestEngine, key: &str, command: LedgerCommand) -> (u16, String) {
+    let (status, body, replayed) = answer(&execute(engine, key, command).await);
     assert!(!replayed, "{key} was used before");
     (status, body)
 }
@@ -65,7 +65,7 @@ pub fn guarded(code: &str, floor: Option<i64>, cap: Option<i64>) -> Open {
 
 pub async fn open(engine: &TestEngine, open: Open) -> AccountId {
     let key = format!("open {}", open.code);
-    let (status, body) = kept(engine, &key, LedgerCommand::Open(open)).await;
+    let (status, body) = executed(engine, &key, LedgerCommand::Open(open)).await;
     assert_eq!(status, 201, "{body}");
     AccountId::from_i64(number(&body))
 }
@@ -78,7 +78,7 @@ pub async fn funded(engine: &TestEngine, accounts: &[(Open, i64)]) {
         if *amount > 0 {
             let code = account.code.as_str();
             let (status, body) =
-                kept(engine, &format!("fund {code}"), transfer("world", code, *amount)).await;
+                executed(engine, &format!("fund {code}"), transfer("world", code, *amount)).await;
             assert_eq!(status, 201, "{body}");
         }
     }

@@ -38,7 +38,7 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Unresolved};
-use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts, SharedServices};
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile, Routes, breaker};
@@ -87,7 +87,7 @@ pub struct Played {
     pub lookups: usize,
     profile: Option<&'static str>,
     running: usize,
-    /// For each call, the number of running calls at its start, itself included.
+    /// Number of running calls at the start of each call, the call included.
     alongside: Vec<usize>,
     decisions: VecDeque<Script>,
     decided: BTreeMap<String, Script>,
@@ -137,7 +137,7 @@ impl Provider {
         self.0.lock().unwrap().decisions.extend(script.iter().cloned());
     }
 
-    /// For each call, the number of running calls at its start, itself included.
+    /// Number of running calls at the start of each call, the call included.
     pub fn alongside(&self) -> Vec<usize> {
         self.0.lock().unwrap().alongside.clone()
     }
@@ -432,7 +432,7 @@ pub async fn engine_with_shared(
         world: TokioWorld::new(),
         policy,
         present: Arc::new(Plain(references)),
-        watch: Arc::new(Deaf),
+        watch: Arc::new(NoWatch),
     };
     Engine::start_with(parts, shared).await.unwrap()
 }

@@ -27,16 +27,16 @@ async fn a_store_that_is_being_written_to_passes() {
                         let (from, to) = if (writer + turn) % 2 == 0 { ("a", "b") } else { ("b", "a") };
                         let key = format!("{writer}-{turn}");
                         if turn % 3 == 0 {
-                            let held = kept(&engine, &key, hold(from, to, 3)).await;
+                            let held = executed(&engine, &key, hold(from, to, 3)).await;
                             let end = post_hold(number(&held.1), Some(2));
-                            assert_eq!(kept(&engine, &format!("{key}-end"), end).await.0, 200);
+                            assert_eq!(executed(&engine, &format!("{key}-end"), end).await.0, 200);
                         } else if turn % 15 == 1 {
                             let act = LedgerCommand::Reshard { account: named(from), shards: turn % 20 + 1 };
-                            assert_eq!(kept(&engine, &key, act).await.0, 200);
+                            assert_eq!(executed(&engine, &key, act).await.0, 200);
                         } else if turn % 3 == 1 {
                             assert_eq!(answer(&charge(&engine, &key, 5).await).0, 201);
                         } else {
-                            kept(&engine, &key, transfer(from, to, 5)).await;
+                            executed(&engine, &key, transfer(from, to, 5)).await;
                         }
                     }
                 })
@@ -47,7 +47,7 @@ async fn a_store_that_is_being_written_to_passes() {
             let before = journal(&store).await.len();
             let report = verify(&handle, |_| {}).await.unwrap();
             assert!(report.holds(), "seed {seed}: {:#?}", report.findings());
-            assert!(journal(&store).await.len() > before, "nobody wrote meanwhile");
+            assert!(journal(&store).await.len() > before, "no writer was running");
         }
         enough.store(true, Ordering::SeqCst);
         for writer in writers {
@@ -97,7 +97,7 @@ async fn a_store_with_running_operations_passes() {
                 .collect();
             let report = verify(&handle, |_| {}).await.unwrap();
             assert!(report.holds(), "seed {seed}: {:#?}", report.findings());
-            assert!(journal(&store).await.len() > before, "nobody wrote meanwhile");
+            assert!(journal(&store).await.len() > before, "no writer was running");
             for writer in writers {
                 writer.await.unwrap();
             }

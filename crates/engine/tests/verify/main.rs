@@ -53,17 +53,17 @@ async fn eventful() -> (SharedStore, TestEngine) {
         &[(guarded("rich", Some(-50), Some(10_000)), 5_000), (guarded("poor", Some(0), None), 0)],
     )
     .await;
-    let moved = number(&kept(&engine, "move", transfer("rich", "poor", 700)).await.1);
-    assert_eq!(kept(&engine, "undo", reverse(moved)).await.0, 201);
+    let moved = number(&executed(&engine, "move", transfer("rich", "poor", 700)).await.1);
+    assert_eq!(executed(&engine, "undo", reverse(moved)).await.0, 201);
     for (key, end) in [("post", true), ("void", false)] {
-        let held = number(&kept(&engine, &format!("hold {key}"), hold("rich", "poor", 300)).await.1);
+        let held = number(&executed(&engine, &format!("hold {key}"), hold("rich", "poor", 300)).await.1);
         let end = if end { post_hold(held, Some(120)) } else { void(held) };
-        assert_eq!(kept(&engine, key, end).await.0, 200);
+        assert_eq!(executed(&engine, key, end).await.0, 200);
     }
-    kept(&engine, "hold open", hold("rich", "poor", 40)).await;
-    kept(&engine, "hold lapse", hold_for(&store, "rich", "world", 60, 5)).await;
+    executed(&engine, "hold open", hold("rich", "poor", 40)).await;
+    executed(&engine, "hold lapse", hold_for(&store, "rich", "world", 60, 5)).await;
     for number in 0..300 {
-        assert_eq!(kept(&engine, &format!("small {number}"), transfer("world", "poor", 1)).await.0, 201);
+        assert_eq!(executed(&engine, &format!("small {number}"), transfer("world", "poor", 1)).await.0, 201);
     }
     seconds(8).await;
     (store, engine)
@@ -151,7 +151,7 @@ async fn a_key_with_two_claims_is_found() {
     });
     let transfers: Vec<ClaimId> = transfers.collect();
     let [one, other, ..] = transfers[..] else { panic!("{transfers:?}") };
-    let lying = told(&store, move |row| {
+    let lying = altered(&store, move |row| {
         if let Row::Claim(claim) = row
             && claim.id == one
         {
@@ -170,7 +170,7 @@ async fn a_key_that_is_claimed_again_during_the_check_is_accepted() {
     let claims = store.scan(Scan::Claims { after: None, limit: 1_000 }).await.unwrap();
     let [Row::Claim(one), Row::Claim(other), ..] = &claims[..] else { panic!("{claims:?}") };
     let (one, other, lies) = (one.clone(), other.id, AtomicU32::new(1));
-    let lying = told(&store, move |row| {
+    let lying = altered(&store, move |row| {
         if *row == Row::Claim(one.clone())
             && lies.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
             && let Row::Claim(claim) = row
@@ -217,7 +217,7 @@ async fn money_created_from_nothing_is_found() {
 }
 
 /// The store with one changed row.
-fn told(store: &SharedStore, lie: impl Fn(&mut Row) + Send + Sync + 'static) -> Lying {
+fn altered(store: &SharedStore, lie: impl Fn(&mut Row) + Send + Sync + 'static) -> Lying {
     Lying::about_rows(store, move |mut row| {
         lie(&mut row);
         Some(row)
@@ -225,7 +225,7 @@ fn told(store: &SharedStore, lie: impl Fn(&mut Row) + Send + Sync + 'static) -> 
 }
 
 fn told_balance(store: &SharedStore, account: AccountId, lie: fn(&mut Balance)) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Balance(balance) = row
             && balance.account == account
         {
@@ -275,7 +275,7 @@ async fn a_violated_floor_or_cap_is_found() {
     let rich = id(&engine, "rich").await;
     // Account and balance agree on bounds that the journal has violated.
     let bounds = |floor: Option<i64>, cap: Option<i64>| {
-        told(&store, move |row| match row {
+        altered(&store, move |row| match row {
             Row::Account(Account { id, guard, .. }) if *id == rich => *guard = Guard { floor, cap },
             Row::Balance(balance) if balance.account == rich => (balance.floor, balance.cap) = (floor, cap),
             _ => {}
@@ -291,7 +291,7 @@ async fn a_violated_floor_or_cap_is_found() {
 async fn a_snapshot_with_another_sum_is_found() {
     let (store, engine) = eventful().await;
     let world = id(&engine, "world").await;
-    let lying = told(&store, move |row| {
+    let lying = altered(&store, move |row| {
         if let Row::Snapshot(snapshot) = row
             && snapshot.account == world
         {
@@ -302,7 +302,7 @@ async fn a_snapshot_with_another_sum_is_found() {
 }
 
 fn told_hold(store: &SharedStore, lie: fn(&mut Hold)) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Hold(hold) = row {
             lie(hold);
         }
@@ -380,7 +380,7 @@ async fn reservations_without_a_hold_and_holds_without_a_reservation_are_found()
 #[tokio::test(start_paused = true)]
 async fn a_reversal_that_mirrors_no_transaction_is_found() {
     let (store, engine) = eventful().await;
-    let lying = told(&store, |row| {
+    let lying = altered(&store, |row| {
         if let Row::Reversal(Reversal { by, original, .. }) = row {
             *by = *original;
         }
@@ -390,7 +390,7 @@ async fn a_reversal_that_mirrors_no_transaction_is_found() {
     assert_eq!(broken(&hidden).await, ["reversals_mirror"]);
     // A second reversal of the same transaction, and a reversal of none.
     let fees = id(&engine, "chart:fees:USD").await;
-    let undone = told(&store, move |row| {
+    let undone = altered(&store, move |row| {
         if let Row::Transaction(transaction) = row
             && transaction.kind == TransactionKind::General
         {
@@ -409,13 +409,13 @@ async fn a_reversal_that_mirrors_no_transaction_is_found() {
 async fn a_charge_that_differs_from_its_posting_is_found() {
     let (store, engine) = eventful().await;
     let world = id(&engine, "world").await;
-    let redirected = told(&store, move |row| {
+    let redirected = altered(&store, move |row| {
         if let Row::Charge(charge) = row {
             Arc::make_mut(&mut charge.order).destination = world;
         }
     });
     assert_eq!(broken(&redirected).await, ["charges_are_posted_once"]);
-    let renamed = told(&store, |row| {
+    let renamed = altered(&store, |row| {
         if let Row::Transaction(transaction) = row
             && matches!(transaction.kind, TransactionKind::Charge(_))
         {
@@ -434,7 +434,7 @@ async fn postings_of_uncaptured_charges_and_second_postings_are_found() {
         let charge = claim(&store, about).await.subject.into();
         let legs = Legs::transfer(receivable, payable, 1_250, asset("USD"), Layer::Posted).unwrap();
         let smuggled = smuggle(&store, legs).await;
-        let lying = told(&store, move |row| {
+        let lying = altered(&store, move |row| {
             if let Row::Transaction(transaction) = row
                 && transaction.id == smuggled
             {
@@ -449,7 +449,7 @@ async fn postings_of_uncaptured_charges_and_second_postings_are_found() {
 async fn a_code_that_names_another_account_or_none_is_found() {
     let (store, engine) = eventful().await;
     let [rich, poor] = [id(&engine, "rich").await, id(&engine, "poor").await];
-    let crossed = told(&store, move |row| {
+    let crossed = altered(&store, move |row| {
         if let Row::Name(AccountName { account, .. }) = row
             && *account == rich
         {

@@ -4,7 +4,7 @@ use crate::lying::Lying;
 use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
-use crate::{broken, id, told};
+use crate::{altered, broken, id};
 use counterfoil_core::idempotency::claim::{Claim, ClaimState, Resource};
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::outbox::{Flow, Outbox, ParkReason, Payment};
@@ -110,7 +110,7 @@ fn told_charge(
     which: Which,
     lie: impl Fn(&mut Charge) + Send + Sync + 'static,
 ) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Charge(charge) = row
             && which(charge)
         {
@@ -124,7 +124,7 @@ fn told_operation(
     which: (OperationKind, OperationStatus),
     lie: fn(&mut Operation),
 ) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Operation(operation) = row
             && (operation.kind, operation.status) == which
         {
@@ -134,7 +134,7 @@ fn told_operation(
 }
 
 fn told_work(store: &SharedStore, flow: Flow, lie: impl Fn(&mut Outbox) + Send + Sync + 'static) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Outbox(outbox) = row
             && outbox.saga.flow == flow
             && outbox.parked.is_none()
@@ -336,7 +336,7 @@ async fn a_refund_without_a_reservation_is_found() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_about_another_refund_is_found() {
     let (store, _engine) = busy().await;
-    let another = told(&store, |row| {
+    let another = altered(&store, |row| {
         if let Row::Claim(claim) = row
             && claim.makes == Resource::Refund
             && let ClaimState::Completed(settled) = &mut claim.state

@@ -4,7 +4,7 @@ use crate::lying::Lying;
 use crate::support::peer::eu;
 use crate::support::*;
 use crate::words::*;
-use crate::{broken, told};
+use crate::{altered, broken};
 use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::outbox::{Flow, Payment, ProviderBinding};
 use counterfoil_core::payments::payout::{Payout, PayoutStatus};
@@ -39,7 +39,7 @@ async fn busy() -> SharedStore {
 }
 
 fn told_payout(store: &SharedStore, of: PayoutStatus, lie: Lie) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Payout(payout) = row
             && payout.status == of
         {
@@ -82,7 +82,7 @@ async fn a_payout_with_another_reservation_is_found() {
         broken(&told_payout(&store, PayoutStatus::Paid, nameless)).await,
         ["provider_effect_is_single"]
     );
-    let freed = told(&store, |row| {
+    let freed = altered(&store, |row| {
         if let Row::Hold(hold) = row
             && hold.amount == 300
         {
@@ -97,7 +97,7 @@ async fn a_payout_with_another_reservation_is_found() {
 #[tokio::test(start_paused = true)]
 async fn work_of_another_payment_is_found() {
     let store = busy().await;
-    let charge = told(&store, |row| {
+    let charge = altered(&store, |row| {
         if let Row::Outbox(outbox) = row
             && outbox.parked.is_some()
         {
@@ -106,7 +106,7 @@ async fn work_of_another_payment_is_found() {
     });
     let found = broken(&charge).await;
     assert_eq!(found, ["work_has_payment", "payout_has_work"]);
-    let other = told(&store, |row| {
+    let other = altered(&store, |row| {
         if let Row::Outbox(outbox) = row
             && outbox.parked.is_some()
         {
@@ -115,7 +115,7 @@ async fn work_of_another_payment_is_found() {
     });
     let found = broken(&other).await;
     assert!(found.contains(&"work_has_payment") && found.contains(&"payout_has_work"), "{found:?}");
-    let flow = told(&store, |row| {
+    let flow = altered(&store, |row| {
         if let Row::Outbox(outbox) = row
             && outbox.parked.is_some()
         {

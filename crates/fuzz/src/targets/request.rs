@@ -22,7 +22,7 @@ use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{NewTenant, Service};
-use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::verify::verify;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts};
@@ -354,7 +354,7 @@ async fn engine() -> FuzzEngine {
         world: TokioWorld::new(),
         policy: policy(),
         present: Arc::new(Presenter::new(references)),
-        watch: Arc::new(Deaf),
+        watch: Arc::new(NoWatch),
     };
     let engine = Engine::start(parts).await.expect("an engine");
     let tenant = NewTenant {
