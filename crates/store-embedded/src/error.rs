@@ -52,6 +52,11 @@ pub enum OpenError {
         /// The one this build reads.
         known: u32,
     },
+    /// The file has this format and another schema.
+    #[error(
+        "this store was made by another build of Counterfoil whose schema differs, and schemas are not migrated before the first release: make a new store, or open it with the build that made it"
+    )]
+    OtherSchema,
     /// The file is damaged.
     #[error("the store is damaged ({0}): restore it from a backup; the file was left alone")]
     Corrupt(String),

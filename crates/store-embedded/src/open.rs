@@ -1,6 +1,6 @@
 //! Opens a store: directory, lock, file, format, clock, threads, in this order. Nothing here looks at more than a
-//! handful of pages, so opening takes as long with a million charges as with none; only a file of an older format is
-//! read through, once.
+//! handful of pages, so opening takes as long with a million charges as with none; only the migration of an
+//! older format reads a file through, once.
 
 use crate::checkpoint::{self, Syncs, Wal};
 use crate::clock::{Anchor, Clock, TimeSource};
@@ -13,9 +13,9 @@ use crate::progress::Progress;
 use crate::readers::Readers;
 use crate::redo::{self, Lineage, Redo};
 use crate::renew;
-use crate::schema::{self, FORMAT, Found};
+use crate::schema::{self, FORMAT, Found, STEPS};
 use crate::store::{EmbeddedStore, Running};
-use crate::tables::{commits, meta, volumes};
+use crate::tables::{commits, meta};
 use crate::writer::{Health, Home, Queue, Shared, Writer};
 use counterfoil_core::types::time::Time;
 use rusqlite::Connection;
@@ -39,22 +39,17 @@ impl EmbeddedStore {
         // Closing any handle of a file drops all locks the process has on it, SQLite's too: this one outlives them.
         let file = Arc::new(File::open(connect::file(dir))?);
         let mut db = connect::writer(dir, &options)?;
-        let found = schema::identify(&db)?;
+        let found = schema::identify(&db, STEPS)?;
         connect::write_ahead(&db, options.log)?;
-        if found != Found::Fresh && is_same_boot(&db, options.time.as_ref())? {
-            renew::renew(&db, dir, || faulty(options.fault.as_ref(), FaultPoint::Log))?;
-        }
-        if found == Found::Format(FORMAT) {
-            schema::keep_own(&db)?;
-            redo::recover(&mut db, dir, options.media.as_ref(), keys_have_one_record)?;
-        } else {
-            // What an earlier release has left is played by the rules of its tables.
-            if found != Found::Fresh {
-                redo::recover(&mut db, dir, options.media.as_ref(), |_| Ok(()))?;
+        if found != Found::Fresh {
+            if is_same_boot(&db, options.time.as_ref())? {
+                renew::renew(&db, dir, || faulty(options.fault.as_ref(), FaultPoint::Log))?;
             }
-            schema::migrate(&mut db, found)?;
-            schema::keep_own(&db)?;
+            // Replayed under all rules of the tables, and under those of the format that wrote the log.
+            redo::recover(&mut db, dir, options.media.as_ref())?;
         }
+        schema::migrate(&mut db, found, STEPS)?;
+        schema::copy_rules(&db)?;
 
         let secret = meta::secret(&db)?;
         let (position, high_water) = high_water(&db)?;
@@ -142,10 +137,11 @@ impl EmbeddedStore {
         let options = Options::default();
         recover_if_dead(dir, &options)?;
         // Reading a live store needs its shared memory; where that cannot be made, nobody else writes either.
-        let (connect, found): (Connect, _) = match connect::reader(dir).map(|db| schema::identify(&db)) {
+        let (connect, found): (Connect, _) = match connect::reader(dir).map(|db| schema::identify(&db, STEPS))
+        {
             Ok(Ok(found)) => (connect::reader, found),
             Ok(Err(OpenError::Io(_) | OpenError::ReadOnly)) | Err(OpenError::Io(_) | OpenError::ReadOnly) => {
-                (connect::still_reader, schema::identify(&connect::still_reader(dir)?)?)
+                (connect::still_reader, schema::identify(&connect::still_reader(dir)?, STEPS)?)
             }
             Ok(Err(error)) | Err(error) => return Err(error),
         };
@@ -170,7 +166,7 @@ impl EmbeddedStore {
 /// database is behind its answers by some milliseconds at most.
 fn recover_if_dead(dir: &Path, options: &Options) -> Result<(), OpenError> {
     let Ok(db) = connect::reader(dir) else { return Ok(()) };
-    if schema::identify(&db)? != Found::Format(FORMAT)
+    if schema::identify(&db, STEPS)? != Found::Format(FORMAT)
         || !redo::is_left_over(&db, dir, options.media.as_ref())?
     {
         return Ok(());
@@ -182,17 +178,6 @@ fn recover_if_dead(dir: &Path, options: &Options) -> Result<(), OpenError> {
         Err(error) => return Err(error),
     }
     Ok(())
-}
-
-/// Another program may have used a key that was only in the redo log: the tables do not refuse it in another volume.
-fn keys_have_one_record(db: &Connection) -> Result<(), OpenError> {
-    match volumes::twin(db)? {
-        None => Ok(()),
-        Some(subject) => Err(OpenError::Corrupt(format!(
-            "the key of {} has two records, because another program wrote to the database after a crash; remove the record of that program",
-            subject.to_i64()
-        ))),
-    }
 }
 
 fn high_water(db: &Connection) -> Result<(u64, Time), OpenError> {

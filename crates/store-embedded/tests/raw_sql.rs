@@ -142,7 +142,7 @@ async fn charges_only_move_forward() {
         for (step, to) in (0_i64..).zip(STATUSES) {
             let id = 10 * id + step;
             let charge = "INSERT INTO charges SELECT ?1, tenant, amount_minor, asset, payment_method, capture, \
-                destination, description, metadata, ?2, provider, NULL, NULL, NULL, 1, 1, 0, 0, 0, NULL, '', NULL, NULL \
+                destination, description, metadata, NULL, NULL, ?2, 0, 0, 0, NULL, provider, '', NULL, NULL, NULL, 1, 1 \
                 FROM charges WHERE id = 2";
             db.execute(charge, (id, from)).unwrap();
             let sql = format!("UPDATE charges SET status = '{to}', revision = 2 WHERE id = {id}");
@@ -193,7 +193,7 @@ async fn a_wallet_pays_a_part_or_there_is_none() {
     let charge = |id: i64, wallet: &str| {
         format!(
             "INSERT INTO charges SELECT {id}, tenant, amount_minor, asset, payment_method, capture, destination, \
-             description, metadata, status, provider, NULL, NULL, NULL, 1, 1, 0, 0, 0, NULL, '', {wallet} \
+             description, metadata, {wallet}, status, 0, 0, 0, NULL, provider, '', NULL, NULL, NULL, 1, 1 \
              FROM charges WHERE id = 2"
         )
     };

@@ -222,7 +222,7 @@ fn version(db: &Connection) -> Result<i64, Error> {
 mod tests {
     use super::*;
     use crate::options::Options;
-    use crate::schema::{Found, keep_own, migrate};
+    use crate::schema::{Found, STEPS, copy_rules, migrate};
     use crate::tables::Origin;
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
@@ -236,7 +236,7 @@ mod tests {
     fn applier(dir: &std::path::Path) -> (Applier, Arc<Progress>) {
         let mut db = connection(dir);
         db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
-        migrate(&mut db, Found::Fresh).unwrap();
+        migrate(&mut db, Found::Fresh, STEPS).unwrap();
         let (health, progress) = (Arc::new(Health::default()), Arc::new(Progress::new(0)));
         let (wal, _) = Wal::new(Options::default().log, Arc::clone(&health), Arc::clone(&progress));
         (Applier::new(db, wal, health, Arc::clone(&progress), None).unwrap(), progress)
@@ -283,7 +283,7 @@ mod tests {
         let (mut applier, progress) = applier(dir.path());
         let claim = claim(1);
         let by_hand = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, \
-            attempts, state, volume) VALUES (2, ?1, 1, x'', x'', 0, 1, 1, 1, 'in_flight', 0)";
+            attempts, state, volume, makes) VALUES (2, ?1, 1, x'', x'', 0, 1, 1, 1, 'in_flight', 1, 'charge')";
         connection(dir.path()).execute(by_hand, [claim.id.digest().as_bytes()]).unwrap();
         let receipt = Receipt { position: Position(1), at: Time::EPOCH };
         let origin = Origin { receipt, volume: Volume::FIRST.next() };
@@ -302,7 +302,7 @@ mod tests {
     fn a_commit_below_one_that_is_there_stops_the_store() {
         let dir = tempfile::tempdir().unwrap();
         let (mut applier, progress) = applier(dir.path());
-        keep_own(&applier.db).unwrap();
+        copy_rules(&applier.db).unwrap();
         connection(dir.path()).execute("INSERT INTO commits VALUES (2, 2, 0, x'')", []).unwrap();
         applier.hide(vec![group()], Duration::ZERO);
         assert!(applier.show().is_none());
@@ -326,7 +326,7 @@ mod tests {
                 .unwrap()
         };
         let by_hand = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, \
-            attempts, state, volume) VALUES (9, zeroblob(32), 1, x'', x'', 0, 1, 1, 1, 'in_flight', 7)";
+            attempts, state, volume, makes) VALUES (9, zeroblob(32), 1, x'', x'', 0, 1, 1, 1, 'in_flight', 7, 'charge')";
         connection(dir.path()).execute(by_hand, []).unwrap();
         let first = Volume::FIRST.next();
         for number in [1, 2] {

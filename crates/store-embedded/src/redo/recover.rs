@@ -15,13 +15,8 @@ struct Found {
     at: u64,
 }
 
-/// Plays what the database does not have yet, if it is `sound` then. It is durable when this returns.
-pub(crate) fn recover(
-    db: &mut Connection,
-    dir: &Path,
-    media: &dyn Media,
-    sound: impl FnOnce(&Connection) -> Result<(), OpenError>,
-) -> Result<(), OpenError> {
+/// Plays what the database does not have yet. It is durable when this returns.
+pub(crate) fn recover(db: &mut Connection, dir: &Path, media: &dyn Media) -> Result<(), OpenError> {
     let (tapes, found) = look(db, dir, media)?;
     if found.is_empty() {
         return Ok(());
@@ -40,7 +35,6 @@ pub(crate) fn recover(
         play(&transaction, &script).map_err(|error| refused(record, error))?;
         sets = record.sets.saturating_add(sets);
     }
-    sound(&transaction)?;
     transaction.commit()?;
     tracing::info!(sets, "commits were played from the redo log");
     Ok(())

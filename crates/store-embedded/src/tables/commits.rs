@@ -1,9 +1,9 @@
 //! The log of commits, by position: the feed, and how a commit in doubt is resolved.
 
-use super::{Pen, cell, owners, place};
+use super::{Pen, cell, place};
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::codec::touched;
-use counterfoil_store::{Committed, Position, Receipt, adopted};
+use counterfoil_store::{Committed, Position, Receipt};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -29,11 +29,10 @@ pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<V
     db.prepare_cached(AFTER)?
         .query_map([place(position), limit], |row| {
             let bytes = row.get_ref(3)?.as_blob().unwrap_or_default();
-            let touched = touched::decode(bytes).ok_or_else(|| cell::damaged(3, Type::Blob))?;
             Ok(Committed {
                 receipt: receipt(row)?,
                 set: SetId::from_i64(row.get(2)?),
-                touched: adopted(touched, |key| owners::of_row(db, key))?,
+                touched: touched::decode(bytes).ok_or_else(|| cell::damaged(3, Type::Blob))?,
             })
         })?
         .collect()

@@ -2,6 +2,7 @@
 
 use crate::clock::Anchor;
 use crate::redo::Lineage;
+use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::mask::Masked;
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
@@ -24,7 +25,16 @@ pub(crate) fn anchor(db: &Connection) -> Result<Option<Anchor>> {
     Ok(Some(Anchor { boot_id: get(db, "clock_boot_id")?, boottime_ms, store_ms }))
 }
 
-/// The opening whose redo log belongs to this database; none before format 4.
+/// The digest of the schema that this file was made with.
+pub(crate) fn schema_digest(db: &Connection) -> Result<Option<Digest>> {
+    get(db, "schema_digest").map(|found| found.map(Digest::from_bytes))
+}
+
+pub(crate) fn put_schema_digest(db: &Connection, digest: Digest) -> Result<()> {
+    put(db, "schema_digest", digest.as_bytes())
+}
+
+/// The opening whose redo log belongs to this database; none before the first is done.
 pub(crate) fn lineage(db: &Connection) -> Result<Option<Lineage>> {
     get(db, "redo_lineage").map(|found| found.map(Lineage))
 }

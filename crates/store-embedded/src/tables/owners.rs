@@ -1,9 +1,12 @@
-//! Whose rows are: for tables that do not hold it themselves, and for commits that did not tell it.
+//! The tenants of rows, for tables that have no column for it.
 
 use super::{audit_log, claims};
 use counterfoil_core::types::id::{AccountId, TenantId};
-use counterfoil_store::{RowKey, UNTOLD};
+use counterfoil_store::RowKey;
 use rusqlite::{Connection, OptionalExtension, Result};
+
+/// The tenant of a balance whose account is missing, which is damage that `verify` reports.
+pub(super) const NOBODY: TenantId = TenantId::from_i64(i64::MIN);
 
 macro_rules! of {
     ($table:literal) => {
@@ -40,11 +43,6 @@ pub(super) fn of_row(db: &Connection, key: &RowKey) -> Result<Option<TenantId>> 
         RowKey::Name(tenant, _) | RowKey::Asset(tenant, _) => Ok(Some(*tenant)),
         RowKey::Tenant(_) | RowKey::ApiKey(_) | RowKey::Slot(_) | RowKey::Cursor(_) => Ok(None),
     }
-}
-
-/// The tenant of a stranger: nobody.
-pub(super) fn or_nobody(owner: Option<TenantId>) -> TenantId {
-    owner.unwrap_or(UNTOLD)
 }
 
 fn by_id(db: &Connection, sql: &'static str, id: i64) -> Result<Option<TenantId>> {

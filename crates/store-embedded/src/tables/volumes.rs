@@ -2,26 +2,19 @@
 
 use super::cell;
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::types::id::SubjectId;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-/// Volume 0 is that of older formats: it has as many keys as there were, and is neither added to nor listed.
 const YOUNGEST: &str = "SELECT max(1, coalesce((SELECT max(volume) FROM claims), 0), \
     coalesce((SELECT max(volume) + 1 FROM volume_keys), 0))";
 const NEXT: &str = "SELECT min(volume) FROM claims WHERE volume > ?1";
 const IDS: &str = "SELECT id FROM claims WHERE volume = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
 const LIST: &str = "SELECT keys FROM volume_keys WHERE volume = ?1";
 const LISTS: &str = "SELECT count(*) FROM volume_keys WHERE volume = ?1";
-const UNLISTED: &str = "SELECT volume FROM claim_volumes WHERE volume BETWEEN max(?1, 1) AND ?2 - 1 \
+const UNLISTED: &str = "SELECT volume FROM claim_volumes WHERE volume BETWEEN ?1 AND ?2 - 1 \
     AND volume NOT IN (SELECT volume FROM volume_keys)";
 const PUT: &str = "INSERT INTO volume_keys (volume, keys) VALUES (?1, ?2)";
 const FORGET: &str = "DELETE FROM volume_keys WHERE volume NOT IN (SELECT volume FROM claim_volumes) \
     AND volume < (SELECT max(volume) FROM volume_keys)";
-const OPEN: &str = "SELECT volume FROM claim_volumes WHERE volume NOT IN (SELECT volume FROM volume_keys)";
-/// Of two volumes that are not listed, the later one mostly has few keys.
-const TWIN: &str = "SELECT young.subject FROM claims AS young WHERE young.volume = ?1 \
-    AND EXISTS (SELECT 1 FROM claims AS old WHERE old.volume = ?2 AND old.id = young.id) LIMIT 1";
-
 /// Keys that are read at a time: nothing keeps the log from starting over for long.
 const PAGE: usize = 4_096;
 
@@ -31,7 +24,7 @@ pub(crate) struct Volume(i64);
 
 impl Volume {
     #[cfg(test)]
-    pub(crate) const FIRST: Volume = Volume(0);
+    pub(crate) const FIRST: Volume = Volume(1);
 
     /// The one that comes after it.
     pub(crate) fn next(self) -> Volume {
@@ -127,31 +120,15 @@ fn unlisted(db: &Connection, from: Option<Volume>, open: Volume) -> Result<Vec<V
     db.prepare_cached(UNLISTED)?.query_map([from, open.0], |row| row.get(0).map(Volume))?.collect()
 }
 
-/// What a claim makes whose key has a second record, if there is one in the volumes that took keys last: another program may
-/// have used a key that was only in the redo log.
-pub(crate) fn twin(db: &Connection) -> Result<Option<SubjectId>> {
-    let open: Vec<Volume> =
-        db.prepare_cached(OPEN)?.query_map([], |row| row.get(0).map(Volume))?.collect::<Result<_>>()?;
-    for (index, young) in open.iter().enumerate() {
-        for old in open.iter().skip(index.saturating_add(1)) {
-            let twin = db.prepare_cached(TWIN)?.query_row([young.0, old.0], |row| row.get(0)).optional()?;
-            if let Some(subject) = twin {
-                return Ok(Some(SubjectId::from_i64(subject)));
-            }
-        }
-    }
-    Ok(None)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Found, migrate};
+    use crate::schema::{Found, STEPS, migrate};
     use counterfoil_core::types::digest::Digest;
 
     fn tables() -> Connection {
         let mut db = Connection::open_in_memory().unwrap();
-        migrate(&mut db, Found::Fresh).unwrap();
+        migrate(&mut db, Found::Fresh, STEPS).unwrap();
         db
     }
 
@@ -161,7 +138,8 @@ mod tests {
 
     fn insert(db: &Connection, number: i64, volume: i64) {
         let sql = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, \
-            attempts, state, sweep_at, volume) VALUES (?1, ?2, 1, x'', x'', 0, 1, 1, 1, 'expired', 5, ?3)";
+            attempts, state, sweep_at, volume, makes) \
+            VALUES (?1, ?2, 1, x'', x'', 0, 1, 1, 1, 'expired', 5, ?3, 'charge')";
         db.execute(sql, params![number, key(number).digest().as_bytes(), volume]).unwrap();
     }
 
@@ -204,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn only_volumes_before_the_open_one_are_listed_and_none_of_older_formats() {
+    fn only_volumes_before_the_open_one_are_listed() {
         let db = tables();
-        (0..=5).for_each(|number| insert(&db, number, number));
+        (1..=5).for_each(|number| insert(&db, number, number));
         list_closed(&db, Some(Volume(2)), Volume(4)).unwrap();
         let listed: Vec<i64> = db
             .prepare("SELECT volume FROM volume_keys")
@@ -219,32 +197,5 @@ mod tests {
         list_closed(&db, None, Volume(4)).unwrap();
         let listed: i64 = db.query_row("SELECT count(*) FROM volume_keys", [], |row| row.get(0)).unwrap();
         assert_eq!(listed, 3);
-    }
-
-    #[test]
-    fn a_list_that_is_not_whole_is_refused() {
-        let db = tables();
-        (1..=3).for_each(|number| insert(&db, number, number));
-        for (volume, keys) in [(1, Vec::<u8>::new()), (1, vec![0; 16]), (3, vec![0; 8]), (7, Vec::new())] {
-            let put = db.execute(PUT, params![volume, keys]).unwrap_err().to_string();
-            assert!(put.contains("listed once, and all of them"), "{volume}: {put}");
-        }
-        list_closed(&db, None, Volume(3)).unwrap();
-        let again = "INSERT OR REPLACE INTO volume_keys VALUES (1, zeroblob(8))";
-        assert!(db.execute(again, []).unwrap_err().to_string().contains("listed once"));
-    }
-
-    #[test]
-    fn a_second_record_in_another_open_volume_is_found() {
-        let db = tables();
-        (1..=3).for_each(|number| insert(&db, number, number));
-        list_closed(&db, None, Volume(2)).unwrap();
-        assert_eq!(twin(&db), Ok(None));
-        db.execute_batch("DROP TRIGGER claims_are_not_replaced").unwrap();
-        let second = "INSERT INTO claims SELECT 9, id, tenant, fingerprint, request, created_at, fence, revision, attempts, \
-            state, holder, lease_until, lease_ceiling, not_before, replay_until, tombstone_until, sweep_at, status, media, \
-            location, body, makes, 3 FROM claims WHERE subject = 2";
-        db.execute(second, []).unwrap();
-        assert_eq!(twin(&db), Ok(Some(SubjectId::from_i64(9))));
     }
 }

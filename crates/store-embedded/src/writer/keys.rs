@@ -246,7 +246,7 @@ mod tests {
         db.execute_batch(tables).unwrap();
         db.execute("INSERT INTO meta VALUES ('redo_lineage', ?1)", [LINEAGE.0]).unwrap();
         for number in keys {
-            insert(&db, number, 0);
+            insert(&db, number, 1);
         }
         dir
     }
@@ -286,7 +286,7 @@ mod tests {
         assert!(!keys.is_new(key(1)));
         // A set that was durable when the filter was begun is shown only now.
         let db = Connection::open(connect::file(dir.path())).unwrap();
-        insert(&db, 2, 0);
+        insert(&db, 2, 1);
         progress.show(6);
         let keys = filled(keys);
         assert!(!keys.is_new(key(2)) && keys.is_new(key(1)));
@@ -331,11 +331,11 @@ mod tests {
     fn keys_of_a_listed_volume_are_known_by_its_list() {
         let dir = store(0..10);
         let db = Connection::open(connect::file(dir.path())).unwrap();
-        (10..20).for_each(|number| insert(&db, number, 1));
+        (10..20).for_each(|number| insert(&db, number, 2));
         // One of them is gone since.
         let listed: Vec<u8> =
             (10..21).flat_map(|number| Abridged::from(key(number)).0.to_be_bytes()).collect();
-        db.execute("INSERT INTO volume_keys VALUES (1, ?1)", [listed]).unwrap();
+        db.execute("INSERT INTO volume_keys VALUES (2, ?1)", [listed]).unwrap();
         let keys = filled(opened(dir.path(), 0));
         assert!((0..21).all(|number| !keys.is_new(key(number))));
         assert!(keys.is_new(key(21)));
