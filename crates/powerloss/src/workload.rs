@@ -150,7 +150,9 @@ fn open(recorder: &Arc<Recorder>, dir: &Path, size: Size, groups: &Groups) -> Re
                     None
                 }
                 FaultPoint::CheckpointLog => asked.log_sync_fails().then_some(Fault::Sync),
-                FaultPoint::Write | FaultPoint::Commit | FaultPoint::Show => None,
+                FaultPoint::Write | FaultPoint::Commit | FaultPoint::Show | FaultPoint::BetweenFlushes => {
+                    None
+                }
             })),
             pages_max: None,
         };

@@ -5,7 +5,7 @@
 use crate::checkpoint::{self, Syncs, Wal};
 use crate::clock::{Anchor, Clock, TimeSource};
 use crate::connect;
-use crate::display::{Applier, Display};
+use crate::display::{self, Applier, Display};
 use crate::error::OpenError;
 use crate::lock::Lock;
 use crate::options::{Fault, FaultHook, FaultPoint, Options};
@@ -41,6 +41,7 @@ impl EmbeddedStore {
         let mut db = connect::writer(dir, &options)?;
         let found = schema::identify(&db, STEPS)?;
         connect::write_ahead(&db, options.log)?;
+        let data_version = display::version(&db)?;
         if found != Found::Fresh {
             if is_same_boot(&db, options.time.as_ref())? {
                 renew::renew(&db, dir, || faulty(options.fault.as_ref(), FaultPoint::Log))?;
@@ -85,6 +86,7 @@ impl EmbeddedStore {
         };
         let applier = Applier::new(
             db,
+            data_version,
             Arc::clone(&wal),
             Arc::clone(&health),
             Arc::clone(&progress),

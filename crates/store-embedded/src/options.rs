@@ -82,6 +82,8 @@ pub enum FaultPoint {
     Commit,
     /// About to let the database show what it has executed.
     Show,
+    /// Between two flush transactions, while the write lock is free.
+    BetweenFlushes,
     /// About to sync the database after a step of a checkpoint.
     Checkpoint,
     /// About to sync the write-ahead log after a step of a checkpoint.

@@ -15,10 +15,6 @@ pub(crate) struct Progress {
     durable: AtomicU64,
     shown: watch::Sender<Shown>,
     wanted: AtomicBool,
-    /// Another program has written to the database.
-    meddled: AtomicBool,
-    /// None can now.
-    alone: AtomicBool,
     /// The last position of which the database itself is sure.
     safe: Arc<AtomicU64>,
 }
@@ -40,8 +36,6 @@ impl Progress {
             durable: AtomicU64::new(position),
             shown: watch::Sender::new(Shown { position, ..Shown::default() }),
             wanted: AtomicBool::new(false),
-            meddled: AtomicBool::new(false),
-            alone: AtomicBool::new(false),
             safe: Arc::new(AtomicU64::new(position)),
         }
     }
@@ -79,26 +73,6 @@ impl Progress {
     /// Why the database does not show what is durable, if it cannot.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.shown.borrow().trouble.clone()
-    }
-
-    /// Another program has written to the database.
-    pub(crate) fn meddle(&self) {
-        self.meddled.store(true, Ordering::Release);
-    }
-
-    /// Whether another has since this was asked last.
-    pub(crate) fn take_meddled(&self) -> bool {
-        self.meddled.load(Ordering::Acquire) && self.meddled.swap(false, Ordering::AcqRel)
-    }
-
-    /// Whether no other program can write from here on. What one wrote before was told first.
-    pub(crate) fn be_alone(&self, alone: bool) {
-        self.alone.store(alone, Ordering::Release);
-    }
-
-    /// Whether no other program has written that the writer has not been told of, and none can.
-    pub(crate) fn is_untouched(&self) -> bool {
-        self.alone.load(Ordering::Acquire) && !self.meddled.load(Ordering::Acquire)
     }
 
     /// The last position the database shows.

@@ -4,17 +4,13 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted, transfer};
 use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Reason, Row, RowKey, Store, Upto};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use support::rows::work;
 use support::{
     Commit, charge_is_there, claim_of, enqueue, gate, one_charge, open, open_with_fault, unavailable,
@@ -250,78 +246,6 @@ async fn a_writer_that_dies_leaves_nobody_waiting() {
     open(dir.path());
 }
 
-#[tokio::test]
-async fn a_row_another_program_wrote_is_seen_by_the_next_group() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    let work = work(1, store.now());
-    store.commit(work.opening(1)).await.unwrap();
-    support::raw(dir.path()).execute("UPDATE outbox SET revision = 7", []).unwrap();
-    let answer = store.commit(work.settling(2, store.now(), bytes::Bytes::new())).await;
-    let Err(CommitError::Refused(refusal)) = answer else { panic!("{answer:?}") };
-    assert_eq!((refusal.change, refusal.reason), (2, Reason::Stale));
-}
-
-#[tokio::test]
-async fn a_key_that_another_program_wrote_is_found() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    let (first, mut second) = (work(1, store.now()), work(2, store.now()));
-    store.commit(first.opening(1)).await.unwrap();
-    store.tally(store.now()).await.unwrap();
-    let id = ClaimId::from_digest(Digest::from_bytes([7; 32]));
-    let copy = "CREATE TEMP TABLE copy AS SELECT * FROM claims; \
-        UPDATE copy SET subject = 1000, id = unhex(replace(hex(zeroblob(32)), '00', '07')); \
-        INSERT INTO claims SELECT * FROM copy";
-    support::raw(dir.path()).execute_batch(copy).unwrap();
-    (second.claim.id, second.claim.tenant) = (id, first.claim.tenant);
-    let refused = store.commit(set(2).insert(second.claim)).await;
-    let Err(CommitError::Refused(refusal)) = refused else { panic!("{refused:?}") };
-    assert!(matches!(refusal.found, Some(Row::Claim(claim)) if claim.id == id));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_else_writes_while_a_group_is_judged_though_the_one_before_was_just_shown() {
-    let dir = tempfile::tempdir().unwrap();
-    let (arrive, reached) = channel();
-    let (judge_on, judging) = channel::<()>();
-    let (show_on, showing) = channel::<()>();
-    let (at_write, at_show) = (Mutex::new((0, arrive, judging)), Mutex::new(showing));
-    let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Show {
-            let _ = at_show.lock().unwrap().recv();
-        }
-        if point == FaultPoint::Write {
-            let (judged, arrive, judging) = &mut *at_write.lock().unwrap();
-            *judged += 1;
-            if *judged == 2 {
-                arrive.send(()).unwrap();
-                judging.recv().unwrap();
-            }
-        }
-        None
-    });
-    let store = open_with_fault(dir.path(), hook);
-    store.commit(one_charge(&store, 1)).await.unwrap();
-    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(one_charge(&store, 2)))];
-    enqueue(&mut commits).await;
-    // The second group was begun while the first was hidden, so its writer took no lock.
-    reached.recv().unwrap();
-    drop(show_on);
-    assert!(charge_is_there(&store, 1).await);
-    let db = support::raw(dir.path());
-    db.busy_timeout(Duration::ZERO).unwrap();
-    // The display takes it a moment after it has shown the first.
-    while db.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok() {
-        std::thread::yield_now();
-    }
-    judge_on.send(()).unwrap();
-    for commit in commits {
-        commit.await.unwrap();
-    }
-    assert!(charge_is_there(&store, 2).await);
-}
-
 /// What account 1 is said to have, and how often it was moved.
 async fn told(store: &EmbeddedStore) -> Option<(i64, u64)> {
     match store.read(vec![RowKey::Balance(TENANT, account_id(1), 0)]).await.unwrap().remove(0) {
@@ -409,19 +333,6 @@ async fn a_move_in_a_set_the_tables_refuse_is_undone_and_its_neighbours_stay() {
     assert_eq!((refusal.change, refusal.reason), (1, Reason::Present));
     assert_eq!(refusal.found, Some(transfer(100, 1, 2, 50).into()));
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    assert_eq!(told(&store).await, Some((0, 3)));
-}
-
-#[tokio::test]
-async fn a_balance_another_program_wrote_is_the_one_that_moves() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    store.commit(moved(1, 50)).await.unwrap();
-    let taken = "UPDATE balances SET posted = 20, revision = revision + 1";
-    assert_eq!(support::raw(dir.path()).execute(taken, []).unwrap(), 1);
-    let answer = store.commit(moved(2, -30)).await;
-    assert!(matches!(answer, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Insufficient));
-    store.commit(moved(3, -20)).await.unwrap();
     assert_eq!(told(&store).await, Some((0, 3)));
 }
 

@@ -174,20 +174,6 @@ async fn what_was_answered_is_shown_although_nobody_asks_also_after_an_illness()
 }
 
 #[tokio::test]
-async fn others_may_write_when_the_writer_is_done() {
-    let dir = tempfile::tempdir().unwrap();
-    // The display is done with a group before the writer is.
-    let observe = Some(Arc::new(|_, _| std::thread::sleep(std::time::Duration::from_millis(400))) as _);
-    let options = Options { observe, ..Options::default() };
-    let store = EmbeddedStore::open(dir.path(), options).unwrap();
-    store.commit(one_charge(&store, 1)).await.unwrap();
-    store.tally(store.now()).await.unwrap();
-    raw(dir.path()).execute_batch("BEGIN IMMEDIATE; COMMIT").unwrap();
-    drop(store);
-    assert!(!dir.path().join("counterfoil.db-wal").exists(), "the log is copied at a clean end");
-}
-
-#[tokio::test]
 async fn a_writer_that_dies_over_a_group_leaves_a_database_that_can_be_closed() {
     let dir = tempfile::tempdir().unwrap();
     let observe = Some(Arc::new(|sets: usize, _| assert_eq!(sets, 0, "the writer dies")) as _);
@@ -204,8 +190,9 @@ async fn what_the_tables_refuse_stops_the_store_and_is_kept_until_they_take_it()
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     store.commit(one_charge(&store, 1)).await.unwrap();
-    assert!(charge_is_there(&store, 1).await);
+    drop(store);
     raw(dir.path()).execute_batch("CREATE UNIQUE INDEX no_more ON charges (1 = 1)").unwrap();
+    let store = open(dir.path());
     // The judge knows of no such rule.
     store.commit(one_charge(&store, 2)).await.unwrap();
     let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };

@@ -1,15 +1,13 @@
 //! What the database shows: a thread of its own executes what is durable, many groups together, while the writer goes on.
 //!
 //! Promises: groups are executed in order, each once; what cannot be executed now is kept and tried again, and the writer
-//! hears of it; the rows of what is not executed yet are found here as they are; a write transaction is open while
-//! something is hidden or being judged, so nobody else writes. The one gap is between two transactions, a moment in which
-//! the write-ahead log may be copied: what another program writes then is noticed.
+//! hears of it; the rows of what is not executed yet are found here as they are.
 
 mod applier;
 mod hidden;
 mod latest;
 
-pub(crate) use applier::Applier;
+pub(crate) use applier::{Applier, version};
 pub(crate) use hidden::Group;
 pub(crate) use latest::Now;
 
@@ -21,7 +19,6 @@ use counterfoil_store::RowKey;
 use hidden::Amount;
 use latest::Latest;
 use rusqlite::Connection;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -42,8 +39,6 @@ pub(crate) struct Display {
     taken: Condvar,
     applier: Mutex<Applier>,
     progress: Arc<Progress>,
-    /// The writer has a group in its hands.
-    judging: AtomicBool,
 }
 
 /// What the writer hands over.
@@ -79,7 +74,6 @@ impl Display {
             taken: Condvar::new(),
             applier: Mutex::new(applier),
             progress,
-            judging: AtomicBool::new(false),
         }
     }
 
@@ -108,14 +102,6 @@ impl Display {
             self.arrived.notify_one();
         }
         !inbox.ended
-    }
-
-    /// From here on the writer relies on what the database has, until it says that it does not.
-    ///
-    /// Either it sees afterwards that everything is shown, and begins a transaction itself, or the thread sees this after
-    /// showing everything, and begins the next one.
-    pub(crate) fn judging(&self, judging: bool) {
-        self.judging.store(judging, Ordering::SeqCst);
     }
 
     /// How those of the rows are that the database may not show, all at one moment. `meanwhile` runs at that moment.
@@ -170,11 +156,8 @@ impl Display {
                 self.show(&mut applier);
             }
             if closed {
-                applier.let_go();
+                applier.release_write_lock();
                 return;
-            }
-            if self.is_needed(&applier) {
-                applier.keep_others_out();
             }
             patience =
                 if applier.trouble().is_some() { Some(TRY_AGAIN) } else { applier.patience(monotonic()) };
@@ -190,10 +173,6 @@ impl Display {
         drop(inbox);
         applier.hide(groups, monotonic());
         let shown = applier.show();
-        // At once: as long as others may write, the writer looks for every key.
-        if self.is_needed(applier) {
-            applier.keep_others_out();
-        }
         let forgotten = held(&self.inbox).latest.forget(self.progress.visible());
         for mut rows in forgotten {
             rows.clear();
@@ -202,11 +181,6 @@ impl Display {
         if let Some(shown) = shown {
             applier.reuse(shown);
         }
-    }
-
-    /// Whether something is hidden or being judged.
-    fn is_needed(&self, applier: &Applier) -> bool {
-        applier.has_hidden() || self.judging.load(Ordering::SeqCst) || !held(&self.inbox).groups.is_empty()
     }
 
     /// Until there is something to do; tells whether nothing more will come. `patience`: how long what is hidden may stay so, unless

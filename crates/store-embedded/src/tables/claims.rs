@@ -11,7 +11,7 @@ use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::id::{Holder, SubjectId};
 use counterfoil_core::types::time::Time;
 use rusqlite::types::Type;
-use rusqlite::{Connection, Error, OptionalExtension, Result, Row, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 
 macro_rules! columns {
     () => {
@@ -26,8 +26,6 @@ const BY_ID: &str = concat!(
     columns!(),
     " FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume WHERE id = ?1 LIMIT 1"
 );
-const RECORDS: &str = "SELECT count(*) FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume \
-    WHERE id = ?1";
 const AFTER: &str =
     concat!("SELECT ", columns!(), " FROM claims WHERE subject > ?1 ORDER BY subject LIMIT ?2");
 const DUE: &str = concat!(
@@ -54,12 +52,6 @@ const REUSE: &str = "UPDATE OR FAIL claims SET subject = ?1, tenant = ?3, finger
 
 pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
     db.prepare_cached(BY_ID)?.query_row([id.digest().as_bytes()], read).optional()
-}
-
-/// Fails if a key has more than one record.
-pub(super) fn check_alone(db: &Connection, id: ClaimId) -> Result<()> {
-    let records: usize = db.prepare_cached(RECORDS)?.query_row([id.digest().as_bytes()], |row| row.get(0))?;
-    if records > 1 { Err(Error::StatementChangedRows(records)) } else { Ok(()) }
 }
 
 pub(super) fn after(db: &Connection, after: Option<SubjectId>, limit: i64) -> Result<Vec<Claim>> {

@@ -129,11 +129,6 @@ pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Wr
     together(db, &commits, |pen, write| apply(pen, write))
 }
 
-/// Whether each key that went into a volume has one record: another program may have used it meanwhile, in another.
-pub(crate) fn check_keys<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
-    writes.filter_map(Write::entering).try_for_each(|(id, _)| claims::check_alone(db, id))
-}
-
 /// Inserts rows into one table.
 fn together<T>(db: &Connection, rows: &[T], insert: impl Fn(&mut Pen<'_>, &T) -> Result<()>) -> Result<()> {
     let (whole, rest) = rows.as_chunks::<TOGETHER>();

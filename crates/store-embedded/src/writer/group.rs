@@ -40,12 +40,8 @@ pub(crate) struct Writer {
     image_rows: usize,
     ids: Ids,
     keys: Keys,
-    /// Whether that is all: no other program has written keys.
-    knows_all_keys: bool,
-    /// The image holds something that was not written, or lacks something that another program wrote.
+    /// The image holds writes that were not committed.
     is_stale: bool,
-    /// Another program wrote.
-    is_meddled: bool,
     position: u64,
     shared: Shared,
     options: Options,
@@ -118,9 +114,7 @@ impl Writer {
             image_rows: 0,
             ids,
             keys,
-            knows_all_keys: false,
             is_stale: false,
-            is_meddled: false,
             position,
             shared,
             options,
@@ -134,12 +128,8 @@ impl Writer {
 
     /// Commits the group and answers every set in it.
     pub(super) fn commit(&mut self, group: &mut Vec<Job>) {
-        self.shared.display.judging(true);
         let (verdicts, next_step) = self.attempt(group);
-        self.shared.display.judging(false);
         answer(group.drain(..), verdicts, &next_step);
-        // The display may have shown it all by now, and begun again for the group it saw judged.
-        self.let_go();
     }
 
     fn has_hidden(&self) -> bool {
@@ -158,17 +148,16 @@ impl Writer {
         let verdicts = match self.fill(group, &mut writes) {
             Ok(verdicts) => verdicts,
             Err(error) => {
-                self.give_up();
+                self.is_stale = true;
                 return (Vec::new(), NextStep::Untouched(reason(&error)));
             }
         };
         let admitted = verdicts.iter().filter_map(Verdict::receipt).count();
         if admitted == 0 {
-            self.let_go();
             return (verdicts, NextStep::Durable);
         }
         if let Err(next_step) = self.make_durable(admitted, writes) {
-            self.give_up();
+            self.is_stale = true;
             return (verdicts, next_step);
         }
         if let Some(observe) = &self.options.observe {
@@ -177,17 +166,13 @@ impl Writer {
         (verdicts, NextStep::Durable)
     }
 
-    /// The image is right, nobody else writes, and the database takes what is durable; why not, if not.
+    /// Makes sure that the image is right and that the database takes what is durable; why not, if not.
     fn make_ready(&mut self) -> Result<(), String> {
-        self.note_meddling();
         if self.is_stale || self.shared.progress.trouble().is_some() {
             self.shared.display.show_all()?;
         }
-        if !self.has_hidden()
-            && let Err(error) = self.be_alone()
-        {
-            self.give_up();
-            return Err(reason(&error));
+        if self.is_stale {
+            self.reload().map_err(|error| reason(&error))?;
         }
         if self.image_rows > IMAGE_ROWS_MAX {
             self.cut_back();
@@ -195,30 +180,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Keeps other programs from writing, and looks at what they wrote.
-    fn be_alone(&mut self) -> Result<(), Error> {
-        self.shared.display.applier().begin()?;
-        self.note_meddling();
-        if self.is_stale { self.look_again() } else { Ok(()) }
-    }
-
-    fn note_meddling(&mut self) {
-        self.is_meddled |= self.shared.progress.take_meddled();
-        self.is_stale |= self.is_meddled;
-    }
-
-    /// Everything is in the database, and only there.
-    fn look_again(&mut self) -> Result<(), Error> {
+    /// Forgets the writes that failed. Everything is in the database, and only there.
+    fn reload(&mut self) -> Result<(), Error> {
         self.image.clear();
         self.image_rows = 0;
-        self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
-        self.shared.progress.show(self.position);
         self.ids = Ids::load(&self.db, self.shared.clock.now())?;
-        if self.is_meddled {
-            self.keys.learn_anew(self.position, volumes::youngest(&self.db)?);
-        }
-        (self.is_stale, self.is_meddled) = (false, false);
-        self.shared.display.applier().writer_has_looked();
+        self.is_stale = false;
         Ok(())
     }
 
@@ -236,7 +203,6 @@ impl Writer {
     fn fill(&mut self, group: &mut [Job], writes: &mut Vec<Write>) -> Result<Vec<Verdict>, Error> {
         self.script.clear();
         fault_at(self.options.fault.as_ref(), FaultPoint::Write)?;
-        self.knows_all_keys = self.shared.progress.is_untouched();
         self.recall(group);
         // One transaction sees one moment, and costs less than one for every row.
         self.execute("BEGIN")?;
@@ -351,7 +317,7 @@ impl Writer {
     /// Whether no such row can be there, unless the image has it.
     fn is_new(&self, key: &RowKey) -> bool {
         match key {
-            RowKey::Claim(_, id) => self.knows_all_keys && self.keys.is_new(*id),
+            RowKey::Claim(_, id) => self.keys.is_new(*id),
             key => self.ids.is_new(key),
         }
     }
@@ -375,6 +341,10 @@ impl Writer {
 
     /// Makes the group at hand durable, and lets it be shown.
     fn make_durable(&mut self, admitted: usize, writes: Vec<Write>) -> Result<(), NextStep> {
+        // The flusher may have found a foreign write while this group was judged.
+        if let Some(ailment) = self.shared.health.ailment() {
+            return Err(NextStep::Untouched(ailment.to_owned()));
+        }
         fault_at(self.options.fault.as_ref(), FaultPoint::Commit).map_err(|error| self.doubt(&error))?;
         let sets = u64::try_from(admitted).unwrap_or(0);
         let script = self.script.encode();
@@ -408,19 +378,6 @@ impl Writer {
             self.shared.health.fail(stop);
         }
         NextStep::Doubtful(why)
-    }
-
-    /// The image has what was not written.
-    fn give_up(&mut self) {
-        self.is_stale = true;
-        self.let_go();
-    }
-
-    /// Nothing was written: nobody else is kept from writing, if nothing is hidden.
-    fn let_go(&self) {
-        if !self.has_hidden() {
-            self.shared.display.applier().let_go();
-        }
     }
 
     fn execute(&self, sql: &'static str) -> Result<(), Error> {

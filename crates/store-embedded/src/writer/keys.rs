@@ -104,11 +104,6 @@ impl Keys {
             self.larger = Some(Known::begin(&self.home, &self.progress, position, room, self.volume));
         }
     }
-
-    /// Another program may have written keys; what it left is in the database, with everything up to `position`.
-    pub(super) fn learn_anew(&mut self, position: u64, youngest: Volume) {
-        *self = Keys::of(self.home.clone(), &self.progress, position, self.known.room, youngest);
-    }
 }
 
 /// A filter, and who fills it.
@@ -245,9 +240,11 @@ mod tests {
             CREATE TABLE meta (key TEXT PRIMARY KEY, value); CREATE TABLE volume_keys (volume INTEGER PRIMARY KEY, keys)";
         db.execute_batch(tables).unwrap();
         db.execute("INSERT INTO meta VALUES ('redo_lineage', ?1)", [LINEAGE.0]).unwrap();
+        db.execute_batch("BEGIN").unwrap();
         for number in keys {
             insert(&db, number, 1);
         }
+        db.execute_batch("COMMIT").unwrap();
         dir
     }
 
