@@ -214,7 +214,7 @@ impl<'a> Checker<'a> {
 /// Another boot of the machine, with a wall clock that has lost everything.
 fn reopen(dir: &Path) -> Result<EmbeddedStore, String> {
     let time = Arc::new(Boot { name: "after", wall_ms: Some(0) });
-    let options = Options { readers: 1, time, redo: Size::SHORT_REDO, ..Options::default() };
+    let options = Options { readers: 1, time, log: Size::SHORT_LOG, ..Options::default() };
     EmbeddedStore::open(dir, options).map_err(|error| format!("it does not open: {error}"))
 }
 

@@ -56,8 +56,8 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         sessions: 3,
         keys: arguments.keys,
         producers: 6,
+        sqlite_wal: Size::SHORT_SQLITE_WAL,
         log: Size::SHORT_LOG,
-        redo: Size::SHORT_REDO,
     };
     let mut last = Instant::now();
     let mut before: Option<Take> = None;

@@ -2,7 +2,7 @@
 
 use crate::plan::Kind;
 use crate::record::{Handle, Recorder};
-use counterfoil_store_embedded::{Files, Media, Tape};
+use counterfoil_store_embedded::{DiskFiles, LogFile, LogStorage};
 use rusqlite::ffi;
 use std::ffi::c_int;
 use std::io;
@@ -14,24 +14,24 @@ use std::sync::Arc;
 pub struct Recorded(pub Arc<Recorder>);
 
 #[derive(Debug)]
-struct RecordedTape {
+struct RecordedFile {
     recorder: Arc<Recorder>,
     handle: Handle,
-    below: Box<dyn Tape>,
+    below: Box<dyn LogFile>,
 }
 
-impl Media for Recorded {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Tape>> {
+impl LogStorage for Recorded {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn LogFile>> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let found = self.0.unknown(&name);
-        let below = Files.open(path)?;
+        let below = DiskFiles.open(path)?;
         let handle = self.0.opened(name, Kind::Redo, found, true);
         self.0.made(&handle);
-        Ok(Box::new(RecordedTape { recorder: Arc::clone(&self.0), handle, below }))
+        Ok(Box::new(RecordedFile { recorder: Arc::clone(&self.0), handle, below }))
     }
 }
 
-impl Tape for RecordedTape {
+impl LogFile for RecordedFile {
     fn length(&self) -> io::Result<u64> {
         self.below.length()
     }

@@ -8,7 +8,7 @@ use crate::rows::{self, ACCOUNTS};
 use crate::story::{Acknowledged, Story};
 use counterfoil_store::{ChangeSet, CommitError, Position, Receipt, Store};
 use counterfoil_store_embedded::{
-    EmbeddedStore, Fault, FaultPoint, LogBounds, Options, RedoBounds, SystemTime, TimeSource,
+    EmbeddedStore, Fault, FaultPoint, LogBounds, Options, SqliteWalBounds, SystemTime, TimeSource,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,16 +30,17 @@ pub struct Size {
     /// Who do it at the same time.
     pub producers: usize,
     /// The log's bounds.
-    pub log: LogBounds,
+    pub sqlite_wal: SqliteWalBounds,
     /// The redo log's bounds.
-    pub redo: RedoBounds,
+    pub log: LogBounds,
 }
 
 impl Size {
     /// A log of some dozens of frames.
-    pub const SHORT_LOG: LogBounds = LogBounds { step: 12, long: 60, too_long: 90, kept: 90, rest: 30 };
+    pub const SHORT_SQLITE_WAL: SqliteWalBounds =
+        SqliteWalBounds { step: 12, long: 60, too_long: 90, kept: 90, rest: 30 };
     /// Segments of a few groups.
-    pub const SHORT_REDO: RedoBounds = RedoBounds { segment: 6 << 10, extent: 4 << 10 };
+    pub const SHORT_LOG: LogBounds = LogBounds { segment: 6 << 10, extent: 4 << 10 };
 }
 
 /// A machine that was booted under a name.
@@ -134,9 +135,9 @@ fn open(recorder: &Arc<Recorder>, dir: &Path, size: Size, groups: &Groups) -> Re
         let (asked, watched, groups) = (Arc::clone(recorder), Arc::clone(recorder), Arc::clone(groups));
         let options = Options {
             readers: 1,
+            sqlite_wal: size.sqlite_wal,
             log: size.log,
-            redo: size.redo,
-            media: Arc::new(Recorded(Arc::clone(recorder))),
+            log_storage: Arc::new(Recorded(Arc::clone(recorder))),
             time: Arc::new(Boot { name: "before", wall_ms: None }),
             observe: Some(Arc::new(move |admitted, _| {
                 let mut groups = lock(&groups);
@@ -145,12 +146,12 @@ fn open(recorder: &Arc<Recorder>, dir: &Path, size: Size, groups: &Groups) -> Re
             })),
             fault: Some(Arc::new(move |point| match point {
                 FaultPoint::Checkpoint => asked.own_sync_fails().then_some(Fault::Sync),
-                FaultPoint::Log => {
+                FaultPoint::RewriteWal => {
                     asked.written_again("counterfoil.db-wal");
                     None
                 }
-                FaultPoint::CheckpointLog => asked.log_sync_fails().then_some(Fault::Sync),
-                FaultPoint::Write | FaultPoint::Commit | FaultPoint::Show | FaultPoint::BetweenFlushes => {
+                FaultPoint::CheckpointWal => asked.log_sync_fails().then_some(Fault::Sync),
+                FaultPoint::Judge | FaultPoint::Append | FaultPoint::Flush | FaultPoint::BetweenFlushes => {
                     None
                 }
             })),

@@ -13,7 +13,7 @@ use counterfoil_powerloss::record::{Op, Recorder};
 use counterfoil_powerloss::rows;
 use counterfoil_powerloss::story::{Acknowledged, Story};
 use counterfoil_store::Store;
-use counterfoil_store_embedded::{EmbeddedStore, LogBounds, Options};
+use counterfoil_store_embedded::{EmbeddedStore, Options, SqliteWalBounds};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ fn a_failed_sync_at_the_end_leaves_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let recorder = Recorder::start(dir.path(), Disk::default(), Plan::default()).unwrap();
-    let log = LogBounds { step: 100_000, ..LogBounds::default() };
-    let media = Arc::new(Recorded(Arc::clone(&recorder)));
-    let options = Options { readers: 1, log, media, ..Options::default() };
+    let sqlite_wal = SqliteWalBounds { step: 100_000, ..SqliteWalBounds::default() };
+    let log_storage = Arc::new(Recorded(Arc::clone(&recorder)));
+    let options = Options { readers: 1, sqlite_wal, log_storage, ..Options::default() };
     let store = EmbeddedStore::open(dir.path(), options).unwrap();
     let mut story = Story { doubtful: true, ..Story::default() };
     let mut commit = |set: counterfoil_store::ChangeSet| {

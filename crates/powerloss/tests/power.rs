@@ -6,13 +6,13 @@ use counterfoil_powerloss::campaign::{Campaign, Scene, Take, Totals};
 use counterfoil_powerloss::plan::{Full, Kind, Lie, Nth, Plan};
 use counterfoil_powerloss::record::Op;
 use counterfoil_powerloss::workload::Size;
-use counterfoil_store_embedded::LogBounds;
+use counterfoil_store_embedded::SqliteWalBounds;
 use std::path::Path;
 use tempfile::TempDir;
 
 /// A log that is copied after nearly every group, and starts over after a few.
-const LOG: LogBounds = LogBounds { step: 4, long: 20, too_long: 40, kept: 40, rest: 16 };
-const SMALL: Size = Size { sessions: 2, keys: 4, producers: 4, log: LOG, redo: Size::SHORT_REDO };
+const SQLITE_WAL: SqliteWalBounds = SqliteWalBounds { step: 4, long: 20, too_long: 40, kept: 40, rest: 16 };
+const SMALL: Size = Size { sessions: 2, keys: 4, producers: 4, sqlite_wal: SQLITE_WAL, log: Size::SHORT_LOG };
 
 /// Images are built and thrown away: in memory, where the machine offers that.
 fn scratch() -> TempDir {

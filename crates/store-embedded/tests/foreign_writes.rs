@@ -47,6 +47,10 @@ async fn other_programs_read_and_cannot_write_while_the_store_is_open() {
     for number in 1..=3 {
         store.commit(one_charge(&store, number)).await.unwrap();
         store.tally(store.now()).await.unwrap();
+        // The flusher begins its next transaction a moment after it has committed.
+        while other.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok() {
+            std::thread::yield_now();
+        }
         let refused = other.execute("INSERT INTO meta VALUES ('by hand', 1)", []).unwrap_err();
         assert!(refused.to_string().contains("locked"), "{refused}");
         let seen: i64 = other.query_row("SELECT count(*) FROM charges", [], |row| row.get(0)).unwrap();

@@ -159,7 +159,7 @@ async fn a_full_queue_throttles_and_nothing_that_waits_is_lost() {
 #[tokio::test]
 async fn a_full_disk_fails_the_group_and_is_over_when_there_is_space() {
     let dir = tempfile::tempdir().unwrap();
-    let hook = faults(FaultPoint::Write, [None, Some(Fault::DiskFull), Some(Fault::DiskFull)]);
+    let hook = faults(FaultPoint::Judge, [None, Some(Fault::DiskFull), Some(Fault::DiskFull)]);
     let store = open_with_fault(dir.path(), hook);
     store.commit(one_charge(&store, 1)).await.unwrap();
     for _ in 0..2 {
@@ -197,7 +197,7 @@ async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
 #[tokio::test]
 async fn a_commit_without_space_is_in_doubt_and_writing_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [Some(Fault::DiskFull)]));
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Append, [Some(Fault::DiskFull)]));
     let set = SetId::from_i64(1);
     assert_eq!(store.commit(one_charge(&store, 1)).await, Err(CommitError::InDoubt(set)));
     assert_eq!(store.committed(set).await, Ok(None));
@@ -208,7 +208,7 @@ async fn a_commit_without_space_is_in_doubt_and_writing_goes_on() {
 #[tokio::test]
 async fn after_a_sync_that_failed_nothing_is_written_or_denied_until_reopened() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [None, Some(Fault::Sync)]));
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Append, [None, Some(Fault::Sync)]));
     store.commit(one_charge(&store, 1)).await.unwrap();
     let set = SetId::from_i64(2);
     assert_eq!(store.commit(one_charge(&store, 2)).await, Err(CommitError::InDoubt(set)));
@@ -298,7 +298,7 @@ async fn moves_of_one_group_see_each_other_and_a_refused_one_leaves_nothing() {
 async fn what_a_failed_group_moved_is_not_moved() {
     let dir = tempfile::tempdir().unwrap();
     let full = Some(Fault::DiskFull);
-    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [None, full, full]));
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Append, [None, full, full]));
     store.commit(moved(1, 50)).await.unwrap();
     for number in [2, 3] {
         let doubt = Err(CommitError::InDoubt(SetId::from_i64(number)));

@@ -20,7 +20,7 @@ async fn what_is_hidden_for_long_is_not_forgotten() {
     let (go_on, wait) = channel::<()>();
     let held = Mutex::new(wait);
     let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Show {
+        if point == FaultPoint::Flush {
             let _ = held.lock().unwrap().recv();
         }
         None
@@ -57,7 +57,7 @@ async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown
     let (held, holds) = (Mutex::new(wait), Arc::new(AtomicBool::new(false)));
     let asked = Arc::clone(&holds);
     let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Show && asked.load(Ordering::Relaxed) {
+        if point == FaultPoint::Flush && asked.load(Ordering::Relaxed) {
             let _ = held.lock().unwrap().recv();
         }
         None
@@ -89,7 +89,7 @@ async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown
 async fn a_display_that_dies_loses_nothing_and_leaves_nobody_waiting() {
     let dir = tempfile::tempdir().unwrap();
     let hook: FaultHook = Arc::new(|point| {
-        assert!(point != FaultPoint::Show, "the display dies, as this test wants");
+        assert!(point != FaultPoint::Flush, "the display dies, as this test wants");
         None
     });
     let store = open_with_fault(dir.path(), hook);

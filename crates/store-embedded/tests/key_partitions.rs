@@ -35,7 +35,7 @@ fn one_of_each_state() -> ChangeSet {
 }
 
 /// Claims in four partitions: subject 1 in the first, 2 and 3 in the next, then 4 and 5, then 6.
-async fn in_volumes() -> TempDir {
+async fn in_partitions() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     store.commit(one_of_each_state()).await.unwrap();
@@ -43,21 +43,21 @@ async fn in_volumes() -> TempDir {
     let db = raw(dir.path());
     let forward = "SELECT sql FROM sqlite_schema WHERE name = 'claims_only_move_forward'";
     let forward: String = db.query_row(forward, [], |row| row.get(0)).unwrap();
-    let spread = "DROP TRIGGER claims_only_move_forward; UPDATE claims SET volume = 1 + subject / 2;";
+    let spread = "DROP TRIGGER claims_only_move_forward; UPDATE claims SET partition = 1 + subject / 2;";
     db.execute_batch(&format!("{spread}{forward}")).unwrap();
     dir
 }
 
-/// Subjects and the volumes of their keys.
-fn volumes(dir: &Path) -> Vec<(i64, i64)> {
+/// Subjects and the partitions of their keys.
+fn partitions(dir: &Path) -> Vec<(i64, i64)> {
     let db = raw(dir);
-    let mut rows = db.prepare("SELECT subject, volume FROM claims ORDER BY subject").unwrap();
+    let mut rows = db.prepare("SELECT subject, partition FROM claims ORDER BY subject").unwrap();
     rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
 }
 
 #[tokio::test]
 async fn a_key_is_found_in_whichever_volume_it_is() {
-    let dir = in_volumes().await;
+    let dir = in_partitions().await;
     let store = open(dir.path());
     for (number, change) in (1..).zip(one_of_each_state().changes()) {
         assert!(store.read(vec![change.key()]).await.unwrap()[0].is_some(), "{number}");
@@ -72,7 +72,7 @@ async fn a_key_is_found_in_whichever_volume_it_is() {
 
 #[tokio::test]
 async fn new_keys_go_into_the_youngest_volume_and_so_does_one_that_is_used_again() {
-    let dir = in_volumes().await;
+    let dir = in_partitions().await;
     let store = open(dir.path());
     let (new, old) = (work(7, NOON).claim, claim_of(&store, work(4, NOON).claim.id).await.unwrap());
     let anew = Claim {
@@ -89,43 +89,44 @@ async fn new_keys_go_into_the_youngest_volume_and_so_does_one_that_is_used_again
         assert_eq!(claim_of(&store, claim.id).await, Some(claim));
     }
     store.close();
-    assert_eq!(volumes(dir.path()), [(1, 1), (2, 2), (3, 2), (5, 3), (6, 4), (7, 4), (8, 4)]);
+    assert_eq!(partitions(dir.path()), [(1, 1), (2, 2), (3, 2), (5, 3), (6, 4), (7, 4), (8, 4)]);
 }
 
-/// Volumes whose keys are listed, and how many.
+/// Partitions whose keys are listed, and how many.
 fn lists(dir: &Path) -> Vec<(i64, usize)> {
     let db = raw(dir);
-    let mut rows = db.prepare("SELECT volume, length(keys) / 8 FROM volume_keys ORDER BY volume").unwrap();
+    let mut rows =
+        db.prepare("SELECT partition, length(keys) / 8 FROM key_partitions ORDER BY partition").unwrap();
     rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
 }
 
 #[tokio::test]
 async fn keys_of_closed_volumes_are_listed_and_no_more_go_there() {
-    let dir = in_volumes().await;
+    let dir = in_partitions().await;
     let store = open(dir.path());
     store.commit(ChangeSet::new(SetId::from_i64(7)).insert(work(7, NOON).claim)).await.unwrap();
     store.close();
     assert_eq!(lists(dir.path()), [(1, 1), (2, 2), (3, 2)], "the youngest is open");
     let db = raw(dir.path());
     let listed: Vec<u8> =
-        db.query_row("SELECT keys FROM volume_keys WHERE volume = 2", [], |row| row.get(0)).unwrap();
+        db.query_row("SELECT keys FROM key_partitions WHERE partition = 2", [], |row| row.get(0)).unwrap();
     let mut expected = [2, 3].map(|number| work(number, NOON).claim.id.digest().as_bytes()[..8].to_vec());
     expected.sort();
     assert_eq!(listed, expected.concat());
     for sql in [
-        "UPDATE claims SET volume = 3, revision = revision + 1 WHERE subject = 7",
-        "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, state, makes, volume) \
+        "UPDATE claims SET partition = 3, revision = revision + 1 WHERE subject = 7",
+        "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, state, makes, partition) \
          VALUES (99, zeroblob(32), 1, x'', x'', 0, 1, 1, 1, 'in_flight', 'charge', 2)",
     ] {
         let refused = db.execute(sql, []).expect_err(sql).to_string();
-        assert!(refused.contains("this volume is closed"), "{sql}: {refused}");
+        assert!(refused.contains("this partition is closed"), "{sql}: {refused}");
     }
 }
 
 /// A list would lack what came later.
 #[tokio::test]
 async fn a_volume_that_is_listed_is_not_used_again_though_all_after_it_are_empty() {
-    let dir = in_volumes().await;
+    let dir = in_partitions().await;
     let store = open(dir.path());
     let last = claim_of(&store, work(6, NOON).claim.id).await.unwrap();
     let (new, gone) = (work(7, NOON), RowKey::Claim(last.tenant, last.id));
@@ -140,41 +141,41 @@ async fn a_volume_that_is_listed_is_not_used_again_though_all_after_it_are_empty
     let store = open(dir.path());
     store.commit(ChangeSet::new(SetId::from_i64(10)).insert(work(8, NOON).claim)).await.unwrap();
     store.close();
-    assert_eq!(volumes(dir.path()), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (8, 4)]);
+    assert_eq!(partitions(dir.path()), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (8, 4)]);
 }
 
 #[tokio::test]
 async fn a_key_that_is_forgotten_leaves_its_volume() {
-    let dir = in_volumes().await;
+    let dir = in_partitions().await;
     let store = open(dir.path());
     let old = claim_of(&store, work(4, NOON).claim.id).await.unwrap();
     let set = ChangeSet::new(SetId::from_i64(7)).remove(RowKey::Claim(old.tenant, old.id), old.revision);
     store.commit(set).await.unwrap();
     assert_eq!(claim_of(&store, old.id).await, None);
     store.close();
-    assert_eq!(volumes(dir.path()), [(1, 1), (2, 2), (3, 2), (5, 3), (6, 4)]);
+    assert_eq!(partitions(dir.path()), [(1, 1), (2, 2), (3, 2), (5, 3), (6, 4)]);
 }
 
 #[tokio::test]
 async fn a_key_has_one_record_in_all_volumes_whoever_writes() {
-    let dir = in_volumes().await;
+    let dir = in_partitions().await;
     let db = raw(dir.path());
-    let copy = "INSERT INTO claims SELECT subject + 100, id, volume + 1, makes, tenant, fingerprint, request, created_at, \
+    let copy = "INSERT INTO claims SELECT subject + 100, id, partition + 1, makes, tenant, fingerprint, request, created_at, \
         fence, revision, attempts, state, holder, lease_until, lease_ceiling, not_before, replay_until, tombstone_until, \
         sweep_at, status, media, location, body FROM claims WHERE subject = ?1";
-    for (subject, _) in volumes(dir.path()) {
+    for (subject, _) in partitions(dir.path()) {
         for insert in ["INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE"] {
             let refused =
                 db.execute(&copy.replacen("INSERT", insert, 1), [subject]).expect_err("it is there");
             assert!(refused.to_string().contains("a key has one record"), "{subject}: {refused}");
         }
     }
-    assert_eq!(volumes(dir.path()).len(), 6);
+    assert_eq!(partitions(dir.path()).len(), 6);
 }
 
 #[tokio::test]
 async fn a_claim_is_not_displaced_by_another_whoever_writes() {
-    let dir = in_volumes().await;
+    let dir = in_partitions().await;
     let db = raw(dir.path());
     let displacing = "UPDATE OR REPLACE claims SET subject = 2, fence = fence + 1, revision = revision + 1 WHERE subject = 6";
     let replacing = "CREATE TEMP TABLE copy AS SELECT * FROM claims WHERE subject = 2; \
@@ -183,5 +184,5 @@ async fn a_claim_is_not_displaced_by_another_whoever_writes() {
         let refused = db.execute_batch(sql).expect_err(sql).to_string();
         assert!(refused.contains("what a claim makes has one claim"), "{sql}: {refused}");
     }
-    assert_eq!(volumes(dir.path()).len(), 6);
+    assert_eq!(partitions(dir.path()).len(), 6);
 }

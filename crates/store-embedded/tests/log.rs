@@ -7,7 +7,7 @@ mod support;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::{ChangeSet, CommitError, Position, Store};
 use counterfoil_store_embedded::{
-    EmbeddedStore, Fault, FaultHook, FaultPoint, LogBounds, OpenError, Options, SystemTime, TimeSource,
+    EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, SqliteWalBounds, SystemTime, TimeSource,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -56,8 +56,9 @@ async fn the_log_starts_over_under_constant_load() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_starts_over_keeps_its_file() {
     let dir = tempfile::tempdir().unwrap();
-    let log = LogBounds { step: 16, long: 32, too_long: 64, rest: 8, ..LogBounds::default() };
-    let options = Options { log, ..Options::default() };
+    let sqlite_wal =
+        SqliteWalBounds { step: 16, long: 32, too_long: 64, rest: 8, ..SqliteWalBounds::default() };
+    let options = Options { sqlite_wal, ..Options::default() };
     let store = Arc::new(EmbeddedStore::open(dir.path(), options).unwrap());
     let longest = load(&store, dir.path(), 1, 1_000).await;
     assert!(longest < 32 * MIB, "it started over: {longest} bytes of 32 MB in answers alone");
@@ -138,7 +139,7 @@ fn reopen(dir: &Path, boot: &'static str, end: Option<Fault>) -> (Result<Embedde
     let written = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&written);
     let fault: FaultHook = Arc::new(move |point| {
-        if point != FaultPoint::Log {
+        if point != FaultPoint::RewriteWal {
             return None;
         }
         seen.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +154,7 @@ fn reopen(dir: &Path, boot: &'static str, end: Option<Fault>) -> (Result<Embedde
 async fn left_behind(dir: &Path) {
     let syncs = AtomicUsize::new(0);
     let fault: FaultHook = Arc::new(move |point| {
-        let second = point == FaultPoint::Commit && syncs.fetch_add(1, Ordering::Relaxed) == 1;
+        let second = point == FaultPoint::Append && syncs.fetch_add(1, Ordering::Relaxed) == 1;
         second.then_some(Fault::Sync)
     });
     let options = Options { time: Arc::new(Boot("first")), fault: Some(fault), ..Options::default() };

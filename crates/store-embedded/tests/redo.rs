@@ -7,7 +7,7 @@ mod support;
 use counterfoil_core::types::id::{AccountId, ChargeId, SetId};
 use counterfoil_store::{ChangeSet, CommitError, Folded, Position, ReadError, RowKey, Store, Upto};
 use counterfoil_store_embedded::{
-    EmbeddedStore, Fault, FaultHook, FaultPoint, OpenError, Options, RedoBounds,
+    EmbeddedStore, Fault, FaultHook, FaultPoint, LogBounds, OpenError, Options,
 };
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ use support::{charge_is_there, claim_of, one_charge, open, open_with_fault, raw}
 fn full(is_full: &Arc<AtomicBool>) -> FaultHook {
     let is_full = Arc::clone(is_full);
     Arc::new(move |point| {
-        (point == FaultPoint::Show && is_full.load(Ordering::Relaxed)).then_some(Fault::DiskFull)
+        (point == FaultPoint::Flush && is_full.load(Ordering::Relaxed)).then_some(Fault::DiskFull)
     })
 }
 
@@ -94,7 +94,7 @@ async fn a_key_that_another_program_used_after_a_crash_keeps_the_store_closed() 
     store.commit(ChangeSet::new(SetId::from_i64(1)).insert(claim.clone())).await.unwrap();
     drop(store);
     let by_hand = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, attempts, \
-        state, makes, volume) VALUES (2, ?1, 1, x'', x'', 0, 1, 1, 1, 'in_flight', 'charge', 9)";
+        state, makes, partition) VALUES (2, ?1, 1, x'', x'', 0, 1, 1, 1, 'in_flight', 'charge', 9)";
     raw(dir.path()).execute(by_hand, [claim.id.digest().as_bytes()]).unwrap();
     for _ in 0..2 {
         let closed = EmbeddedStore::open(dir.path(), Options::default()).expect_err("a key has two records");
@@ -117,7 +117,7 @@ async fn who_only_reads_sees_it_too() {
 fn held_at_show(arrive: Sender<()>, wait: Receiver<Option<Fault>>) -> FaultHook {
     let held = Mutex::new((arrive, wait));
     Arc::new(move |point| {
-        if point != FaultPoint::Show {
+        if point != FaultPoint::Flush {
             return None;
         }
         let (arrive, wait) = &*held.lock().unwrap();
@@ -132,7 +132,7 @@ async fn a_database_that_is_ill_loses_nothing_that_was_answered_and_goes_on_when
     let is_ill = Arc::new(AtomicBool::new(true));
     let asked = Arc::clone(&is_ill);
     let ill: FaultHook = Arc::new(move |point| {
-        (point == FaultPoint::Show && asked.load(Ordering::Relaxed)).then_some(Fault::Sync)
+        (point == FaultPoint::Flush && asked.load(Ordering::Relaxed)).then_some(Fault::Sync)
     });
     let store = open_with_fault(dir.path(), ill);
     store.commit(one_charge(&store, 1)).await.unwrap();
@@ -305,8 +305,8 @@ async fn what_ends_before_what_is_not_shown_is_read_without_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn segments_are_used_again() {
     let dir = tempfile::tempdir().unwrap();
-    let redo = RedoBounds { segment: 16 << 10, extent: 4 << 10 };
-    let store = EmbeddedStore::open(dir.path(), Options { redo, ..Options::default() }).unwrap();
+    let log = LogBounds { segment: 16 << 10, extent: 4 << 10 };
+    let store = EmbeddedStore::open(dir.path(), Options { log, ..Options::default() }).unwrap();
     for number in 1..=400 {
         store.commit(one_charge(&store, number)).await.unwrap();
     }

@@ -22,7 +22,7 @@ CREATE TABLE meta (
 CREATE TABLE claims (
     subject         INTEGER PRIMARY KEY,
     id              BLOB    NOT NULL CHECK (length(id) = 32),
-    volume          INTEGER NOT NULL,
+    partition       INTEGER NOT NULL,
     makes           TEXT    NOT NULL,
     tenant          INTEGER NOT NULL,
     fingerprint     BLOB    NOT NULL,
@@ -49,44 +49,44 @@ CREATE TABLE claims (
     body            BLOB
 ) STRICT;
 
--- The key index is partitioned by arrival: a new key goes into the youngest partition (`volume`),
+-- The key index is partitioned by arrival: a new key goes into the youngest partition,
 -- whose pages are in the cache. In one tree of all digests each new key would dirty its own page.
-CREATE UNIQUE INDEX claims_by_id ON claims (volume, id);
+CREATE UNIQUE INDEX claims_by_id ON claims (partition, id);
 CREATE INDEX claims_by_sweep ON claims (sweep_at) WHERE sweep_at IS NOT NULL;
 
 -- The partitions that hold keys, youngest first, because retries look for recent keys.
-CREATE VIEW claim_volumes (volume) AS
-WITH RECURSIVE volumes (volume) AS (
-    SELECT max(volume) FROM claims
+CREATE VIEW claim_partitions (partition) AS
+WITH RECURSIVE partitions (partition) AS (
+    SELECT max(partition) FROM claims
     UNION ALL
-    SELECT (SELECT max(claims.volume) FROM claims WHERE claims.volume < volumes.volume)
-    FROM volumes WHERE volumes.volume IS NOT NULL
+    SELECT (SELECT max(claims.partition) FROM claims WHERE claims.partition < partitions.partition)
+    FROM partitions WHERE partitions.partition IS NOT NULL
 )
-SELECT volume FROM volumes WHERE volume IS NOT NULL;
+SELECT partition FROM partitions WHERE partition IS NOT NULL;
 
 -- The first eight bytes of every key of a closed partition, as one blob. An opening fills its
 -- Bloom filter from these lists. A list may contain keys that were removed since.
-CREATE TABLE volume_keys (
-    volume INTEGER PRIMARY KEY,
+CREATE TABLE key_partitions (
+    partition INTEGER PRIMARY KEY,
     keys   BLOB    NOT NULL
 ) STRICT;
 
 CREATE TRIGGER claims_are_not_replaced BEFORE INSERT ON claims
 WHEN EXISTS (SELECT 1 FROM claims WHERE subject = NEW.subject) OR EXISTS (
-    SELECT 1 FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume WHERE claims.id = NEW.id
+    SELECT 1 FROM claim_partitions CROSS JOIN claims ON claims.partition = claim_partitions.partition WHERE claims.id = NEW.id
 )
 BEGIN
     SELECT RAISE(FAIL, 'a key has one record, and what a claim makes has one claim');
 END;
-CREATE TRIGGER claims_go_into_an_open_volume BEFORE INSERT ON claims
-WHEN EXISTS (SELECT 1 FROM volume_keys WHERE volume = NEW.volume)
+CREATE TRIGGER claims_go_into_an_open_partition BEFORE INSERT ON claims
+WHEN EXISTS (SELECT 1 FROM key_partitions WHERE partition = NEW.partition)
 BEGIN
-    SELECT RAISE(FAIL, 'this volume is closed: take the highest of claims, or one above all of volume_keys');
+    SELECT RAISE(FAIL, 'this partition is closed: take the highest of claims, or one above all of key_partitions');
 END;
-CREATE TRIGGER claims_move_into_an_open_volume BEFORE UPDATE OF volume, id ON claims
-WHEN (NEW.volume <> OLD.volume OR NEW.id <> OLD.id) AND EXISTS (SELECT 1 FROM volume_keys WHERE volume = NEW.volume)
+CREATE TRIGGER claims_move_into_an_open_partition BEFORE UPDATE OF partition, id ON claims
+WHEN (NEW.partition <> OLD.partition OR NEW.id <> OLD.id) AND EXISTS (SELECT 1 FROM key_partitions WHERE partition = NEW.partition)
 BEGIN
-    SELECT RAISE(FAIL, 'this volume is closed: take the highest of claims, or one above all of volume_keys');
+    SELECT RAISE(FAIL, 'this partition is closed: take the highest of claims, or one above all of key_partitions');
 END;
 CREATE TRIGGER claims_do_not_displace_each_other BEFORE UPDATE OF subject ON claims
 WHEN NEW.subject <> OLD.subject AND EXISTS (SELECT 1 FROM claims WHERE subject = NEW.subject)

@@ -1,6 +1,6 @@
 //! The codes of accounts, by tenant and code: what makes them unique.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::account::{Code, Name};
 use counterfoil_core::types::id::TenantId;
 use rusqlite::{Connection, OptionalExtension, Result, params};
@@ -16,6 +16,6 @@ pub(super) fn load(db: &Connection, tenant: TenantId, code: &Code) -> Result<Opt
     Ok(account.map(|account| Name { tenant, code: code.clone(), account }))
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, name: &Name) -> Result<()> {
-    pen.write(INSERT, params![name.tenant.to_i64(), name.code.as_str(), name.account.to_i64(),])
+pub(super) fn insert(to: &mut RowWriter<'_>, name: &Name) -> Result<()> {
+    to.write(INSERT, params![name.tenant.to_i64(), name.code.as_str(), name.account.to_i64(),])
 }

@@ -1,6 +1,6 @@
 //! Accounts, by their sequential id, with an index by tenant for lists.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::codec::metadata;
@@ -50,8 +50,8 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
-    pen.write(
+pub(super) fn insert(to: &mut RowWriter<'_>, account: &Account) -> Result<()> {
+    to.write(
         INSERT,
         params![
             account.id.to_i64(),
@@ -70,8 +70,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
-    pen.write(UPDATE, params![account.id.to_i64(), account.shards, account.widest, account.revision,])
+pub(super) fn replace(to: &mut RowWriter<'_>, account: &Account) -> Result<()> {
+    to.write(UPDATE, params![account.id.to_i64(), account.shards, account.widest, account.revision,])
 }
 
 fn read(row: &Row<'_>) -> Result<Account> {

@@ -1,6 +1,6 @@
 //! Audit records, clustered by what they are about: a timeline is one range, and nothing here is ever written twice.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::audit::{Kind, Record};
 use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::ulid::Ulid;
@@ -34,8 +34,8 @@ pub(super) fn timeline(
     db.prepare_cached(TIMELINE)?.query_map(params![subject.to_i64(), after, limit], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, record: &Record) -> Result<()> {
-    pen.write(
+pub(super) fn insert(to: &mut RowWriter<'_>, record: &Record) -> Result<()> {
+    to.write(
         INSERT,
         params![
             record.subject.to_i64(),

@@ -1,6 +1,6 @@
 //! Guarded balances, by account and shard. A group writes each of them once, as its last set left it.
 
-use super::{Pen, cell, owners};
+use super::{RowWriter, cell, owners};
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::types::id::{AccountId, TenantId};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -46,16 +46,16 @@ pub(super) fn after(db: &Connection, after: Option<(AccountId, u8)>, limit: i64)
     statement.query_map([account, shard, limit], read_owned)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
-    write_whole(pen, INSERT, balance)
+pub(super) fn insert(to: &mut RowWriter<'_>, balance: &Balance) -> Result<()> {
+    write_whole(to, INSERT, balance)
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
-    write_whole(pen, UPDATE, balance)
+pub(super) fn replace(to: &mut RowWriter<'_>, balance: &Balance) -> Result<()> {
+    write_whole(to, UPDATE, balance)
 }
 
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, balance: &Balance) -> Result<()> {
-    pen.write(
+fn write_whole(to: &mut RowWriter<'_>, sql: &'static str, balance: &Balance) -> Result<()> {
+    to.write(
         sql,
         params![
             balance.account.to_i64(),

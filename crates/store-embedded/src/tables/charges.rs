@@ -1,6 +1,6 @@
 //! Charges, by their sequential id, with an index by tenant for lists.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
@@ -60,9 +60,9 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, charge: &Charge) -> Result<()> {
     let order = &charge.order;
-    pen.write(
+    to.write(
         INSERT,
         params![
             charge.id.to_i64(),
@@ -92,8 +92,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
-    pen.write(
+pub(super) fn replace(to: &mut RowWriter<'_>, charge: &Charge) -> Result<()> {
+    to.write(
         UPDATE,
         params![
             charge.id.to_i64(),

@@ -1,6 +1,6 @@
 //! The log of commits, by position: the feed, and how a commit in doubt is resolved.
 
-use super::{Pen, cell, place};
+use super::{RowWriter, cell, to_i64};
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::codec::touched;
 use counterfoil_store::{Committed, Position, Receipt};
@@ -27,7 +27,7 @@ pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<Receipt>> {
 /// Commits after a position, in order.
 pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<Vec<Committed>> {
     db.prepare_cached(AFTER)?
-        .query_map([place(position), limit], |row| {
+        .query_map([to_i64(position), limit], |row| {
             let bytes = row.get_ref(3)?.as_blob().unwrap_or_default();
             Ok(Committed {
                 receipt: receipt(row)?,
@@ -40,11 +40,11 @@ pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<V
 
 /// Commits from a position on.
 pub(super) fn count_from(db: &Connection, position: Position) -> Result<usize> {
-    db.prepare_cached(COUNT_FROM)?.query_row([place(position)], |row| row.get(0))
+    db.prepare_cached(COUNT_FROM)?.query_row([to_i64(position)], |row| row.get(0))
 }
 
-pub(crate) fn insert(pen: &mut Pen<'_>, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {
-    pen.write(INSERT, params![receipt.position.0, set.to_i64(), receipt.at.ms(), touched,])
+pub(crate) fn insert(to: &mut RowWriter<'_>, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {
+    to.write(INSERT, params![receipt.position.0, set.to_i64(), receipt.at.ms(), touched,])
 }
 
 fn receipt(row: &Row<'_>) -> Result<Receipt> {

@@ -1,6 +1,6 @@
 //! The journal as its accounts see it: an account's entries in the order of their commits, and what they add up to.
 
-use super::{cell, place};
+use super::{cell, to_i64};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::totals::Entry;
 use counterfoil_core::ledger::transaction::Layer;
@@ -33,7 +33,7 @@ const FOLD: &str = "SELECT position, at, side, layer, amount FROM journal_entrie
 pub(crate) fn page(db: &Connection, account: AccountId, page: EntryPage, limit: i64) -> Result<Vec<Entry>> {
     let id = account.to_i64();
     match page {
-        EntryPage::After(position) => list(db, AFTER, [id, limit, place(position)]),
+        EntryPage::After(position) => list(db, AFTER, [id, limit, to_i64(position)]),
         EntryPage::Before(None) => list(db, NEWEST, [id, limit]),
         EntryPage::Before(Some((transaction, leg))) => match mark(db, account, transaction, leg)? {
             None => Ok(Vec::new()),
@@ -55,12 +55,12 @@ fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Entry>> {
 /// Adds up an account's entries. SQLite's own sums end at 64 bits.
 pub(crate) fn fold(db: &Connection, account: AccountId, after: Position, upto: Upto) -> Result<Folded> {
     let last = match upto {
-        Upto::Position(position) => place(position),
+        Upto::Position(position) => to_i64(position),
         Upto::Now | Upto::Time(_) => i64::MAX,
     };
     let mut folded = Folded::default();
     let mut statement = db.prepare_cached(FOLD)?;
-    let mut rows = statement.query([account.to_i64(), place(after), last])?;
+    let mut rows = statement.query([account.to_i64(), to_i64(after), last])?;
     while let Some(row) = rows.next()? {
         let receipt = Receipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? };
         if !upto.includes(receipt) {

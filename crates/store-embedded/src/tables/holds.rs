@@ -1,6 +1,6 @@
 //! Held transfers, by their sequential id, with an index of the deadlines of those that are pending.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::hold::{Hold, State};
 use counterfoil_core::types::id::{HoldId, TransactionId};
 use counterfoil_core::types::time::Time;
@@ -44,9 +44,9 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Hold>> {
     db.prepare_cached(DUE)?.query_map([now.ms(), limit], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, hold: &Hold) -> Result<()> {
     let (posted, by) = cells(hold.state);
-    pen.write(
+    to.write(
         INSERT,
         params![
             hold.id.to_i64(),
@@ -66,9 +66,9 @@ pub(super) fn insert(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
+pub(super) fn replace(to: &mut RowWriter<'_>, hold: &Hold) -> Result<()> {
     let (posted, by) = cells(hold.state);
-    pen.write(UPDATE, params![hold.id.to_i64(), hold.state.name(), posted, by, hold.revision,])
+    to.write(UPDATE, params![hold.id.to_i64(), hold.state.name(), posted, by, hold.revision,])
 }
 
 /// The columns that only some states have.

@@ -1,7 +1,7 @@
 //! Transactions with their legs. The legs are written first and the transaction closes over them: from then on none
 //! can be added, and nothing of it can change.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
 use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
@@ -71,9 +71,9 @@ pub(super) fn legs_of(db: &Connection, transactions: &[TransactionId]) -> Result
     db.prepare_cached(LEGS_OF)?.query_row([format!("[{}]", ids.join(","))], |row| row.get(0))
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
-    entries(transaction, receipt).try_for_each(|entry| entry.insert(pen))?;
-    close(pen, transaction, receipt)
+pub(super) fn insert(to: &mut RowWriter<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
+    entries(transaction, receipt).try_for_each(|entry| entry.insert(to))?;
+    close(to, transaction, receipt)
 }
 
 /// The legs of a transaction as they are entered.
@@ -96,8 +96,8 @@ impl Entry<'_> {
         (self.leg.account, self.receipt.position, self.transaction, self.number)
     }
 
-    pub(super) fn insert(&self, pen: &mut Pen<'_>) -> Result<()> {
-        pen.write(
+    pub(super) fn insert(&self, to: &mut RowWriter<'_>) -> Result<()> {
+        to.write(
             INSERT_LEG,
             params![
                 self.transaction.to_i64(),
@@ -115,8 +115,8 @@ impl Entry<'_> {
 }
 
 /// Writes the transaction over its entries.
-pub(super) fn close(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
-    pen.write(
+pub(super) fn close(to: &mut RowWriter<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
+    to.write(
         INSERT,
         params![
             transaction.id.to_i64(),

@@ -1,7 +1,7 @@
 //! What the store knows of itself: its secret, where its clock stood when it was last opened, and that opening's name.
 
 use crate::clock::Anchor;
-use crate::redo::Lineage;
+use crate::log::Lineage;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::mask::Masked;
 use rusqlite::types::FromSql;

@@ -1,6 +1,6 @@
 //! Captures, voids and refunds, by their sequential id, with an index by charge and one of refunds by tenant.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::operation::{Kind, Operation, Status};
 use counterfoil_core::types::id::{ChargeId, OperationId, TenantId};
@@ -72,8 +72,8 @@ pub(super) fn refunds_of(
     }
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
-    pen.write(
+pub(super) fn insert(to: &mut RowWriter<'_>, operation: &Operation) -> Result<()> {
+    to.write(
         INSERT,
         params![
             operation.id.to_i64(),
@@ -92,8 +92,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
-    pen.write(
+pub(super) fn replace(to: &mut RowWriter<'_>, operation: &Operation) -> Result<()> {
+    to.write(
         UPDATE,
         params![
             operation.id.to_i64(),

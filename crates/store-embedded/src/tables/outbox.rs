@@ -1,6 +1,6 @@
 //! Work to be done, by what its claim makes, with indexes of what is due, of what is parked and of what is in doubt.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
 use counterfoil_core::saga::progress::{Progress, Way};
@@ -106,13 +106,13 @@ pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
     })
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
     let (charge, payout) = match outbox.payment {
         Payment::Charge(charge) => (Some(charge.to_i64()), None),
         Payment::Payout(payout) => (None, Some(payout.to_i64())),
     };
-    pen.write(
+    to.write(
         INSERT,
         params![
             outbox.id.to_i64(),
@@ -141,9 +141,9 @@ pub(super) fn insert(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
+pub(super) fn replace(to: &mut RowWriter<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
-    pen.write(
+    to.write(
         UPDATE,
         params![
             outbox.id.to_i64(),
@@ -166,8 +166,8 @@ pub(super) fn replace(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     )
 }
 
-pub(super) fn remove(pen: &mut Pen<'_>, id: SubjectId) -> Result<()> {
-    pen.write("DELETE FROM outbox WHERE id = ?1", params![id.to_i64()])
+pub(super) fn remove(to: &mut RowWriter<'_>, id: SubjectId) -> Result<()> {
+    to.write("DELETE FROM outbox WHERE id = ?1", params![id.to_i64()])
 }
 
 fn read(row: &Row<'_>) -> Result<Outbox> {

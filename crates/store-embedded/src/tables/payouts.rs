@@ -1,6 +1,6 @@
 //! Payouts, by their sequential id, with an index by tenant for lists.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::charge::{Failure, FailureCode};
 use counterfoil_core::payments::payout::{Order, Payout, Status};
@@ -58,9 +58,9 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, payout: &Payout) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, payout: &Payout) -> Result<()> {
     let order = &payout.order;
-    pen.write(
+    to.write(
         INSERT,
         params![
             payout.id.to_i64(),
@@ -83,8 +83,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, payout: &Payout) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, payout: &Payout) -> Result<()> {
-    pen.write(
+pub(super) fn replace(to: &mut RowWriter<'_>, payout: &Payout) -> Result<()> {
+    to.write(
         UPDATE,
         params![
             payout.id.to_i64(),

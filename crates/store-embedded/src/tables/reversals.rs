@@ -1,6 +1,6 @@
 //! Which transactions were undone, and by which.
 
-use super::{Pen, cell, owners};
+use super::{RowWriter, cell, owners};
 use counterfoil_core::ledger::transaction::Reversal;
 use counterfoil_core::types::id::{TenantId, TransactionId};
 use counterfoil_store::RowKey;
@@ -19,6 +19,6 @@ pub(super) fn load(db: &Connection, tenant: TenantId, original: TransactionId) -
         .optional()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, reversal: &Reversal) -> Result<()> {
-    pen.write(INSERT, params![reversal.original.to_i64(), reversal.by.to_i64()])
+pub(super) fn insert(to: &mut RowWriter<'_>, reversal: &Reversal) -> Result<()> {
+    to.write(INSERT, params![reversal.original.to_i64(), reversal.by.to_i64()])
 }

@@ -74,7 +74,7 @@ pub fn gate() -> (Gate, FaultHook) {
     let (go_on, wait) = channel();
     let held = Mutex::new(Some((arrive, wait)));
     let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Write
+        if point == FaultPoint::Judge
             && let Some((arrive, wait)) = held.lock().unwrap().take()
         {
             arrive.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! The files of the redo log as the store asks for them. Tests put a recorded disk in their place.
+//! The files of the write-ahead log behind a trait, so that tests can record or fail the disk.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -6,33 +6,33 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens the files of the redo log.
-pub trait Media: Debug + Send + Sync {
-    /// Opens the file, and makes it if it is not there; its name is then safe.
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Tape>>;
+/// Opens the files of the write-ahead log.
+pub trait LogStorage: Debug + Send + Sync {
+    /// Opens the file, or creates it and makes its name durable.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn LogFile>>;
 }
 
-/// One file of the redo log.
-pub trait Tape: Debug + Send {
-    /// Its length.
+/// One file of the write-ahead log.
+pub trait LogFile: Debug + Send {
+    /// The length in bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Fills `bytes` from there on.
+    /// Fills `bytes` from offset `at`.
     fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()>;
 
-    /// Writes all of `bytes` there.
+    /// Writes all of `bytes` at offset `at`.
     fn write(&self, bytes: &[u8], at: u64) -> io::Result<()>;
 
-    /// Returns when everything written before is safe.
+    /// Returns when everything written before is durable.
     fn sync(&self) -> io::Result<()>;
 }
 
 /// Files of this machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Files;
+pub struct DiskFiles;
 
-impl Media for Files {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Tape>> {
+impl LogStorage for DiskFiles {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn LogFile>> {
         let is_new = !path.exists();
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -43,7 +43,7 @@ impl Media for Files {
     }
 }
 
-impl Tape for File {
+impl LogFile for File {
     fn length(&self) -> io::Result<u64> {
         self.metadata().map(|metadata| metadata.len())
     }

@@ -1,13 +1,13 @@
-//! Threads whose work seldom keeps anybody waiting.
+//! The priority of background threads.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::gettid;
 
-/// Lower than that of the threads which answer.
+/// Background threads are this much nicer than request threads.
 const NICER_BY: i32 = 5;
 
-/// Lets this thread stand back where processors are short: under load those who answer would wait for it.
-pub(crate) fn stand_back() {
+/// Lowers this thread's priority so that request threads win under load.
+pub(crate) fn lower_thread_priority() {
     let thread = Some(gettid());
     let lowered = getpriority_process(thread)
         .and_then(|nice| setpriority_process(thread, nice.saturating_add(NICER_BY)));
@@ -21,14 +21,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_thread_that_asks_stands_back() {
+    fn only_the_calling_thread_is_lowered() {
         let nice = || getpriority_process(Some(gettid())).unwrap();
         let before = nice();
         let lowered = std::thread::spawn(move || {
-            stand_back();
+            lower_thread_priority();
             nice()
         });
-        // The lowest priority there is stays what it is.
+        // 19 is the lowest priority there is.
         assert_eq!(lowered.join().unwrap(), (before + NICER_BY).min(19));
         assert_eq!(nice(), before);
     }

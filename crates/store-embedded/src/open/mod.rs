@@ -1,25 +1,29 @@
-//! Opens a store: directory, lock, file, format, clock, threads, in this order. Nothing here looks at more than a
-//! handful of pages, so opening takes as long with a million charges as with none; only the migration of an
-//! older format reads a file through, once.
+//! Opens a store: directory, lock, file, format, recovery, clock, threads, in this order.
+//!
+//! An opening reads a handful of pages, so it takes as long with a million charges as with none.
+//! Only a migration from an older format may read the whole file. [`connect`] sets up connections,
+//! [`lock`] keeps other processes out, [`rewrite_wal`] repairs a WAL whose sync may have failed.
 
-use crate::checkpoint::{self, Syncs, Wal};
+pub(crate) mod connect;
+mod lock;
+mod rewrite_wal;
+
+pub(crate) use lock::Lock;
+
 use crate::clock::{Anchor, Clock, TimeSource};
-use crate::connect;
-use crate::display::{self, Applier, Display};
 use crate::error::OpenError;
-use crate::lock::Lock;
+use crate::flush::{Applier, Flusher, Progress, SqliteWal, Syncs, data_version, run_checkpointer};
+use crate::key_index::Home;
+use crate::log::{self, Lineage, WriteAheadLog};
 use crate::options::{Fault, FaultHook, FaultPoint, Options};
-use crate::progress::Progress;
 use crate::readers::Readers;
-use crate::redo::{self, Lineage, Redo};
-use crate::renew;
 use crate::schema::{self, FORMAT, Found, STEPS};
 use crate::store::{EmbeddedStore, Running};
 use crate::tables::{commits, meta};
-use crate::writer::{Health, Home, Queue, Shared, Writer};
+use crate::writer::{Health, Queue, Shared, Writer};
 use counterfoil_core::types::time::Time;
 use rusqlite::Connection;
-use rusqlite::hooks::Wal as HookedWal;
+use rusqlite::hooks::Wal;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -30,24 +34,28 @@ use std::thread::Builder;
 type Connect = fn(&Path) -> Result<Connection, OpenError>;
 
 impl EmbeddedStore {
-    /// Opens the store in `dir` for reading and writing, and makes it if there is none. No other process can open
-    /// it for writing meanwhile.
+    /// Opens the store in `dir` for reading and writing, or creates it. No other process can open it
+    /// for writing meanwhile.
     pub fn open(dir: &Path, options: Options) -> Result<EmbeddedStore, OpenError> {
         connect::create(dir)?;
         let lock = Lock::take(dir)?;
         connect::create_file(dir)?;
-        // Closing any handle of a file drops all locks the process has on it, SQLite's too: this one outlives them.
+        // Closing any handle of a file drops all locks that the process has on it, also SQLite's.
+        // This handle is closed last.
         let file = Arc::new(File::open(connect::file(dir))?);
         let mut db = connect::writer(dir, &options)?;
         let found = schema::identify(&db, STEPS)?;
-        connect::write_ahead(&db, options.log)?;
-        let data_version = display::version(&db)?;
+        connect::set_wal_mode(&db, options.sqlite_wal)?;
+        let data_version = data_version(&db)?;
         if found != Found::Fresh {
             if is_same_boot(&db, options.time.as_ref())? {
-                renew::renew(&db, dir, || faulty(options.fault.as_ref(), FaultPoint::Log))?;
+                rewrite_wal::rewrite_wal(&db, dir, || {
+                    inject(options.fault.as_ref(), FaultPoint::RewriteWal)
+                })?;
             }
-            // Replayed under all rules of the tables, and under those of the format that wrote the log.
-            redo::recover(&mut db, dir, options.media.as_ref())?;
+            // Recovery comes before the migration: the tables have the format that the log was
+            // written for. It comes before `copy_rules`: all triggers of the file hold for it.
+            log::recover(&mut db, dir, options.log_storage.as_ref())?;
         }
         schema::migrate(&mut db, found, STEPS)?;
         schema::copy_rules(&db)?;
@@ -55,34 +63,40 @@ impl EmbeddedStore {
         let secret = meta::secret(&db)?;
         let (position, high_water) = high_water(&db)?;
         let anchor = Anchor::resume(meta::anchor(&db)?, high_water, options.time.as_ref());
-        // From here on the database needs nothing of the redo log that was found: this is synced.
+        // This commit is synced. From here on the database needs nothing of the log that was found.
         let lineage = new_lineage()?;
         meta::put_opening(&mut db, &anchor, lineage)?;
-        connect::leave_syncs_to_the_redo_log(&db)?;
+        connect::stop_syncing_commits(&db)?;
         let progress = Arc::new(Progress::new(position));
-        let redo = Redo::open(dir, options.media.as_ref(), lineage, options.redo, progress.safe())?;
+        let log = WriteAheadLog::open(
+            dir,
+            options.log_storage.as_ref(),
+            lineage,
+            options.log,
+            progress.checkpointed(),
+        )?;
         let clock = Arc::new(Clock::new(Arc::clone(&options.time), anchor));
 
         let readers = readers(dir, connect::reader, options.readers)?;
         let health = Arc::new(Health::default());
-        let (wal, woken) = Wal::new(options.log, Arc::clone(&health), Arc::clone(&progress));
-        let told = Arc::clone(&wal);
-        db.wal_hook(Some(move |_: &mut HookedWal, frames| {
-            told.grew_to(frames);
+        let (wal, woken) = SqliteWal::new(options.sqlite_wal, Arc::clone(&health), Arc::clone(&progress));
+        let hooked = Arc::clone(&wal);
+        db.wal_hook(Some(move |_: &mut Wal, frames| {
+            hooked.set_frames(frames);
             Ok(())
         }))?;
         let stop = Arc::new(AtomicBool::new(false));
         let checkpointer = {
             let db = connect::checkpointer(dir)?;
-            let log = Arc::new(File::open(connect::log(dir))?);
+            let wal_file = Arc::new(File::open(connect::wal(dir))?);
             let syncs = Syncs {
                 database: sync(Arc::clone(&file), options.fault.clone(), FaultPoint::Checkpoint),
-                log: sync(log, options.fault.clone(), FaultPoint::CheckpointLog),
+                wal: sync(wal_file, options.fault.clone(), FaultPoint::CheckpointWal),
             };
             let (wal, stop) = (Arc::clone(&wal), Arc::clone(&stop));
             Builder::new()
                 .name("store-checkpoint".to_owned())
-                .spawn(move || checkpoint::run(&db, &syncs, &wal, &woken, &stop))?
+                .spawn(move || run_checkpointer(&db, &syncs, &wal, &woken, &stop))?
         };
         let applier = Applier::new(
             db,
@@ -92,31 +106,31 @@ impl EmbeddedStore {
             Arc::clone(&progress),
             options.fault.clone(),
         )?;
-        let display = Arc::new(Display::new(applier, Arc::clone(&progress)));
+        let flusher = Arc::new(Flusher::new(applier, Arc::clone(&progress)));
         let writer = Writer::new(
             Home { dir: dir.to_owned(), lineage },
             connect::reader(dir)?,
-            redo,
+            log,
             position,
             Shared {
                 clock: Arc::clone(&clock),
                 wal: Arc::clone(&wal),
                 health: Arc::clone(&health),
                 progress: Arc::clone(&progress),
-                display: Arc::clone(&display),
+                flusher: Arc::clone(&flusher),
             },
             options,
         )?;
-        let shows = display.start()?;
-        let queue = Queue::start(writer).inspect_err(|_| display.close())?;
+        let flusher_thread = flusher.start()?;
+        let queue = Queue::start(writer).inspect_err(|_| flusher.close())?;
         Ok(EmbeddedStore {
             secret,
             clock,
             readers,
             running: Some(Running {
                 queue,
-                display: Some(display),
-                shows: Some(shows),
+                flusher: Some(flusher),
+                flusher_thread: Some(flusher_thread),
                 progress,
                 health,
                 wal,
@@ -128,7 +142,7 @@ impl EmbeddedStore {
         })
     }
 
-    /// Opens the store in `dir` for reading only, whether or not a server has it open. Commits are refused.
+    /// Opens the store in `dir` for reading only, whether or not a server has it open.
     pub fn open_read_only(dir: &Path) -> Result<EmbeddedStore, OpenError> {
         if dir.exists() && !dir.is_dir() {
             return Err(OpenError::NotADirectory);
@@ -138,12 +152,12 @@ impl EmbeddedStore {
         }
         let options = Options::default();
         recover_if_dead(dir, &options)?;
-        // Reading a live store needs its shared memory; where that cannot be made, nobody else writes either.
+        // Reading a live store needs its shared memory. Where no file can be created, nobody writes.
         let (connect, found): (Connect, _) = match connect::reader(dir).map(|db| schema::identify(&db, STEPS))
         {
             Ok(Ok(found)) => (connect::reader, found),
             Ok(Err(OpenError::Io(_) | OpenError::ReadOnly)) | Err(OpenError::Io(_) | OpenError::ReadOnly) => {
-                (connect::still_reader, schema::identify(&connect::still_reader(dir)?, STEPS)?)
+                (connect::immutable_reader, schema::identify(&connect::immutable_reader(dir)?, STEPS)?)
             }
             Ok(Err(error)) | Err(error) => return Err(error),
         };
@@ -164,12 +178,12 @@ impl EmbeddedStore {
     }
 }
 
-/// What a process that died has left in the redo log is played first, unless another process writes here: then the
-/// database is behind its answers by some milliseconds at most.
+/// Replays the log of a dead process. A live process flushes its own log, a quarter of a second
+/// late at most.
 fn recover_if_dead(dir: &Path, options: &Options) -> Result<(), OpenError> {
     let Ok(db) = connect::reader(dir) else { return Ok(()) };
     if schema::identify(&db, STEPS)? != Found::Format(FORMAT)
-        || !redo::is_left_over(&db, dir, options.media.as_ref())?
+        || !log::has_unreplayed_entries(&db, dir, options.log_storage.as_ref())?
     {
         return Ok(());
     }
@@ -192,8 +206,8 @@ fn readers(dir: &Path, connect: Connect, count: usize) -> Result<Readers, OpenEr
     connections.map(Readers::new)
 }
 
-/// Whether the last opening was in this boot of the machine, so that the kernel's cache is as old. If it cannot be told,
-/// it may have been.
+/// Whether the last opening was in this boot of the machine, so that the kernel's cache is from
+/// then. True if the kernel does not tell.
 fn is_same_boot(db: &Connection, time: &dyn TimeSource) -> Result<bool, OpenError> {
     let last = meta::anchor(db)?.and_then(|anchor| anchor.boot_id).filter(|id| !id.is_empty());
     Ok(last.zip(time.boot_id()).is_none_or(|(last, this)| last == this))
@@ -204,10 +218,10 @@ fn sync(
     fault: Option<FaultHook>,
     point: FaultPoint,
 ) -> Box<dyn Fn() -> io::Result<()> + Send> {
-    Box::new(move || faulty(fault.as_ref(), point).and_then(|()| file.sync_data()))
+    Box::new(move || inject(fault.as_ref(), point).and_then(|()| file.sync_data()))
 }
 
-/// A name that no other opening has.
+/// A random name for this opening.
 fn new_lineage() -> Result<Lineage, OpenError> {
     let mut name = [0; 8];
     #[expect(clippy::disallowed_methods, reason = "opening happens before there is a world to ask")]
@@ -215,8 +229,8 @@ fn new_lineage() -> Result<Lineage, OpenError> {
     Ok(Lineage(i64::from_le_bytes(name)))
 }
 
-/// What a test wants to happen at this point.
-fn faulty(fault: Option<&FaultHook>, point: FaultPoint) -> io::Result<()> {
+/// The injected fault of this point.
+fn inject(fault: Option<&FaultHook>, point: FaultPoint) -> io::Result<()> {
     match fault.and_then(|fault| fault(point)) {
         None => Ok(()),
         Some(Fault::DiskFull) => Err(io::ErrorKind::StorageFull.into()),

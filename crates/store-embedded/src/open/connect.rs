@@ -1,7 +1,7 @@
-//! Opens connections, each set up for what it does: the writer, the checkpointer, the readers.
+//! Opens connections with the settings of their role: writer, checkpointer, reader.
 
 use crate::error::OpenError;
-use crate::options::{LogBounds, Options};
+use crate::options::{Options, SqliteWalBounds};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, OpenOptions};
@@ -10,29 +10,29 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Only another program can hold the write lock, and only for a moment, or it is an operator who forgot it.
+/// The wait for the write lock, which only another program can hold.
 const BUSY: Duration = Duration::from_secs(2);
-/// More statements than there are.
+/// Cached statements per connection: more than the store has.
 const STATEMENTS: usize = 128;
-/// A frame of the log holds one page.
+/// The page size; a frame of the WAL holds one page.
 const PAGE_BYTES: u64 = 4_096;
-/// Pages the writer keeps in memory, in KiB: the upper levels and the right edges of every tree. More costs more
-/// than it saves: SQLite walks its table of cached pages at the end of many transactions.
+/// The flusher's page cache: the upper levels and right edges of every tree. A larger cache costs
+/// more than it saves, because SQLite walks its table of pages at the end of many transactions.
 const WRITER_CACHE_KIB: u32 = 16 << 10;
-/// Pages each reader keeps; below it stands the kernel's own cache.
+/// The page cache of each reader, on top of the kernel's cache.
 const READER_CACHE_KIB: u32 = 8 << 10;
 
-/// The database's file in `dir`.
+/// The database file.
 pub(crate) fn file(dir: &Path) -> PathBuf {
     dir.join("counterfoil.db")
 }
 
-/// The write-ahead log in `dir`.
-pub(crate) fn log(dir: &Path) -> PathBuf {
+/// SQLite's WAL.
+pub(crate) fn wal(dir: &Path) -> PathBuf {
     dir.join("counterfoil.db-wal")
 }
 
-/// Makes the directory and an empty database that only its owner can read, both durably.
+/// Creates the directory durably, if it does not exist.
 pub(crate) fn create(dir: &Path) -> Result<(), OpenError> {
     match std::fs::create_dir(dir) {
         Ok(()) => sync_directory(dir.parent().filter(|parent| *parent != Path::new("")))?,
@@ -46,7 +46,7 @@ pub(crate) fn create(dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Makes the database's file if it is not there.
+/// Creates the database file durably, readable by its owner only, if it does not exist.
 pub(crate) fn create_file(dir: &Path) -> Result<(), OpenError> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file(dir));
     match made {
@@ -61,24 +61,24 @@ fn sync_directory(dir: Option<&Path>) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The one connection that writes.
+/// The only connection that writes.
 pub(crate) fn writer(dir: &Path, options: &Options) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file(dir), flags)?;
     prepare(&db, WRITER_CACHE_KIB)?;
-    copy_on_close(&db, false)?;
+    checkpoint_on_close(&db, false)?;
     if let Some(pages) = options.pages_max {
         db.execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
     }
     Ok(db)
 }
 
-/// Puts the writer's connection into its lasting mode; only to be done on a file that is known to be ours.
-pub(crate) fn write_ahead(db: &Connection, bounds: LogBounds) -> Result<(), OpenError> {
-    // The first row already says "wal"; whether the disk confirms it is only known when the statement has ended.
+/// Switches the writer's connection to WAL mode. The caller has identified the file as a store.
+pub(crate) fn set_wal_mode(db: &Connection, bounds: SqliteWalBounds) -> Result<(), OpenError> {
+    // The first row says "wal" already; an error of the disk comes only when the statement ends.
     let mut change = db.prepare("PRAGMA journal_mode = WAL")?;
-    let mut told = change.query([])?;
-    while told.next()?.is_some() {}
+    let mut rows = change.query([])?;
+    while rows.next()?.is_some() {}
     let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(OpenError::Io(format!(
@@ -92,29 +92,30 @@ pub(crate) fn write_ahead(db: &Connection, bounds: LogBounds) -> Result<(), Open
     Ok(())
 }
 
-/// From here on a commit is durable by the redo log: the database's own log is synced by checkpoints.
-pub(crate) fn leave_syncs_to_the_redo_log(db: &Connection) -> rusqlite::Result<()> {
+/// Stops syncing SQLite's commits: the write-ahead log makes them durable, checkpoints sync the WAL.
+pub(crate) fn stop_syncing_commits(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("PRAGMA synchronous = NORMAL")
 }
 
-/// Every commit is synced again.
+/// Syncs every SQLite commit again.
 pub(crate) fn sync_commits(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("PRAGMA synchronous = FULL")
 }
 
-/// The connection checkpoints run on.
+/// The connection of the checkpointer.
 pub(crate) fn checkpointer(dir: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file(dir), flags)?;
     prepare(&db, READER_CACHE_KIB)?;
-    copy_on_close(&db, false)?;
+    checkpoint_on_close(&db, false)?;
     db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
     Ok(db)
 }
 
-/// Whether closing the last connection copies the log into the database and removes it, as SQLite does unasked. After a
-/// copy that the disk did not confirm it would copy only what it thinks is left, and remove the only whole copy.
-pub(crate) fn copy_on_close(db: &Connection, copies: bool) -> rusqlite::Result<()> {
+/// Whether closing the last connection copies the WAL into the database and removes it, as SQLite
+/// does by default. After an unconfirmed copy SQLite would copy only the rest, and remove the only
+/// whole copy.
+pub(crate) fn checkpoint_on_close(db: &Connection, copies: bool) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !copies).map(|_| ())
 }
 
@@ -126,10 +127,10 @@ pub(crate) fn reader(dir: &Path) -> Result<Connection, OpenError> {
     Ok(db)
 }
 
-/// A connection to a closed store on a medium where not even a lock file can be made, such as a mounted backup.
-pub(crate) fn still_reader(dir: &Path) -> Result<Connection, OpenError> {
-    if std::fs::metadata(log(dir)).is_ok_and(|log| log.len() > 0) {
-        // The log holds commits that the database does not: without it the answers would be wrong.
+/// A connection to a closed store on a read-only medium, such as a mounted backup.
+pub(crate) fn immutable_reader(dir: &Path) -> Result<Connection, OpenError> {
+    if std::fs::metadata(wal(dir)).is_ok_and(|wal| wal.len() > 0) {
+        // The WAL has commits that the database lacks, and an immutable connection ignores it.
         return Err(OpenError::ReadOnly);
     }
     let uri = format!("file:{}?immutable=1", escaped(&file(dir)));
@@ -151,10 +152,10 @@ fn escaped(path: &Path) -> String {
 fn prepare(db: &Connection, cache_kib: u32) -> Result<(), OpenError> {
     db.busy_timeout(BUSY)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
-    // A plan must not depend on the values bound: SQLite would prepare a kept statement again to look at them.
+    // Keep plans independent of bound values; SQLite would prepare cached statements again.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // The page size counts only when the file is still empty. Cells are checked as pages are read: damage is
-    // found where it is, not where it leads.
+    // The page size takes effect only in an empty file. Cells are checked when a page is read, so
+    // damage is reported where it is.
     db.execute_batch(&format!(
         "PRAGMA page_size = {PAGE_BYTES}; PRAGMA cache_size = -{cache_kib}; PRAGMA temp_store = MEMORY; \
          PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"

@@ -1,15 +1,15 @@
-//! Executes what is durable in one transaction of the database.
+//! Executes one flush: all pending writes in one SQLite transaction.
 //!
 //! A write transaction is always open, so no other program can write. The one gap is between the
 //! commit of a flush and the next `BEGIN IMMEDIATE`. `PRAGMA data_version` tells whether another
-//! connection has committed in that gap; if so, the store stops before it writes anything more.
+//! connection has committed in that gap. If so, the store stops: the writer may have judged sets
+//! by stale rows, and only the next opening reads everything again.
 
-use super::hidden::{Group, Hidden};
-use crate::checkpoint::Wal;
+use super::{Progress, SqliteWal};
 use crate::error::{OpenError, is_refusal, reason};
+use crate::key_index::{Partition, list_closed_partitions};
+use crate::memtable::{DurableGroup, FlushBatch};
 use crate::options::{FaultHook, FaultPoint, fault_at};
-use crate::progress::Progress;
-use crate::tables::volumes::{self, Volume};
 use crate::tables::{self, Write};
 use crate::writer::Health;
 use rusqlite::{Connection, Error};
@@ -20,19 +20,19 @@ use std::time::Duration;
 const FOREIGN_WRITE: &str = "another program wrote to the database counterfoil.db while the store was open; \
     stop that program and restart the server: nothing that was answered is lost";
 
-/// The one connection that writes, and the rows that it has to write.
+/// The only connection that writes, and the batch that it writes next.
 pub(crate) struct Applier {
     db: Connection,
-    hidden: Hidden,
+    batch: FlushBatch,
     /// The database's version as this connection left it; none if it could not be read.
     data_version: Option<i64>,
-    /// The highest volume that keys were added to, once it is known that those below it are listed.
-    volume: Option<Volume>,
-    /// Why the database does not take what is durable, if it does not now.
+    /// The youngest partition with flushed keys; all older ones have their lists of keys.
+    youngest: Option<Partition>,
+    /// Why the last flush failed, if it did.
     trouble: Option<String>,
     /// Retrying cannot help: the tables refused a row, or another program has written.
     is_stopped: bool,
-    wal: Arc<Wal>,
+    wal: Arc<SqliteWal>,
     health: Arc<Health>,
     progress: Arc<Progress>,
     fault: Option<FaultHook>,
@@ -64,16 +64,16 @@ impl Applier {
     pub(crate) fn new(
         db: Connection,
         data_version: i64,
-        wal: Arc<Wal>,
+        wal: Arc<SqliteWal>,
         health: Arc<Health>,
         progress: Arc<Progress>,
         fault: Option<FaultHook>,
     ) -> Result<Applier, OpenError> {
         let applier = Applier {
             db,
-            hidden: Hidden::default(),
+            batch: FlushBatch::default(),
             data_version: Some(data_version),
-            volume: None,
+            youngest: None,
             trouble: None,
             is_stopped: false,
             wal,
@@ -88,24 +88,24 @@ impl Applier {
         Ok(applier)
     }
 
-    /// Takes groups that are to be shown with the next ones.
-    pub(super) fn hide(&mut self, groups: Vec<Group>, now: Duration) {
+    /// Adds groups to the next flush.
+    pub(super) fn add(&mut self, groups: Vec<DurableGroup>, now: Duration) {
         for group in groups {
-            self.hidden.add(group, now);
+            self.batch.add(group, now);
         }
     }
 
-    /// Whether they should be shown, although nobody asks.
+    /// Whether a flush is due without a request: the batch is large or old, or the last flush failed.
     pub(super) fn is_due(&self, now: Duration) -> bool {
-        self.trouble.is_some() || self.hidden.is_enough(now)
+        self.trouble.is_some() || self.batch.is_due(now)
     }
 
-    /// How long they may stay hidden, if there are any.
-    pub(super) fn patience(&self, now: Duration) -> Option<Duration> {
-        self.hidden.patience(now)
+    /// The time until the batch is due by its age; none if it is empty.
+    pub(super) fn remaining(&self, now: Duration) -> Option<Duration> {
+        self.batch.remaining(now)
     }
 
-    /// Why the database does not take what is durable, if it does not now.
+    /// Why the last flush failed, if it did.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.clone()
     }
@@ -115,38 +115,39 @@ impl Applier {
         self.roll_back();
     }
 
-    /// Lets the database show everything that is hidden. What is shown is given out, to be emptied where nobody waits for it.
-    pub(super) fn show(&mut self) -> Option<Hidden> {
+    /// Writes the batch and commits it. The flushed batch is returned, so that the caller empties
+    /// it where nobody waits.
+    pub(super) fn flush(&mut self) -> Option<FlushBatch> {
         if self.is_stopped {
-            // Readers that came since then are told as well.
+            // Tell the readers that have come since then, too.
             if let Some(why) = self.trouble.clone() {
-                self.progress.stall(why);
+                self.progress.set_trouble(why);
             }
             return None;
         }
         if let Err(error) = self.write() {
-            self.stall(&error);
+            self.report(&error);
             return None;
         }
         self.trouble = None;
-        if self.hidden.is_empty() {
-            self.progress.show(self.progress.visible());
+        if self.batch.is_empty() {
+            self.progress.set_flushed(self.progress.flushed());
             return None;
         }
-        let shown = std::mem::take(&mut self.hidden);
-        self.progress.show(shown.last());
+        let flushed = std::mem::take(&mut self.batch);
+        self.progress.set_flushed(flushed.last());
         self.wal.between_transactions(&self.db);
         let begun = fault_at(self.fault.as_ref(), FaultPoint::BetweenFlushes);
         if let Err(error) = begun.map_err(FlushError::from).and_then(|()| self.begin()) {
-            self.stall(&error);
+            self.report(&error);
         }
-        Some(shown)
+        Some(flushed)
     }
 
-    /// Takes memory back for the next groups.
-    pub(super) fn reuse(&mut self, shown: Hidden) {
-        if self.hidden.is_empty() {
-            self.hidden = shown.emptied();
+    /// Keeps the memory of a flushed batch for the next one.
+    pub(super) fn recycle(&mut self, flushed: FlushBatch) {
+        if self.batch.is_empty() {
+            self.batch = flushed.emptied();
         }
     }
 
@@ -157,7 +158,7 @@ impl Applier {
             return Ok(());
         }
         self.execute("BEGIN IMMEDIATE")?;
-        let found = version(&self.db);
+        let found = data_version(&self.db);
         match (self.data_version, found) {
             (Some(expected), Ok(found)) if expected != found => {
                 self.roll_back();
@@ -173,36 +174,36 @@ impl Applier {
 
     fn write(&mut self) -> Result<(), FlushError> {
         self.begin()?;
-        if self.hidden.is_empty() {
+        if self.batch.is_empty() {
             return Ok(());
         }
         let written = self.write_and_commit();
         if written.is_err() {
             self.roll_back();
             // SQLite also counts up when a failed transaction resets its page cache.
-            self.data_version = version(&self.db).ok();
+            self.data_version = data_version(&self.db).ok();
         }
         Ok(written?)
     }
 
     fn write_and_commit(&mut self) -> Result<(), Error> {
-        tables::apply_all(&self.db, self.hidden.writes())?;
-        tables::new_rows::check(&self.db, self.hidden.writes())?;
-        let volume = self.hidden.writes().filter_map(Write::entering).map(|(_, volume)| volume).max();
-        let turned = volume.filter(|volume| self.volume < Some(*volume));
-        if let Some(open) = turned {
-            volumes::list_closed(&self.db, self.volume, open)?;
+        tables::apply_all(&self.db, self.batch.writes())?;
+        tables::new_rows::check(&self.db, self.batch.writes())?;
+        let partitions = self.batch.writes().filter_map(Write::new_key).map(|(_, partition)| partition);
+        let begun = partitions.max().filter(|partition| self.youngest < Some(*partition));
+        if let Some(open) = begun {
+            list_closed_partitions(&self.db, self.youngest, open)?;
         }
-        fault_at(self.fault.as_ref(), FaultPoint::Show)?;
-        // Other programs may write as soon as it commits: it does as little as it can by then.
+        fault_at(self.fault.as_ref(), FaultPoint::Flush)?;
+        // Write the pages before the commit, which keeps the gap after it short.
         self.db.cache_flush()?;
         self.execute("COMMIT")?;
-        self.volume = turned.or(self.volume);
+        self.youngest = begun.or(self.youngest);
         Ok(())
     }
 
-    /// What is durable cannot be shown now, whatever the reason: the redo log keeps it, and it is tried again.
-    fn stall(&mut self, error: &FlushError) {
+    /// Reports a failed flush. The log keeps the groups; the flush is retried unless it cannot succeed.
+    fn report(&mut self, error: &FlushError) {
         let why = match error {
             FlushError::ForeignWrite => {
                 self.is_stopped = true;
@@ -220,17 +221,17 @@ impl Applier {
             FlushError::Database(error) => {
                 let why = reason(error);
                 if self.trouble.is_none() {
-                    tracing::warn!(%why, "the database does not take what is durable; it is tried again");
+                    tracing::warn!(%why, "a flush to the database failed; it is tried again");
                 }
                 why
             }
         };
         self.trouble = Some(why.clone());
-        self.progress.stall(why);
+        self.progress.set_trouble(why);
     }
 
     fn roll_back(&self) {
-        // SQLite rolls back by itself on some errors.
+        // SQLite has rolled back by itself after some errors.
         if !self.db.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
@@ -249,8 +250,8 @@ impl Applier {
     }
 }
 
-/// Counts the commits of other connections.
-pub(crate) fn version(db: &Connection) -> Result<i64, Error> {
+/// Changes with the commits of other connections.
+pub(crate) fn data_version(db: &Connection) -> Result<i64, Error> {
     db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
 
@@ -270,17 +271,18 @@ mod tests {
     fn applier(dir: &std::path::Path, fault: Option<FaultHook>) -> (Applier, Arc<Progress>) {
         let mut db = connection(dir);
         db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
-        let data_version = version(&db).unwrap();
+        let version = data_version(&db).unwrap();
         migrate(&mut db, Found::Fresh, STEPS).unwrap();
         let (health, progress) = (Arc::new(Health::default()), Arc::new(Progress::new(0)));
-        let (wal, _) = Wal::new(Options::default().log, Arc::clone(&health), Arc::clone(&progress));
-        (Applier::new(db, data_version, wal, health, Arc::clone(&progress), fault).unwrap(), progress)
+        let (wal, _) =
+            SqliteWal::new(Options::default().sqlite_wal, Arc::clone(&health), Arc::clone(&progress));
+        (Applier::new(db, version, wal, health, Arc::clone(&progress), fault).unwrap(), progress)
     }
 
-    fn group() -> Group {
+    fn group() -> DurableGroup {
         let commit =
             Write::Commit(Receipt { position: Position(1), at: Time::EPOCH }, SetId::from_i64(1), Vec::new());
-        Group { writes: vec![commit], last: 1, bytes: 0, fills_a_segment: false }
+        DurableGroup { writes: vec![commit], last: 1, bytes: 0, fills_a_segment: false }
     }
 
     #[test]
@@ -290,9 +292,9 @@ mod tests {
         let other = connection(dir.path());
         other.busy_timeout(Duration::ZERO).unwrap();
         assert!(other.execute_batch("BEGIN IMMEDIATE").is_err());
-        applier.hide(vec![group()], Duration::ZERO);
-        assert!(applier.show().is_some());
-        assert_eq!(progress.visible(), 1);
+        applier.add(vec![group()], Duration::ZERO);
+        assert!(applier.flush().is_some());
+        assert_eq!(progress.flushed(), 1);
         assert!(other.execute_batch("BEGIN IMMEDIATE").is_err(), "the next transaction is open");
         applier.release_write_lock();
         other.execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
@@ -309,12 +311,12 @@ mod tests {
             None
         });
         let (mut applier, progress) = applier(dir.path(), Some(hook));
-        applier.hide(vec![group()], Duration::ZERO);
-        assert!(applier.show().is_some(), "the flush before the foreign write is whole");
+        applier.add(vec![group()], Duration::ZERO);
+        assert!(applier.flush().is_some(), "the flush before the foreign write is whole");
         assert!(applier.health.ailment().is_some_and(|why| why.contains("another program wrote")));
-        applier.hide(vec![Group { last: 2, ..group() }], Duration::ZERO);
-        assert!(applier.show().is_none());
-        assert_eq!(progress.visible(), 1);
+        applier.add(vec![DurableGroup { last: 2, ..group() }], Duration::ZERO);
+        assert!(applier.flush().is_none());
+        assert_eq!(progress.flushed(), 1);
         connection(dir.path()).execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
     }
 
@@ -330,24 +332,24 @@ mod tests {
             other => other,
         };
         let writes = group().writes.into_iter().map(large).collect();
-        applier.hide(vec![Group { writes, ..group() }], Duration::ZERO);
-        assert!(applier.show().is_none());
+        applier.add(vec![DurableGroup { writes, ..group() }], Duration::ZERO);
+        assert!(applier.flush().is_none());
         assert!(applier.trouble().is_some_and(|why| why.contains("no space left")));
         applier.db.execute_batch("PRAGMA max_page_count = 100000").unwrap();
-        assert!(applier.show().is_some());
-        assert_eq!((progress.visible(), applier.health.ailment()), (1, None));
+        assert!(applier.flush().is_some());
+        assert_eq!((progress.flushed(), applier.health.ailment()), (1, None));
     }
 
-    /// The tables of this connection do not ask it for every row.
+    /// The triggers of this connection do not check it; `new_rows` does.
     #[test]
     fn a_commit_below_one_that_is_there_stops_the_store() {
         let dir = tempfile::tempdir().unwrap();
         let (mut applier, progress) = applier(dir.path(), None);
         copy_rules(&applier.db).unwrap();
         applier.db.execute("INSERT INTO commits VALUES (2, 2, 0, x'')", []).unwrap();
-        applier.hide(vec![group()], Duration::ZERO);
-        assert!(applier.show().is_none());
-        assert_eq!(progress.visible(), 0);
+        applier.add(vec![group()], Duration::ZERO);
+        assert!(applier.flush().is_none());
+        assert_eq!(progress.flushed(), 0);
         assert!(applier.health.ailment().is_some_and(|why| why.contains("a defect to report")));
     }
 }

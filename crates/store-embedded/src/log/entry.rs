@@ -1,52 +1,54 @@
-//! The statements of one group with their values, in order.
+//! A log entry: the statements of one group with their values, in order.
 //!
 //! ```text
 //! texts 2 | for each: length 2, SQL | for each statement: text 1, values 1, for each value: kind 1, content
 //! kinds: 0 null | 1 integer 8 | 2 text, length 4 | 3 blob, length 4
 //! ```
 //!
-//! A script brings its own texts: a later release plays what an earlier one has left without knowing its statements.
+//! An entry carries the SQL of its statements, so a later release replays an entry of an earlier
+//! one without knowing the statements.
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Error, Result, ToSql};
 
-/// A script that is being written.
+/// An entry that is being written.
 #[derive(Debug, Default)]
-pub(crate) struct Script {
+pub(crate) struct LogEntry {
     texts: Vec<&'static str>,
     body: Vec<u8>,
 }
 
-impl Script {
-    /// Forgets all statements and keeps the memory.
+impl LogEntry {
+    /// Removes all statements and keeps the allocated memory.
     pub(crate) fn clear(&mut self) {
         self.texts.clear();
         self.body.clear();
     }
 
-    /// Notes one statement, which changes one row.
-    pub(crate) fn note(&mut self, sql: &'static str, values: &[&dyn ToSql]) -> Result<()> {
+    /// Appends one statement, which changes one row.
+    pub(crate) fn push(&mut self, sql: &'static str, values: &[&dyn ToSql]) -> Result<()> {
         let text = self.number_of(sql)?;
         self.body.push(text);
-        self.body.push(u8::try_from(values.len()).map_err(|_| too_large("a statement has too many values"))?);
+        self.body
+            .push(u8::try_from(values.len()).map_err(|_| unsupported("a statement has too many values"))?);
         for value in values {
             match value.to_sql()? {
                 ToSqlOutput::Borrowed(value) => self.put(value)?,
                 ToSqlOutput::Owned(value) => self.put((&value).into())?,
-                _ => return Err(too_large("a value of a kind that is not kept")),
+                _ => return Err(unsupported("a value of a kind that the log does not hold")),
             }
         }
         Ok(())
     }
 
     fn number_of(&mut self, sql: &'static str) -> Result<u8> {
-        // The same text has the same place in memory; if not, it stands there twice.
+        // A text is recognised by its address; at another address it is written twice.
         let known = self.texts.iter().position(|text| std::ptr::eq(*text, sql));
         let number = known.unwrap_or(self.texts.len());
         if known.is_none() {
             self.texts.push(sql);
         }
-        u8::try_from(number).map_err(|_| too_large("a group has too many statements of different kinds"))
+        u8::try_from(number).map_err(|_| unsupported("a group has too many statements of different kinds"))
     }
 
     fn put(&mut self, value: ValueRef<'_>) -> Result<()> {
@@ -58,24 +60,23 @@ impl Script {
             }
             ValueRef::Text(bytes) => self.put_long(2, bytes)?,
             ValueRef::Blob(bytes) => self.put_long(3, bytes)?,
-            ValueRef::Real(_) => return Err(too_large("a number with a fraction is never stored")),
+            ValueRef::Real(_) => return Err(unsupported("a number with a fraction is never stored")),
         }
         Ok(())
     }
 
     fn put_long(&mut self, kind: u8, bytes: &[u8]) -> Result<()> {
-        let length = u32::try_from(bytes.len()).map_err(|_| too_large("a value is too long"))?;
+        let length = u32::try_from(bytes.len()).map_err(|_| unsupported("a value is too long"))?;
         self.body.push(kind);
         self.body.extend_from_slice(&length.to_le_bytes());
         self.body.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Its bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let texts: usize = self.texts.iter().map(|text| text.len().saturating_add(2)).sum();
         let mut out = Vec::with_capacity(texts.saturating_add(self.body.len()).saturating_add(2));
-        // Neither is ever longer: texts are the store's own.
+        // The store's own statements never exceed these lengths.
         out.extend_from_slice(&u16::try_from(self.texts.len()).unwrap_or(u16::MAX).to_le_bytes());
         for text in &self.texts {
             out.extend_from_slice(&u16::try_from(text.len()).unwrap_or(u16::MAX).to_le_bytes());
@@ -86,13 +87,13 @@ impl Script {
     }
 }
 
-fn too_large(what: &'static str) -> Error {
+fn unsupported(what: &'static str) -> Error {
     Error::ToSqlConversionFailure(what.into())
 }
 
-/// Executes the statements of a script. Each must change one row.
-pub(crate) fn play(db: &Connection, script: &[u8]) -> Result<()> {
-    let mut left = Bytes(script);
+/// Executes the statements of an entry. Each must change exactly one row.
+pub(crate) fn replay(db: &Connection, entry: &[u8]) -> Result<()> {
+    let mut left = Bytes(entry);
     let mut texts = Vec::new();
     for _ in 0..left.number::<2>()? {
         let length = left.number::<2>()?;
@@ -114,10 +115,10 @@ pub(crate) fn play(db: &Connection, script: &[u8]) -> Result<()> {
 }
 
 fn unreadable() -> Error {
-    Error::ToSqlConversionFailure("the redo log holds a script that cannot be read".into())
+    Error::ToSqlConversionFailure("the write-ahead log holds an entry that cannot be read".into())
 }
 
-/// What is left to read.
+/// The bytes that are not read yet.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -133,7 +134,7 @@ impl<'a> Bytes<'a> {
         Ok(*taken)
     }
 
-    /// A length of `N` bytes.
+    /// An unsigned number of `N` bytes.
     fn number<const N: usize>(&mut self) -> Result<usize> {
         let digits = self.chunk::<N>()?;
         Ok(digits.iter().rev().fold(0, |number, digit| (number << 8) | usize::from(*digit)))
@@ -173,52 +174,52 @@ mod tests {
         db
     }
 
-    fn script() -> Vec<u8> {
-        let mut script = Script::default();
-        script.note(INSERT, params![i64::MIN, "ü", [0_u8, 255], None::<i64>]).unwrap();
-        script.note(INSERT, params![i64::MAX, "", [0_u8; 0], 7]).unwrap();
-        script.note(DELETE, params![i64::MAX]).unwrap();
-        script.encode()
+    fn entry() -> Vec<u8> {
+        let mut entry = LogEntry::default();
+        entry.push(INSERT, params![i64::MIN, "ü", [0_u8, 255], None::<i64>]).unwrap();
+        entry.push(INSERT, params![i64::MAX, "", [0_u8; 0], 7]).unwrap();
+        entry.push(DELETE, params![i64::MAX]).unwrap();
+        entry.encode()
     }
 
     #[test]
-    fn a_script_cut_anywhere_is_an_error() {
-        let whole = script();
-        let statements = whole.len() - script_body();
+    fn an_entry_cut_anywhere_is_an_error() {
+        let whole = entry();
+        let statements = whole.len() - body_length();
         for end in 0..whole.len() {
             let db = things();
-            let played = play(&db, &whole[..end]);
-            // Between two statements a script may end: that it does not is known by its length.
-            assert!(played.is_err() || end >= statements, "{end} of {}", whole.len());
+            let replayed = replay(&db, &whole[..end]);
+            // An entry cut between two statements is valid; the record's length tells that it was cut.
+            assert!(replayed.is_err() || end >= statements, "{end} of {}", whole.len());
         }
     }
 
-    fn script_body() -> usize {
-        let mut body = Script::default();
-        body.note(INSERT, params![i64::MIN, "ü", [0_u8, 255], None::<i64>]).unwrap();
-        body.note(INSERT, params![i64::MAX, "", [0_u8; 0], 7]).unwrap();
-        body.note(DELETE, params![i64::MAX]).unwrap();
+    fn body_length() -> usize {
+        let mut body = LogEntry::default();
+        body.push(INSERT, params![i64::MIN, "ü", [0_u8, 255], None::<i64>]).unwrap();
+        body.push(INSERT, params![i64::MAX, "", [0_u8; 0], 7]).unwrap();
+        body.push(DELETE, params![i64::MAX]).unwrap();
         body.body.len()
     }
 
     #[test]
-    fn a_statement_that_changes_another_number_of_rows_is_an_error() {
+    fn a_statement_that_changes_no_row_is_an_error() {
         let db = things();
-        let mut script = Script::default();
-        script.note(DELETE, params![5]).unwrap();
-        assert_eq!(play(&db, &script.encode()), Err(Error::StatementChangedRows(0)));
+        let mut entry = LogEntry::default();
+        entry.push(DELETE, params![5]).unwrap();
+        assert_eq!(replay(&db, &entry.encode()), Err(Error::StatementChangedRows(0)));
     }
 
     #[test]
-    fn a_number_with_a_fraction_is_not_kept() {
-        let mut script = Script::default();
-        assert!(script.note(DELETE, params![1.5]).is_err());
+    fn a_number_with_a_fraction_is_refused() {
+        let mut entry = LogEntry::default();
+        assert!(entry.push(DELETE, params![1.5]).is_err());
     }
 
     #[test]
-    fn what_was_noted_is_played() {
+    fn pushed_statements_are_replayed() {
         let db = things();
-        play(&db, &script()).unwrap();
+        replay(&db, &entry()).unwrap();
         let row: (i64, String, Vec<u8>, Option<i64>) = db
             .query_row("SELECT * FROM things", [], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
@@ -228,11 +229,11 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_pinned() {
-        let mut script = Script::default();
-        script.note(DELETE, params![-2]).unwrap();
+    fn the_encoding_is_pinned() {
+        let mut entry = LogEntry::default();
+        entry.push(DELETE, params![-2]).unwrap();
         let expected =
             [&[1, 0, 36, 0][..], DELETE.as_bytes(), &[0, 1, 1, 254, 255, 255, 255, 255, 255, 255, 255]];
-        assert_eq!(script.encode(), expected.concat());
+        assert_eq!(entry.encode(), expected.concat());
     }
 }

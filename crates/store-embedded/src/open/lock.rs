@@ -1,5 +1,5 @@
-//! One writing process per directory: an advisory lock on the file `LOCK`, which also names its holder. The
-//! kernel releases it with the process, however that ends, so there is no stale lock to clean up.
+//! One writing process per directory: an advisory lock on the file `LOCK`, which names its holder.
+//! The kernel releases the lock with the process, so there are no stale locks.
 
 use crate::error::OpenError;
 use rustix::fs::{FlockOperation, flock};
@@ -10,18 +10,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// A killed process gives its lock back only when the kernel is done with it: a restart waits so many pauses.
-const PATIENCE: u32 = 20;
+/// A killed process holds its lock until the kernel is done with it: a restart retries this often.
+const RETRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Held for as long as it lives.
+/// Holds the lock until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of `dir`, or says who has it.
+    /// Takes the lock of `dir`, or names its holder.
     pub(crate) fn take(dir: &Path) -> Result<Lock, OpenError> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -30,15 +30,15 @@ impl Lock {
             .truncate(false)
             .mode(0o600)
             .open(dir.join("LOCK"))?;
-        let mut patience = PATIENCE;
+        let mut retries = RETRIES;
         while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
             if error != Errno::WOULDBLOCK {
                 return Err(std::io::Error::from(error).into());
             }
-            if patience == 0 {
+            if retries == 0 {
                 return Err(OpenError::Locked { pid: holder(&mut file) });
             }
-            patience -= 1;
+            retries -= 1;
             wait();
         }
         file.set_len(0)?;
@@ -47,7 +47,7 @@ impl Lock {
     }
 }
 
-/// Who it is only helps the message: a text that cannot be read names nobody.
+/// The holder's pid, for the message; none if the file cannot be read.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;

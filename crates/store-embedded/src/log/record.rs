@@ -1,48 +1,47 @@
-//! One group in the redo log: a head that says what follows, and the script.
+//! One group in the write-ahead log: a head that describes the entry, then the entry.
 //!
 //! ```text
-//! mark 4 | length of the script 4 | lineage 8 | first position 8 | sets 8 | hash of the script 8 | hash of the head 8
+//! mark 4 | length of the entry 4 | lineage 8 | first position 8 | sets 8 | hash of the entry 8 | hash of the head 8
 //! ```
 //!
-//! Numbers are little-endian, hashes are XXH3. A head can be told from what else may stand in its place without the
-//! script, so that records the database has already are passed over unread.
+//! Numbers are little-endian, hashes are XXH3. A head is verified without its entry, so records
+//! that the database has already are skipped unread.
 
 use super::Lineage;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MARK: u32 = u32::from_le_bytes(*b"Cfr1");
 
-/// What stands before a script.
+/// The head of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) lineage: Lineage,
-    /// The position of its first set.
+    /// The position of the first set.
     pub(crate) first: u64,
-    /// How many sets it holds, one position each.
+    /// The number of sets; each has one position.
     pub(crate) sets: u64,
-    /// Bytes of its script.
+    /// Bytes of the entry.
     pub(crate) length: u32,
     hash: u64,
 }
 
 impl Record {
-    /// Bytes of a head.
     pub(crate) const HEAD: usize = 48;
 
-    /// The head of `script`.
-    pub(crate) fn of(lineage: Lineage, first: u64, sets: u64, script: &[u8]) -> Option<Record> {
-        let length = u32::try_from(script.len()).ok()?;
-        Some(Record { lineage, first, sets, length, hash: xxh3_64(script) })
+    /// The head of `entry`; none if the entry is longer than 4 GiB.
+    pub(crate) fn of(lineage: Lineage, first: u64, sets: u64, entry: &[u8]) -> Option<Record> {
+        let length = u32::try_from(entry.len()).ok()?;
+        Some(Record { lineage, first, sets, length, hash: xxh3_64(entry) })
     }
 
-    /// The position of its last set.
+    /// The position of the last set.
     pub(crate) fn last(&self) -> u64 {
         self.first.saturating_add(self.sets).saturating_sub(1)
     }
 
-    /// Whether `script` is the one it stands before.
-    pub(crate) fn is_of(&self, script: &[u8]) -> bool {
-        xxh3_64(script) == self.hash
+    /// Whether `entry` is whole and belongs to this head.
+    pub(crate) fn is_of(&self, entry: &[u8]) -> bool {
+        xxh3_64(entry) == self.hash
     }
 
     pub(crate) fn encode(&self) -> [u8; Record::HEAD] {
@@ -55,24 +54,24 @@ impl Record {
             &self.sets.to_le_bytes(),
             &self.hash.to_le_bytes(),
         ];
-        let (told, check) = head.split_at_mut(Record::HEAD - 8);
-        for (place, byte) in told.iter_mut().zip(parts.into_iter().flatten()) {
+        let (fields, check) = head.split_at_mut(Record::HEAD - 8);
+        for (place, byte) in fields.iter_mut().zip(parts.into_iter().flatten()) {
             *place = *byte;
         }
-        check.copy_from_slice(&xxh3_64(told).to_le_bytes());
+        check.copy_from_slice(&xxh3_64(fields).to_le_bytes());
         head
     }
 
-    /// Reads a head; nothing if these bytes are none.
+    /// Reads a head; none if the bytes are not a valid head.
     pub(crate) fn decode(head: &[u8; Record::HEAD]) -> Option<Record> {
-        let (told, check) = head.split_last_chunk::<8>()?;
-        let (mark, told_on) = told.split_first_chunk::<4>()?;
-        let (length, told_on) = told_on.split_first_chunk::<4>()?;
-        let (lineage, told_on) = told_on.split_first_chunk::<8>()?;
-        let (first, told_on) = told_on.split_first_chunk::<8>()?;
-        let (sets, told_on) = told_on.split_first_chunk::<8>()?;
-        let hash = told_on.first_chunk::<8>()?;
-        if u32::from_le_bytes(*mark) != MARK || xxh3_64(told) != u64::from_le_bytes(*check) {
+        let (fields, check) = head.split_last_chunk::<8>()?;
+        let (mark, rest) = fields.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (lineage, rest) = rest.split_first_chunk::<8>()?;
+        let (first, rest) = rest.split_first_chunk::<8>()?;
+        let (sets, rest) = rest.split_first_chunk::<8>()?;
+        let hash = rest.first_chunk::<8>()?;
+        if u32::from_le_bytes(*mark) != MARK || xxh3_64(fields) != u64::from_le_bytes(*check) {
             return None;
         }
         Some(Record {
@@ -94,25 +93,25 @@ mod tests {
     }
 
     #[test]
-    fn a_head_with_any_byte_changed_is_none() {
+    fn a_head_with_any_byte_changed_is_not_accepted() {
         let whole = record().encode();
         for place in 0..whole.len() {
-            let mut hurt = whole;
-            hurt[place] ^= 1;
-            assert_eq!(Record::decode(&hurt), None, "byte {place}");
+            let mut damaged = whole;
+            damaged[place] ^= 1;
+            assert_eq!(Record::decode(&damaged), None, "byte {place}");
         }
         assert_eq!(Record::decode(&[0; Record::HEAD]), None);
     }
 
     #[test]
-    fn a_head_says_what_follows() {
+    fn a_head_that_was_encoded_is_decoded() {
         let read = Record::decode(&record().encode()).unwrap();
         assert_eq!(read, record());
         assert_eq!((read.last(), read.is_of(b"a script"), read.is_of(b"a Script")), (14, true, false));
     }
 
     #[test]
-    fn the_form_is_pinned() {
+    fn the_encoding_is_pinned() {
         let head = record().encode();
         let (plain, hashes) = head.split_at(32);
         let seven_below_zero = [0xf9, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
