@@ -13,7 +13,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// Cuts the power under the embedded store, opens what is left, and checks that nothing acknowledged is gone.
 #[derive(Parser)]
 struct Arguments {
-    /// How many images to open.
+    /// Number of images to open.
     #[arg(long, default_value_t = 10_000)]
     images: usize,
     /// The first seed. Threads run as they like, so a seed gives the same sets and cuts, not the same recording.
@@ -67,7 +67,7 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         let take = match recorded {
             Ok(take) => take,
             Err(why) => {
-                // A store that cannot go on from what a cut has left is a violation like any other.
+                // A store that cannot continue after a cut is a violation, too.
                 campaign.totals.violations += 1;
                 println!("violation: seed {seed}, {scene:?}: the store cannot go on: {why}");
                 break;

@@ -1,6 +1,6 @@
-//! The files of the redo log, recorded.
+//! The files of the write-ahead log, recorded.
 
-use crate::plan::Kind;
+use crate::plan::FileKind;
 use crate::record::{Handle, Recorder};
 use counterfoil_store_embedded::{DiskFiles, LogFile, LogStorage};
 use rusqlite::ffi;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A disk whose redo log is recorded.
+/// Opens recorded files.
 #[derive(Clone, Debug)]
 pub struct Recorded(pub Arc<Recorder>);
 
@@ -25,8 +25,8 @@ impl LogStorage for Recorded {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let found = self.0.unknown(&name);
         let below = DiskFiles.open(path)?;
-        let handle = self.0.opened(name, Kind::Redo, found, true);
-        self.0.made(&handle);
+        let handle = self.0.opened(name, FileKind::Log, found, true);
+        self.0.created(&handle);
         Ok(Box::new(RecordedFile { recorder: Arc::clone(&self.0), handle, below }))
     }
 }
@@ -41,20 +41,20 @@ impl LogFile for RecordedFile {
     }
 
     fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        let place = usize::try_from(at).map_err(io::Error::other)?;
-        let code = self.recorder.write(&self.handle, place, bytes, |bytes| {
+        let offset = usize::try_from(at).map_err(io::Error::other)?;
+        let code = self.recorder.write(&self.handle, offset, bytes, |bytes| {
             self.below.write(bytes, at).map_or(ffi::SQLITE_IOERR_WRITE, |()| ffi::SQLITE_OK)
         });
-        told(code)
+        to_result(code)
     }
 
     fn sync(&self) -> io::Result<()> {
-        told(self.recorder.sync(&self.handle))
+        to_result(self.recorder.sync(&self.handle))
     }
 }
 
-/// SQLite's codes, as the kernel would have said it.
-fn told(code: c_int) -> io::Result<()> {
+/// SQLite's code as an I/O error of the kernel.
+fn to_result(code: c_int) -> io::Result<()> {
     match code {
         ffi::SQLITE_OK => Ok(()),
         ffi::SQLITE_FULL => Err(io::ErrorKind::StorageFull.into()),

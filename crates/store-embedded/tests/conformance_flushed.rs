@@ -1,4 +1,4 @@
-//! The port's own suite once more, on rows as the database has them: everything is shown before anything is read.
+//! The port's conformance suite on flushed rows: every read is preceded by a flush.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -16,11 +16,11 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A store whose single rows are read after all is shown, as its lists are.
+/// A store that flushes before it reads single rows, too.
 #[derive(Debug)]
-struct Shown(EmbeddedStore);
+struct Flushed(EmbeddedStore);
 
-impl Store for Shown {
+impl Store for Flushed {
     fn now(&self) -> Time {
         self.0.now()
     }
@@ -75,10 +75,10 @@ impl Store for Shown {
     }
 }
 
-fn fresh() -> Ready<(Arc<Shown>, TempDir)> {
+fn fresh() -> Ready<(Arc<Flushed>, TempDir)> {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(dir.path(), Options::default()).unwrap();
-    ready((Arc::new(Shown(store)), dir))
+    ready((Arc::new(Flushed(store)), dir))
 }
 
 counterfoil_store::conformance_suite!(fresh);

@@ -1,4 +1,4 @@
-//! Other programs beside the store: they may read; they cannot write, and one that does stops the store.
+//! Other programs beside the store may read and cannot write. A foreign write stops the store.
 
 #![allow(clippy::unwrap_used, reason = "a broken promise must stop the test")]
 

@@ -48,7 +48,7 @@ async fn in_partitions() -> TempDir {
     dir
 }
 
-/// Subjects and the partitions of their keys.
+/// Subjects with the partitions of their keys.
 fn partitions(dir: &Path) -> Vec<(i64, i64)> {
     let db = raw(dir);
     let mut rows = db.prepare("SELECT subject, partition FROM claims ORDER BY subject").unwrap();
@@ -56,7 +56,7 @@ fn partitions(dir: &Path) -> Vec<(i64, i64)> {
 }
 
 #[tokio::test]
-async fn a_key_is_found_in_whichever_volume_it_is() {
+async fn a_key_is_found_in_every_partition() {
     let dir = in_partitions().await;
     let store = open(dir.path());
     for (number, change) in (1..).zip(one_of_each_state().changes()) {
@@ -71,7 +71,7 @@ async fn a_key_is_found_in_whichever_volume_it_is() {
 }
 
 #[tokio::test]
-async fn new_keys_go_into_the_youngest_volume_and_so_does_one_that_is_used_again() {
+async fn new_and_reused_keys_go_into_the_youngest_partition() {
     let dir = in_partitions().await;
     let store = open(dir.path());
     let (new, old) = (work(7, NOON).claim, claim_of(&store, work(4, NOON).claim.id).await.unwrap());
@@ -92,7 +92,7 @@ async fn new_keys_go_into_the_youngest_volume_and_so_does_one_that_is_used_again
     assert_eq!(partitions(dir.path()), [(1, 1), (2, 2), (3, 2), (5, 3), (6, 4), (7, 4), (8, 4)]);
 }
 
-/// Partitions whose keys are listed, and how many.
+/// Closed partitions with the number of listed keys.
 fn lists(dir: &Path) -> Vec<(i64, usize)> {
     let db = raw(dir);
     let mut rows =
@@ -101,7 +101,7 @@ fn lists(dir: &Path) -> Vec<(i64, usize)> {
 }
 
 #[tokio::test]
-async fn keys_of_closed_volumes_are_listed_and_no_more_go_there() {
+async fn a_closed_partition_lists_its_keys_and_takes_no_more() {
     let dir = in_partitions().await;
     let store = open(dir.path());
     store.commit(ChangeSet::new(SetId::from_i64(7)).insert(work(7, NOON).claim)).await.unwrap();
@@ -123,15 +123,15 @@ async fn keys_of_closed_volumes_are_listed_and_no_more_go_there() {
     }
 }
 
-/// A list would lack what came later.
+/// The list of a closed partition would lack later keys.
 #[tokio::test]
-async fn a_volume_that_is_listed_is_not_used_again_though_all_after_it_are_empty() {
+async fn a_closed_partition_is_not_used_again_even_if_all_later_ones_are_empty() {
     let dir = in_partitions().await;
     let store = open(dir.path());
     let last = claim_of(&store, work(6, NOON).claim.id).await.unwrap();
     let (new, gone) = (work(7, NOON), RowKey::Claim(last.tenant, last.id));
     store.commit(ChangeSet::new(SetId::from_i64(7)).insert(new.claim.clone())).await.unwrap();
-    // The database has it, and the lists of those before.
+    // The flush closes the partitions before the youngest one.
     store.tally(store.now()).await.unwrap();
     let answered = new.answered(NOON, bytes::Bytes::new());
     store.commit(ChangeSet::new(SetId::from_i64(8)).replace(answered, 1)).await.unwrap();
@@ -145,7 +145,7 @@ async fn a_volume_that_is_listed_is_not_used_again_though_all_after_it_are_empty
 }
 
 #[tokio::test]
-async fn a_key_that_is_forgotten_leaves_its_volume() {
+async fn a_removed_key_leaves_its_partition() {
     let dir = in_partitions().await;
     let store = open(dir.path());
     let old = claim_of(&store, work(4, NOON).claim.id).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_key_that_is_forgotten_leaves_its_volume() {
 }
 
 #[tokio::test]
-async fn a_key_has_one_record_in_all_volumes_whoever_writes() {
+async fn a_second_record_of_a_key_is_refused_in_every_partition() {
     let dir = in_partitions().await;
     let db = raw(dir.path());
     let copy = "INSERT INTO claims SELECT subject + 100, id, partition + 1, makes, tenant, fingerprint, request, created_at, \
@@ -174,7 +174,7 @@ async fn a_key_has_one_record_in_all_volumes_whoever_writes() {
 }
 
 #[tokio::test]
-async fn a_claim_is_not_displaced_by_another_whoever_writes() {
+async fn a_claim_cannot_displace_another_by_raw_sql() {
     let dir = in_partitions().await;
     let db = raw(dir.path());
     let displacing = "UPDATE OR REPLACE claims SET subject = 2, fence = fence + 1, revision = revision + 1 WHERE subject = 6";

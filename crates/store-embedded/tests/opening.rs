@@ -16,7 +16,7 @@ fn refused(dir: &Path) -> OpenError {
 }
 
 #[tokio::test]
-async fn a_second_writer_is_told_who_holds_the_store() {
+async fn a_second_writer_is_refused_and_told_the_pid_of_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let error = refused(dir.path());
@@ -35,7 +35,7 @@ async fn a_reader_may_look_while_a_server_writes_but_not_write() {
     let reader = EmbeddedStore::open_read_only(dir.path()).unwrap();
     assert!(charge_is_there(&reader, 1).await);
     store.commit(one_charge(&store, 2)).await.unwrap();
-    // A reader beside the server is behind by milliseconds; what the server has listed is shown to it, too.
+    // A reader beside the server is behind by milliseconds; the server's own list forces a flush.
     assert_eq!(store.feed(Position(0), 10).await.unwrap().len(), 2);
     assert!(charge_is_there(&reader, 2).await);
     let answer = reader.commit(one_charge(&reader, 3)).await;
@@ -49,7 +49,7 @@ async fn a_reader_may_look_while_a_server_writes_but_not_write() {
 }
 
 #[test]
-fn there_must_be_something_to_read() {
+fn a_read_only_opening_needs_a_store() {
     let dir = tempfile::tempdir().unwrap();
     for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
         let error = EmbeddedStore::open_read_only(&path).expect_err("nothing is there");
@@ -64,7 +64,7 @@ fn a_directory_that_cannot_be_written_is_named_as_such() {
     let locked = dir.path().join("locked");
     fs::create_dir(&locked).unwrap();
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
-    // Permissions do not bind root; the kernel's own directories do.
+    // Permissions do not restrict root, but the kernel's own directories do.
     let unwritable =
         if fs::write(locked.join("probe"), "").is_ok() { Path::new("/sys/kernel") } else { &locked };
     let error = refused(unwritable);

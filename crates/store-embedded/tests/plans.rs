@@ -1,4 +1,4 @@
-//! Nothing the store asks of its tables reads them through.
+//! Query plans: no query of the store reads a whole table.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -11,9 +11,9 @@ fn plan(db: &rusqlite::Connection, query: &str) -> Vec<String> {
     plan.query_map([], |row| row.get(3)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// Partition by partition, and no further than to the one that has it.
+/// The look-up steps from partition to partition until it finds the key.
 #[test]
-fn a_key_is_sought_in_the_index_of_each_volume() {
+fn a_key_is_looked_up_in_the_index_of_each_partition() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()));
     let by_id = "SELECT body FROM claim_partitions CROSS JOIN claims ON claims.partition = claim_partitions.partition \

@@ -1,4 +1,4 @@
-//! Rows read together are of one moment, whether the database shows them yet or not.
+//! Rows of one read are one snapshot, flushed or not.
 
 #![allow(clippy::unwrap_used, reason = "a broken promise must stop the test")]
 
@@ -15,7 +15,7 @@ use support::open;
 const ACCOUNTS: i64 = 12;
 const ROUNDS: i64 = 300;
 
-/// What each account has, one after the other.
+/// The balances of all accounts, in one read.
 async fn amounts(store: &EmbeddedStore) -> Vec<i64> {
     let keys = (1..=ACCOUNTS).map(|number| RowKey::Balance(TENANT, account_id(number), 0)).collect();
     let amount = |row: Option<Row>| match row {
@@ -25,9 +25,8 @@ async fn amounts(store: &EmbeddedStore) -> Vec<i64> {
     store.read(keys).await.unwrap().into_iter().map(amount).collect()
 }
 
-/// Reads on, and lets the database show everything now and then, until it is told to end. Tells how often it read something
-/// that nobody ever wrote.
-async fn reads(store: Arc<EmbeddedStore>, ends: Arc<AtomicBool>, shows: bool) -> Vec<Vec<i64>> {
+/// Reads until `ends` is set, and flushes in between if wanted. Returns the reads that were no snapshot.
+async fn reads(store: Arc<EmbeddedStore>, ends: Arc<AtomicBool>, flushes: bool) -> Vec<Vec<i64>> {
     let mut torn = Vec::new();
     while !ends.load(Ordering::Relaxed) {
         let seen = amounts(&store).await;
@@ -35,7 +34,7 @@ async fn reads(store: Arc<EmbeddedStore>, ends: Arc<AtomicBool>, shows: bool) ->
         if !seen.is_sorted_by(|before, after| before >= after) || first - last > 1 {
             torn.push(seen);
         }
-        if shows {
+        if flushes {
             store.feed(Position(0), 1).await.unwrap();
         }
         tokio::task::yield_now().await;
@@ -44,12 +43,12 @@ async fn reads(store: Arc<EmbeddedStore>, ends: Arc<AtomicBool>, shows: bool) ->
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn rows_that_change_one_after_the_other_are_never_seen_in_another_order() {
+async fn one_read_never_sees_rows_in_another_order_than_they_changed() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(open(dir.path()));
     let ends = Arc::new(AtomicBool::new(false));
     let readers =
-        [true, false].map(|shows| tokio::spawn(reads(Arc::clone(&store), Arc::clone(&ends), shows)));
+        [true, false].map(|flushes| tokio::spawn(reads(Arc::clone(&store), Arc::clone(&ends), flushes)));
     for round in 0..ROUNDS {
         for number in 1..=ACCOUNTS {
             let motion = moving(number, FLOOR, posted(1));

@@ -1,4 +1,4 @@
-//! The write-ahead log: bounded under constant load, and back to its bound after a reader held it.
+//! SQLite's WAL: bounded under constant load, and back to its bound after a reader has held it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 const MIB: u64 = 1 << 20;
 
-/// Commits charges with large answers from many tasks at once, and tells how long the log ever was.
+/// Commits charges with large answers from many tasks at once, and returns the greatest length of the WAL.
 async fn load(store: &Arc<EmbeddedStore>, dir: &Path, from: i64, charges: i64) -> u64 {
     let next = Arc::new(AtomicI64::new(from));
     let log = dir.join("counterfoil.db-wal");
@@ -44,7 +44,7 @@ async fn load(store: &Arc<EmbeddedStore>, dir: &Path, from: i64, charges: i64) -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_log_starts_over_under_constant_load() {
+async fn the_wal_restarts_under_constant_load() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(open(dir.path()));
     let longest = load(&store, dir.path(), 1, 5_000).await;
@@ -52,9 +52,9 @@ async fn the_log_starts_over_under_constant_load() {
     assert!(written > 150 * MIB && longest < 80 * MIB, "the log had {longest} bytes of more than {written}");
 }
 
-/// To free its end each time and to allocate it again costs the disk more than the space.
+/// Freeing and allocating the end of the file at every restart would cost the disk more than the space is worth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_starts_over_keeps_its_file() {
+async fn a_wal_that_restarts_keeps_its_file() {
     let dir = tempfile::tempdir().unwrap();
     let sqlite_wal =
         SqliteWalBounds { step: 16, long: 32, too_long: 64, rest: 8, ..SqliteWalBounds::default() };
@@ -62,7 +62,7 @@ async fn a_log_that_starts_over_keeps_its_file() {
     let store = Arc::new(EmbeddedStore::open(dir.path(), options).unwrap());
     let longest = load(&store, dir.path(), 1, 1_000).await;
     assert!(longest < 32 * MIB, "it started over: {longest} bytes of 32 MB in answers alone");
-    // Again and again, with next to nothing in it.
+    // Many short rounds.
     for number in 10_000..10_200 {
         store.commit(one_charge(&store, number)).await.unwrap();
         store.tally(store.now()).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_log_that_starts_over_keeps_its_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_reader_only_delays_the_log() {
+async fn a_long_reader_only_delays_the_restart_of_the_wal() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(open(dir.path()));
     load(&store, dir.path(), 1, 10).await;
@@ -80,14 +80,14 @@ async fn a_long_reader_only_delays_the_log() {
     let reader = raw(dir.path());
     reader.execute_batch("BEGIN; SELECT count(*) FROM commits").unwrap();
     let held = load(&store, dir.path(), 1_000, 3_000).await;
-    // The rest may not be shown yet.
+    // The last groups may not be flushed yet.
     assert!(held > 80 * MIB, "the reader must have held the log: {held}");
     let seen: i64 = reader.query_row("SELECT count(*) FROM commits", [], |row| row.get(0)).unwrap();
     assert_eq!(seen, 20, "a reader sees one moment");
     reader.execute_batch("COMMIT").unwrap();
     load(&store, dir.path(), 5_000, 3_000).await;
     store.tally(store.now()).await.unwrap();
-    // It starts over between two transactions, so the last one may have passed 64 MiB.
+    // The WAL restarts between two transactions, so the last one may have passed 64 MiB.
     let after = std::fs::metadata(dir.path().join("counterfoil.db-wal")).unwrap().len();
     assert!(after < 80 * MIB, "{after}");
 }
@@ -119,7 +119,7 @@ async fn a_checkpoint_the_disk_does_not_confirm_stops_writing_and_loses_nothing(
     store.commit(one_charge(&store, stored + 1)).await.unwrap();
 }
 
-/// The machine's clocks under a boot's name.
+/// The machine's clocks with a boot id of the test.
 struct Boot(&'static str);
 
 impl TimeSource for Boot {
@@ -134,7 +134,7 @@ impl TimeSource for Boot {
     }
 }
 
-/// Opens the store in that boot, where every sync of a log that was written again ends as told, and counts them.
+/// Opens the store in a boot where every sync of a rewritten WAL ends in `end`, and counts these syncs.
 fn reopen(dir: &Path, boot: &'static str, end: Option<Fault>) -> (Result<EmbeddedStore, OpenError>, usize) {
     let written = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&written);
@@ -150,7 +150,7 @@ fn reopen(dir: &Path, boot: &'static str, end: Option<Fault>) -> (Result<Embedde
     (opened, written.load(Ordering::Relaxed))
 }
 
-/// Makes a store in boot `first` whose log holds one charge and was not copied, because a sync failed.
+/// Makes a store in boot `first` whose WAL has one charge and was not copied, because a sync failed.
 async fn left_behind(dir: &Path) {
     let syncs = AtomicUsize::new(0);
     let fault: FaultHook = Arc::new(move |point| {
@@ -164,7 +164,7 @@ async fn left_behind(dir: &Path) {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_written_again_keeps_the_store_closed_and_is_kept() {
+async fn a_wal_that_cannot_be_rewritten_keeps_the_store_closed() {
     let dir = tempfile::tempdir().unwrap();
     left_behind(dir.path()).await;
     let log = std::fs::read(dir.path().join("counterfoil.db-wal")).unwrap();
@@ -176,7 +176,7 @@ async fn a_log_that_cannot_be_written_again_keeps_the_store_closed_and_is_kept()
 }
 
 #[tokio::test]
-async fn a_log_left_behind_is_written_again_in_the_same_boot_and_only_then() {
+async fn a_wal_left_behind_is_rewritten_only_in_the_same_boot() {
     for (boot, times) in [("first", 1), ("second", 0)] {
         let dir = tempfile::tempdir().unwrap();
         left_behind(dir.path()).await;

@@ -1,4 +1,4 @@
-//! What is durable and not yet in the database: the writer knows it, however long that lasts and whatever becomes of the display.
+//! Unflushed commits: the writer knows them, however long a flush takes, and even if the flusher dies.
 
 #![allow(clippy::unwrap_used, reason = "a broken promise must stop the test")]
 
@@ -15,7 +15,7 @@ use support::rows::work;
 use support::{charge_is_there, one_charge, open, open_with_fault, unavailable};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_hidden_for_long_is_not_forgotten() {
+async fn unflushed_rows_are_known_however_long_the_flush_takes() {
     let dir = tempfile::tempdir().unwrap();
     let (go_on, wait) = channel::<()>();
     let held = Mutex::new(wait);
@@ -26,14 +26,14 @@ async fn what_is_hidden_for_long_is_not_forgotten() {
         None
     });
     let store = open_with_fault(dir.path(), hook);
-    // Dropped before the store, also by a test that fails: the store waits for its display.
+    // Dropped before the store, also if the test fails: closing waits for the flusher.
     let go_on = go_on;
     let (first, mut impostor, mut twin) = (work(1, store.now()), work(2, store.now()), work(3, store.now()));
     impostor.claim.subject = first.claim.subject;
     twin.claim.id = first.claim.id;
     twin.claim.tenant = first.claim.tenant;
     store.commit(first.opening(1)).await.unwrap();
-    // Three times as many changes as the writer remembers.
+    // Three times as many changes as the writer caches.
     for number in 0..520 {
         let moves =
             (0..99).fold(set(1_000 + number), |set, at| set.shift(moving(100 + at, FLOOR, posted(1))));
@@ -51,7 +51,7 @@ async fn what_is_hidden_for_long_is_not_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown() {
+async fn unflushed_balances_survive_a_trim_of_the_image() {
     let dir = tempfile::tempdir().unwrap();
     let (go_on, wait) = channel::<()>();
     let (held, holds) = (Mutex::new(wait), Arc::new(AtomicBool::new(false)));
@@ -68,13 +68,13 @@ async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown
         let moves = (first..first + 99).map(|account| moving(account, FLOOR, posted(1)));
         store.commit(moves.fold(set(1_000 + number), ChangeSet::shift))
     };
-    // More than the writer remembers.
+    // More balances than survive a trim.
     for number in 0..340 {
         fund(number, 10_000 + number * 99).await.unwrap();
     }
     store.tally(store.now()).await.unwrap();
     holds.store(true, Ordering::Relaxed);
-    // The same few again and again, until it cuts back.
+    // The same few accounts again and again, until the image is trimmed.
     for number in 340..540 {
         fund(number, 1_000).await.unwrap();
     }
@@ -86,17 +86,17 @@ async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_display_that_dies_loses_nothing_and_leaves_nobody_waiting() {
+async fn a_flusher_that_dies_loses_nothing_and_leaves_nobody_waiting() {
     let dir = tempfile::tempdir().unwrap();
     let hook: FaultHook = Arc::new(|point| {
-        assert!(point != FaultPoint::Flush, "the display dies, as this test wants");
+        assert!(point != FaultPoint::Flush, "the flusher dies, as this test wants");
         None
     });
     let store = open_with_fault(dir.path(), hook);
     store.commit(one_charge(&store, 1)).await.unwrap();
     for _ in 0..2 {
-        let told = store.tally(store.now()).await.unwrap_err();
-        assert!(told.0.contains("restart to recover"), "{told:?}");
+        let error = store.tally(store.now()).await.unwrap_err();
+        assert!(error.0.contains("restart to recover"), "{error:?}");
         assert!(unavailable(store.commit(one_charge(&store, 2)).await).contains("restart to recover"));
     }
     drop(store);

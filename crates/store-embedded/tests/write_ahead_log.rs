@@ -1,4 +1,4 @@
-//! The redo log: what is durable there and not yet in the database.
+//! The write-ahead log: commits that are durable there and not yet in the database.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use support::rows::work;
 use support::{charge_is_there, claim_of, one_charge, open, open_with_fault, raw};
 
-/// The database takes nothing while this is set.
+/// Flushes fail while this is set.
 fn full(is_full: &Arc<AtomicBool>) -> FaultHook {
     let is_full = Arc::clone(is_full);
     Arc::new(move |point| {
@@ -25,7 +25,7 @@ fn full(is_full: &Arc<AtomicBool>) -> FaultHook {
     })
 }
 
-/// Leaves charges 1 to `charges` in the redo log alone, one record each: the database has lost all it had not synced.
+/// Leaves charges 1 to `charges` in the log alone, one record each: the database loses its unsynced pages.
 async fn left_behind(dir: &Path, charges: i64) {
     let store = open(dir);
     let files = ["counterfoil.db", "counterfoil.db-wal"].map(|name| dir.join(name));
@@ -40,14 +40,14 @@ async fn left_behind(dir: &Path, charges: i64) {
     let _ = fs::remove_file(dir.join("counterfoil.db-shm"));
 }
 
-/// Where the records of the first segment begin.
+/// The offsets of the records in the first segment.
 fn records(dir: &Path) -> Vec<usize> {
     let bytes = fs::read(dir.join("counterfoil.redo-0")).unwrap();
     bytes.windows(4).enumerate().filter(|(_, bytes)| bytes == b"Cfr1").map(|(at, _)| at).collect()
 }
 
-/// Changes one byte of the script behind the head at `at`.
-fn hurt(dir: &Path, at: usize) {
+/// Changes one byte of the entry after the head at `at`.
+fn damage(dir: &Path, at: usize) {
     let path = dir.join("counterfoil.redo-0");
     let mut bytes = fs::read(&path).unwrap();
     bytes[at + 60] ^= 1;
@@ -55,28 +55,28 @@ fn hurt(dir: &Path, at: usize) {
 }
 
 #[tokio::test]
-async fn a_full_disk_takes_nothing_more_says_so_and_goes_on_when_there_is_space() {
+async fn a_full_disk_at_a_flush_refuses_new_sets_until_there_is_space() {
     let dir = tempfile::tempdir().unwrap();
     let is_full = Arc::new(AtomicBool::new(true));
     let store = open_with_fault(dir.path(), full(&is_full));
     store.commit(one_charge(&store, 1)).await.unwrap();
-    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };
+    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("no flush succeeds") };
     assert!(why.contains("no space left"), "{why}");
     let refused = store.commit(one_charge(&store, 2)).await;
     assert!(matches!(refused, Err(CommitError::Unavailable(why)) if why.contains("no space left")));
     is_full.store(false, Ordering::Relaxed);
-    assert!(charge_is_there(&store, 1).await, "what was answered was kept");
+    assert!(charge_is_there(&store, 1).await, "an answered commit is kept");
     assert!(!charge_is_there(&store, 2).await);
     store.commit(one_charge(&store, 2)).await.unwrap();
     assert!(charge_is_there(&store, 2).await);
 }
 
 #[tokio::test]
-async fn what_the_database_never_got_is_there_after_the_next_opening() {
+async fn unflushed_commits_are_replayed_by_the_next_opening() {
     let dir = tempfile::tempdir().unwrap();
     left_behind(dir.path(), 1).await;
     let rows: i64 = raw(dir.path()).query_row("SELECT count(*) FROM charges", [], |row| row.get(0)).unwrap();
-    assert_eq!(rows, 0, "only the redo log has it");
+    assert_eq!(rows, 0, "only the log has it");
     let store = open(dir.path());
     assert!(charge_is_there(&store, 1).await);
     store.commit(one_charge(&store, 2)).await.unwrap();
@@ -85,7 +85,7 @@ async fn what_the_database_never_got_is_there_after_the_next_opening() {
     assert!(charge_is_there(&store, 1).await && charge_is_there(&store, 2).await);
 }
 
-/// The tables refuse a second record in whichever partition.
+/// The tables refuse a second record of a key in every partition.
 #[tokio::test]
 async fn a_key_that_another_program_used_after_a_crash_keeps_the_store_closed() {
     let dir = tempfile::tempdir().unwrap();
@@ -108,13 +108,13 @@ async fn a_key_that_another_program_used_after_a_crash_keeps_the_store_closed() 
 }
 
 #[tokio::test]
-async fn who_only_reads_sees_it_too() {
+async fn a_read_only_opening_replays_unflushed_commits() {
     let dir = tempfile::tempdir().unwrap();
     left_behind(dir.path(), 1).await;
     assert!(charge_is_there(&EmbeddedStore::open_read_only(dir.path()).unwrap(), 1).await);
 }
 
-fn held_at_show(arrive: Sender<()>, wait: Receiver<Option<Fault>>) -> FaultHook {
+fn blocked_at_flush(arrive: Sender<()>, wait: Receiver<Option<Fault>>) -> FaultHook {
     let held = Mutex::new((arrive, wait));
     Arc::new(move |point| {
         if point != FaultPoint::Flush {
@@ -127,25 +127,25 @@ fn held_at_show(arrive: Sender<()>, wait: Receiver<Option<Fault>>) -> FaultHook 
 }
 
 #[tokio::test]
-async fn a_database_that_is_ill_loses_nothing_that_was_answered_and_goes_on_when_it_is_well() {
+async fn a_database_that_fails_for_a_while_loses_nothing_that_was_answered() {
     let dir = tempfile::tempdir().unwrap();
-    let is_ill = Arc::new(AtomicBool::new(true));
-    let asked = Arc::clone(&is_ill);
-    let ill: FaultHook = Arc::new(move |point| {
+    let is_failing = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&is_failing);
+    let failing: FaultHook = Arc::new(move |point| {
         (point == FaultPoint::Flush && asked.load(Ordering::Relaxed)).then_some(Fault::Sync)
     });
-    let store = open_with_fault(dir.path(), ill);
+    let store = open_with_fault(dir.path(), failing);
     store.commit(one_charge(&store, 1)).await.unwrap();
-    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };
+    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("no flush succeeds") };
     assert!(why.contains("disk I/O error"), "{why}");
     assert!(matches!(store.commit(one_charge(&store, 2)).await, Err(CommitError::Unavailable(_))));
-    is_ill.store(false, Ordering::Relaxed);
+    is_failing.store(false, Ordering::Relaxed);
     assert!(charge_is_there(&store, 1).await && !charge_is_there(&store, 2).await);
     store.commit(one_charge(&store, 2)).await.unwrap();
     assert!(charge_is_there(&store, 2).await);
 }
 
-/// How many charges a program beside the server finds, once it finds so many; it does not wait for ever.
+/// Waits until a program beside the server finds `wanted` charges, and returns the number it found last.
 fn found_beside(dir: &Path, wanted: i64) -> i64 {
     let beside = raw(dir);
     let mut found = -1;
@@ -160,7 +160,7 @@ fn found_beside(dir: &Path, wanted: i64) -> i64 {
 }
 
 #[tokio::test]
-async fn what_was_answered_is_shown_although_nobody_asks_also_after_an_illness() {
+async fn commits_are_flushed_without_a_request_also_after_a_failure() {
     let dir = tempfile::tempdir().unwrap();
     let is_full = Arc::new(AtomicBool::new(false));
     let store = open_with_fault(dir.path(), full(&is_full));
@@ -168,7 +168,7 @@ async fn what_was_answered_is_shown_although_nobody_asks_also_after_an_illness()
     assert_eq!(found_beside(dir.path(), 1), 1);
     is_full.store(true, Ordering::Relaxed);
     store.commit(one_charge(&store, 2)).await.unwrap();
-    assert!(store.tally(store.now()).await.is_err(), "it was tried, and could not be shown");
+    assert!(store.tally(store.now()).await.is_err(), "the flush fails");
     is_full.store(false, Ordering::Relaxed);
     assert_eq!(found_beside(dir.path(), 2), 2);
 }
@@ -186,24 +186,24 @@ async fn a_writer_that_dies_over_a_group_leaves_a_database_that_can_be_closed() 
 }
 
 #[tokio::test]
-async fn what_the_tables_refuse_stops_the_store_and_is_kept_until_they_take_it() {
+async fn a_commit_that_the_tables_refuse_stops_the_store_and_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     store.commit(one_charge(&store, 1)).await.unwrap();
     drop(store);
     raw(dir.path()).execute_batch("CREATE UNIQUE INDEX no_more ON charges (1 = 1)").unwrap();
     let store = open(dir.path());
-    // The judge knows of no such rule.
+    // The judge does not know this rule.
     store.commit(one_charge(&store, 2)).await.unwrap();
-    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("nothing can be shown") };
+    let Err(ReadError(why)) = store.tally(store.now()).await else { panic!("no flush succeeds") };
     assert!(why.contains("no_more"), "{why}");
-    assert!(store.tally(store.now()).await.is_err(), "who comes later is told as well");
+    assert!(store.tally(store.now()).await.is_err(), "later readers get the reason, too");
     let refused = store.commit(one_charge(&store, 3)).await;
     assert!(
         matches!(&refused, Err(CommitError::Unavailable(why)) if why.contains("a defect to report")),
         "{refused:?}"
     );
-    assert!(charge_is_there(&store, 1).await, "what is shown is still read");
+    assert!(charge_is_there(&store, 1).await, "flushed rows are still read");
     drop(store);
 
     let refused = EmbeddedStore::open(dir.path(), Options::default()).unwrap_err();
@@ -217,10 +217,10 @@ async fn what_the_tables_refuse_stops_the_store_and_is_kept_until_they_take_it()
 }
 
 #[tokio::test]
-async fn a_record_that_was_cut_off_is_as_if_it_had_never_been() {
+async fn a_torn_last_record_is_ignored() {
     let dir = tempfile::tempdir().unwrap();
     left_behind(dir.path(), 3).await;
-    hurt(dir.path(), records(dir.path())[2]);
+    damage(dir.path(), records(dir.path())[2]);
     let store = open(dir.path());
     assert!(charge_is_there(&store, 2).await && !charge_is_there(&store, 3).await);
     store.commit(one_charge(&store, 3)).await.unwrap();
@@ -231,13 +231,13 @@ async fn a_record_that_was_cut_off_is_as_if_it_had_never_been() {
 async fn a_damaged_record_before_others_keeps_the_store_closed() {
     let dir = tempfile::tempdir().unwrap();
     left_behind(dir.path(), 3).await;
-    hurt(dir.path(), records(dir.path())[1]);
+    damage(dir.path(), records(dir.path())[1]);
     let refused = EmbeddedStore::open(dir.path(), Options::default()).unwrap_err();
     assert!(matches!(&refused, OpenError::Corrupt(why) if why.contains("commit 2")), "{refused:?}");
 }
 
 #[tokio::test]
-async fn the_redo_log_of_another_life_is_not_played() {
+async fn the_log_of_another_lineage_is_not_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     store.commit(one_charge(&store, 7)).await.unwrap();
@@ -250,16 +250,16 @@ async fn the_redo_log_of_another_life_is_not_played() {
     }
     let store = open(dir.path());
     assert!(charge_is_there(&store, 7).await, "the backup is what was put back");
-    assert!(!charge_is_there(&store, 1).await, "what came after it was given up with it");
+    assert!(!charge_is_there(&store, 1).await, "later commits were given up with the restore");
     store.commit(one_charge(&store, 1)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_reads_rows_that_are_not_shown_finds_them_and_who_reads_a_list_waits() {
+async fn reads_find_unflushed_rows_and_lists_wait_for_the_flush() {
     let dir = tempfile::tempdir().unwrap();
     let (arrive, reached) = channel();
     let (go_on, wait) = channel();
-    let store = Arc::new(open_with_fault(dir.path(), held_at_show(arrive, wait)));
+    let store = Arc::new(open_with_fault(dir.path(), blocked_at_flush(arrive, wait)));
     store.commit(one_charge(&store, 1)).await.unwrap();
     reached.recv().unwrap();
     assert!(charge_is_there(&store, 1).await, "it is read from memory");
@@ -267,7 +267,7 @@ async fn who_reads_rows_that_are_not_shown_finds_them_and_who_reads_a_list_waits
     let tenant = work(1, store.now()).charge.tenant;
     let both = [1, 2].map(|number| RowKey::Charge(tenant, ChargeId::from_i64(number))).to_vec();
     let rows = store.read(both).await.unwrap();
-    assert!(rows[0].is_some() && rows[1].is_none(), "hidden and shown rows are read together");
+    assert!(rows[0].is_some() && rows[1].is_none(), "unflushed and missing rows are read together");
     let feed = {
         let store = Arc::clone(&store);
         tokio::spawn(async move { store.feed(Position(0), 10).await.unwrap().len() })
@@ -280,18 +280,18 @@ async fn who_reads_rows_that_are_not_shown_finds_them_and_who_reads_a_list_waits
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_ends_before_what_is_not_shown_is_read_without_it() {
+async fn reads_that_end_before_the_first_unflushed_commit_do_not_wait() {
     let dir = tempfile::tempdir().unwrap();
     let (arrive, reached) = channel();
     let (go_on, wait) = channel();
-    let store = open_with_fault(dir.path(), held_at_show(arrive, wait));
+    let store = open_with_fault(dir.path(), blocked_at_flush(arrive, wait));
     store.commit(one_charge(&store, 1)).await.unwrap();
     reached.recv().unwrap();
     go_on.send(None).unwrap();
     assert_eq!(store.feed(Position(0), 10).await.unwrap().len(), 1);
     store.commit(one_charge(&store, 2)).await.unwrap();
     reached.recv().unwrap();
-    // The second is not shown before it may be, so these would never end if they waited for it.
+    // The second flush is blocked, so these reads would never end if they waited for it.
     let feed = store.feed(Position(0), 1).await.unwrap();
     assert_eq!(feed.iter().map(|commit| commit.receipt.position).collect::<Vec<_>>(), [Position(1)]);
     let (tenant, account) = (work(1, store.now()).charge.tenant, AccountId::from_i64(1));
@@ -303,7 +303,7 @@ async fn what_ends_before_what_is_not_shown_is_read_without_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn segments_are_used_again() {
+async fn log_segments_are_reused() {
     let dir = tempfile::tempdir().unwrap();
     let log = LogBounds { segment: 16 << 10, extent: 4 << 10 };
     let store = EmbeddedStore::open(dir.path(), Options { log, ..Options::default() }).unwrap();

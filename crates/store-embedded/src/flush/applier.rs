@@ -1,9 +1,9 @@
 //! Executes one flush: all pending writes in one SQLite transaction.
 //!
-//! A write transaction is always open, so no other program can write. The one gap is between the
-//! commit of a flush and the next `BEGIN IMMEDIATE`. `PRAGMA data_version` tells whether another
-//! connection has committed in that gap. If so, the store stops: the writer may have judged sets
-//! by stale rows, and only the next opening reads everything again.
+//! A write transaction is always open, so no other program can write. The only gap is between the
+//! commit of a flush and the next `BEGIN IMMEDIATE`. `PRAGMA data_version` detects a foreign commit
+//! in the gap. The store then stops: the writer may have judged sets by stale rows, and only the
+//! next opening reads everything again.
 
 use super::{Progress, SqliteWal};
 use crate::error::{OpenError, is_refusal, reason};
@@ -16,19 +16,19 @@ use rusqlite::{Connection, Error};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why the store stops when another program has written.
+/// The reason of a stop after a foreign write.
 const FOREIGN_WRITE: &str = "another program wrote to the database counterfoil.db while the store was open; \
     stop that program and restart the server: nothing that was answered is lost";
 
-/// The only connection that writes, and the batch that it writes next.
+/// The only writing connection, and the batch of the next flush.
 pub(crate) struct Applier {
     db: Connection,
     batch: FlushBatch,
-    /// The database's version as this connection left it; none if it could not be read.
+    /// `PRAGMA data_version` after the last flush; none if reading it failed.
     data_version: Option<i64>,
-    /// The youngest partition with flushed keys; all older ones have their lists of keys.
+    /// The youngest partition with flushed keys; the keys of all older partitions are listed.
     youngest: Option<Partition>,
-    /// Why the last flush failed, if it did.
+    /// The error of the last flush, if it failed.
     trouble: Option<String>,
     /// Retrying cannot help: the tables refused a row, or another program has written.
     is_stopped: bool,
@@ -38,11 +38,9 @@ pub(crate) struct Applier {
     fault: Option<FaultHook>,
 }
 
-/// Why a flush failed.
 #[derive(Debug)]
 enum FlushError {
     Database(Error),
-    /// Another program has written since the last flush.
     ForeignWrite,
 }
 
@@ -59,8 +57,8 @@ impl std::fmt::Debug for Applier {
 }
 
 impl Applier {
-    /// Takes the write lock. `data_version` is that of `db` before anything was read from it, so
-    /// that a foreign write during the opening is noticed too.
+    /// Takes the write lock. `data_version` was read before any row, which also detects a foreign
+    /// write during the opening.
     pub(crate) fn new(
         db: Connection,
         data_version: i64,
@@ -105,7 +103,7 @@ impl Applier {
         self.batch.remaining(now)
     }
 
-    /// Why the last flush failed, if it did.
+    /// The error of the last flush, if it failed.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.clone()
     }
@@ -115,11 +113,11 @@ impl Applier {
         self.roll_back();
     }
 
-    /// Writes the batch and commits it. The flushed batch is returned, so that the caller empties
-    /// it where nobody waits.
+    /// Writes and commits the batch. The caller gets the flushed batch, and empties it where no
+    /// thread waits.
     pub(super) fn flush(&mut self) -> Option<FlushBatch> {
         if self.is_stopped {
-            // Tell the readers that have come since then, too.
+            // Readers that came after the stop need the reason, too.
             if let Some(why) = self.trouble.clone() {
                 self.progress.set_trouble(why);
             }
@@ -151,8 +149,7 @@ impl Applier {
         }
     }
 
-    /// Opens a write transaction, which keeps every other program from writing, and fails if
-    /// another program has written since the last one.
+    /// Opens a write transaction, which locks out other programs. Fails after a foreign write.
     fn begin(&self) -> Result<(), FlushError> {
         if !self.db.is_autocommit() {
             return Ok(());
@@ -180,7 +177,7 @@ impl Applier {
         let written = self.write_and_commit();
         if written.is_err() {
             self.roll_back();
-            // SQLite also counts up when a failed transaction resets its page cache.
+            // A failed transaction resets the page cache, which also changes the version.
             self.data_version = data_version(&self.db).ok();
         }
         Ok(written?)
@@ -195,7 +192,7 @@ impl Applier {
             list_closed_partitions(&self.db, self.youngest, open)?;
         }
         fault_at(self.fault.as_ref(), FaultPoint::Flush)?;
-        // Write the pages before the commit, which keeps the gap after it short.
+        // Writing the pages before the commit keeps the following gap short.
         self.db.cache_flush()?;
         self.execute("COMMIT")?;
         self.youngest = begun.or(self.youngest);
@@ -231,7 +228,7 @@ impl Applier {
     }
 
     fn roll_back(&self) {
-        // SQLite has rolled back by itself after some errors.
+        // After some errors SQLite has rolled back already.
         if !self.db.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
@@ -320,7 +317,7 @@ mod tests {
         connection(dir.path()).execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
     }
 
-    /// A full disk resets SQLite's page cache, which changes the version that this connection sees.
+    /// A full disk makes SQLite reset its page cache, which changes the version.
     #[test]
     fn a_failed_flush_is_not_taken_for_a_foreign_write() {
         let dir = tempfile::tempdir().unwrap();
@@ -340,9 +337,9 @@ mod tests {
         assert_eq!((progress.flushed(), applier.health.ailment()), (1, None));
     }
 
-    /// The triggers of this connection do not check it; `new_rows` does.
+    /// No trigger of this connection checks positions; `new_rows` does.
     #[test]
-    fn a_commit_below_one_that_is_there_stops_the_store() {
+    fn a_commit_below_the_last_position_stops_the_store() {
         let dir = tempfile::tempdir().unwrap();
         let (mut applier, progress) = applier(dir.path(), None);
         copy_rules(&applier.db).unwrap();

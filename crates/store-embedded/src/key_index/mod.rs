@@ -1,12 +1,12 @@
 //! The index of idempotency keys: partitions by arrival, in front of them a Bloom filter.
 //!
 //! Digests of keys are random, so one tree of all keys would dirty one page per new key. New keys
-//! go into the youngest partition instead, whose pages are in the cache ([`partitions`]). A
-//! look-up tries every partition, youngest first; nearly every request brings a new key, and the
-//! filter ([`filter`], filled by [`fill`]) tells the writer that such a key cannot be there.
+//! go into the youngest partition instead, whose pages are in the cache ([`partitions`]). A look-up
+//! tries every partition, youngest first. Nearly every request brings a new key, and the filter
+//! ([`filter`], filled by [`fill`]) spares new keys the look-up.
 //!
-//! Promises: a key that has a record, or will get one by an admitted set, is never called new. The
-//! reverse error is allowed: a few new keys in a thousand are looked up for nothing.
+//! Promise: a key with a record, or with an admitted set, is never called new. The reverse error is
+//! allowed: a few new keys in a thousand are looked up for nothing.
 
 mod fill;
 mod filter;

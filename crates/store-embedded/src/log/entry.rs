@@ -5,8 +5,8 @@
 //! kinds: 0 null | 1 integer 8 | 2 text, length 4 | 3 blob, length 4
 //! ```
 //!
-//! An entry carries the SQL of its statements, so a later release replays an entry of an earlier
-//! one without knowing the statements.
+//! An entry contains the SQL of its statements, so that a later release can replay entries of an
+//! earlier release.
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Error, Result, ToSql};
@@ -25,7 +25,7 @@ impl LogEntry {
         self.body.clear();
     }
 
-    /// Appends one statement, which changes one row.
+    /// Appends a statement that changes one row.
     pub(crate) fn push(&mut self, sql: &'static str, values: &[&dyn ToSql]) -> Result<()> {
         let text = self.number_of(sql)?;
         self.body.push(text);
@@ -42,7 +42,7 @@ impl LogEntry {
     }
 
     fn number_of(&mut self, sql: &'static str) -> Result<u8> {
-        // A text is recognised by its address; at another address it is written twice.
+        // Texts are compared by address. The same text at two addresses is written twice.
         let known = self.texts.iter().position(|text| std::ptr::eq(*text, sql));
         let number = known.unwrap_or(self.texts.len());
         if known.is_none() {
@@ -91,7 +91,7 @@ fn unsupported(what: &'static str) -> Error {
     Error::ToSqlConversionFailure(what.into())
 }
 
-/// Executes the statements of an entry. Each must change exactly one row.
+/// Executes the statements of an entry. Every statement must change exactly one row.
 pub(crate) fn replay(db: &Connection, entry: &[u8]) -> Result<()> {
     let mut left = Bytes(entry);
     let mut texts = Vec::new();
@@ -189,7 +189,7 @@ mod tests {
         for end in 0..whole.len() {
             let db = things();
             let replayed = replay(&db, &whole[..end]);
-            // An entry cut between two statements is valid; the record's length tells that it was cut.
+            // An entry cut between two statements is valid; only the record's length reveals the cut.
             assert!(replayed.is_err() || end >= statements, "{end} of {}", whole.len());
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Record {
     pub(crate) lineage: Lineage,
     /// The position of the first set.
     pub(crate) first: u64,
-    /// The number of sets; each has one position.
+    /// The number of sets, which is the number of positions.
     pub(crate) sets: u64,
     /// Bytes of the entry.
     pub(crate) length: u32,

@@ -1,4 +1,4 @@
-//! Recovery: an opening replays the entries that the database does not have.
+//! Recovery: an opening replays the entries that the database lacks.
 
 use super::segments::paths;
 use super::{Lineage, LogFile, LogStorage, Record, replay};
@@ -7,7 +7,7 @@ use crate::tables::{commits, meta};
 use rusqlite::Connection;
 use std::path::Path;
 
-/// A record that the database does not have.
+/// A record that the database lacks.
 struct Found {
     record: Record,
     segment: usize,
@@ -15,7 +15,7 @@ struct Found {
     at: u64,
 }
 
-/// Replays the entries that the database does not have yet. Their rows are durable when this returns.
+/// Replays the entries that the database lacks, in one synced transaction.
 pub(crate) fn recover(db: &mut Connection, dir: &Path, storage: &dyn LogStorage) -> Result<(), OpenError> {
     let Unreplayed { files, found } = find_unreplayed(db, dir, storage)?;
     if found.is_empty() {

@@ -39,7 +39,7 @@ pub(super) fn paths(dir: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 impl WriteAheadLog {
-    /// Opens the files and overwrites them from the start: their entries must be replayed already.
+    /// Opens the files for overwriting; the old entries must be replayed already.
     pub(crate) fn open(
         dir: &Path,
         storage: &dyn LogStorage,
@@ -55,9 +55,9 @@ impl WriteAheadLog {
         Ok(WriteAheadLog { segments, current: 0, at: 0, lineage, bounds, checkpointed })
     }
 
-    /// Moves on to the next segment if the current one is full. Returns whether it was full, which
-    /// calls for a checkpoint. The current segment grows beyond its bound while the next one holds
-    /// entries that are not checkpointed.
+    /// Moves on to the next segment if the current segment is full. Returns true if it was full: then
+    /// a checkpoint is needed. The current segment grows beyond its bound until the entries of the
+    /// next segment are checkpointed.
     pub(crate) fn rotate_if_full(&mut self) -> bool {
         if self.at < self.bounds.segment {
             return false;
@@ -85,7 +85,7 @@ impl WriteAheadLog {
         };
         segment.grow(end, self.bounds.extent).map_err(AppendError::Unwritten)?;
         if let Err(error) = segment.file.write(&bytes, self.at) {
-            // A later opening must not find parts of this record beside the one that replaces it.
+            // Erase the head, so that no later opening finds parts of this record.
             let undone = segment.file.write(&[0; Record::HEAD], self.at);
             return Err(if undone.is_ok() {
                 AppendError::Unwritten(error)

@@ -1,8 +1,8 @@
 //! The writes of the next flush, and when the batch is large or old enough to be flushed.
 //!
-//! A row that is inserted, changed and removed before the flush is written once or never: a
-//! charge's work is opened and done within milliseconds, and a balance that every transfer moves
-//! is one row. A row that the database has is changed step by step, as its triggers require.
+//! A row that is inserted and changed before the flush is written once; a row that is inserted and
+//! removed is never written. Work of a charge is opened and done within milliseconds, and a hot
+//! balance is one row. Rows of the database are changed step by step, as the triggers require.
 
 use crate::tables::Write;
 use counterfoil_store::{KeyMap, Row};
@@ -15,7 +15,7 @@ const WRITES_MIN: usize = 20_480;
 const GROUPS_MIN: usize = 24;
 /// A flush is due after this many bytes of log entries; the log has room for many times as many.
 const BYTES_MAX: usize = 4 << 20;
-/// A flush is due at this age of the oldest group, unless a reader requests one earlier.
+/// A flush is due at this age of the oldest group, or earlier on request.
 const AGE_MAX: Duration = Duration::from_millis(250);
 
 /// A group that is durable in the write-ahead log.
@@ -59,7 +59,7 @@ impl GroupTotals {
 #[derive(Debug, Default)]
 pub(crate) struct FlushBatch {
     writes: Vec<Option<Write>>,
-    /// The index in `writes` of each row that a later write can still fold into.
+    /// Indexes in `writes` of rows that can still be folded.
     open: KeyMap<usize>,
     totals: GroupTotals,
     last: u64,
@@ -109,7 +109,7 @@ impl FlushBatch {
         self.writes.push(Some(write(row)));
     }
 
-    /// Remembers that later writes of this row fold into the write that is appended next.
+    /// Folds later writes of this row into the next appended write.
     fn track(&mut self, row: &Row) {
         let is_final = matches!(
             row,

@@ -40,8 +40,8 @@ impl EmbeddedStore {
         connect::create(dir)?;
         let lock = Lock::take(dir)?;
         connect::create_file(dir)?;
-        // Closing any handle of a file drops all locks that the process has on it, also SQLite's.
-        // This handle is closed last.
+        // Closing any handle of the file drops all locks of the process, also SQLite's. This handle
+        // is closed last.
         let file = Arc::new(File::open(connect::file(dir))?);
         let mut db = connect::writer(dir, &options)?;
         let found = schema::identify(&db, STEPS)?;
@@ -53,8 +53,8 @@ impl EmbeddedStore {
                     inject(options.fault.as_ref(), FaultPoint::RewriteWal)
                 })?;
             }
-            // Recovery comes before the migration: the tables have the format that the log was
-            // written for. It comes before `copy_rules`: all triggers of the file hold for it.
+            // Recovery precedes the migration, because the log was written for the old tables. It
+            // precedes `copy_rules`, so that all triggers of the file hold for the replay.
             log::recover(&mut db, dir, options.log_storage.as_ref())?;
         }
         schema::migrate(&mut db, found, STEPS)?;
@@ -63,7 +63,7 @@ impl EmbeddedStore {
         let secret = meta::secret(&db)?;
         let (position, high_water) = high_water(&db)?;
         let anchor = Anchor::resume(meta::anchor(&db)?, high_water, options.time.as_ref());
-        // This commit is synced. From here on the database needs nothing of the log that was found.
+        // After this synced commit the database needs nothing of the old log.
         let lineage = new_lineage()?;
         meta::put_opening(&mut db, &anchor, lineage)?;
         connect::stop_syncing_commits(&db)?;

@@ -1,19 +1,18 @@
 //! The triggers that hold for the flusher's connection.
 //!
-//! Every other program that opens the file is held by all of its triggers; so is the replay of the
-//! write-ahead log. The flusher's connection does without the `BEFORE INSERT` triggers: while a
-//! table has one, SQLite sets all rows of a statement aside before it writes the first. The store
-//! never says `OR REPLACE`, so the key of the table refuses a second row, and
-//! `tables/new_rows.rs` checks the other insertion rules once per flush.
+//! All triggers of the file hold for other programs and for the replay of the write-ahead log. The
+//! flusher's connection runs without `BEFORE INSERT` triggers, because they make SQLite set all rows
+//! of a statement aside before writing the first. The store never says `OR REPLACE`, so the key of
+//! the table refuses a second row. `tables/new_rows.rs` checks the other insertion rules.
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error};
 
-/// All triggers but those about insertions, as temporary triggers of this connection.
+/// All triggers except those about insertions, as temporary triggers.
 const RULES: &str = "SELECT 'CREATE TEMP' || substr(sql, length('CREATE') + 1) FROM main.sqlite_schema \
     WHERE type = 'trigger' AND sql NOT LIKE '% BEFORE INSERT ON %'";
 
-/// Copies the rules that this connection keeps, and switches off the triggers of the file for it.
+/// Copies these rules to the connection, and disables the triggers of the file there.
 pub(crate) fn copy_rules(db: &Connection) -> Result<(), Error> {
     let rules: Vec<String> = db.prepare(RULES)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     rules.iter().try_for_each(|rule| db.execute_batch(rule))?;

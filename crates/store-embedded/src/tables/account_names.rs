@@ -1,4 +1,4 @@
-//! The codes of accounts, by tenant and code: what makes them unique.
+//! Codes of accounts, keyed by tenant and code, which makes codes unique.
 
 use super::{RowWriter, cell};
 use counterfoil_core::ledger::account::{Code, Name};

@@ -1,4 +1,4 @@
-//! Accounts, by their sequential id, with an index by tenant for lists.
+//! Accounts, keyed by sequential id, with an index by tenant for lists.
 
 use super::{RowWriter, cell};
 use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
@@ -23,7 +23,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 );
-/// The rest is fixed when it is opened.
+/// The other columns never change.
 const UPDATE: &str = "UPDATE accounts SET shards = ?2, widest = ?3, revision = ?4 WHERE id = ?1";
 
 pub(super) fn load(db: &Connection, id: AccountId) -> Result<Option<Account>> {

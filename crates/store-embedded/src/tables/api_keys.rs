@@ -1,4 +1,4 @@
-//! API keys, by the digest of their secret.
+//! API keys, keyed by the digest of the secret.
 
 use super::{RowWriter, cell};
 use counterfoil_core::tenancy::{ApiKey, Scopes, TenantName};

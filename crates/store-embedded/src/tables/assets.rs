@@ -1,4 +1,4 @@
-//! Tenants' own assets, by tenant and code.
+//! Assets of tenants, keyed by tenant and code.
 
 use super::{RowWriter, cell};
 use counterfoil_core::ledger::asset::Definition;

@@ -1,4 +1,4 @@
-//! Audit records, clustered by what they are about: a timeline is one range, and nothing here is ever written twice.
+//! Audit records, clustered by subject: a timeline is one range. Records are never rewritten.
 
 use super::{RowWriter, cell};
 use counterfoil_core::audit::{Kind, Record};
@@ -13,7 +13,7 @@ macro_rules! columns {
 }
 
 const BY_KEY: &str = concat!("SELECT ", columns!(), " FROM audit_log WHERE subject = ?1 AND id = ?2");
-/// No id is shorter than the empty one, so it stands for "from the beginning".
+/// The empty id sorts before all others: it reads from the beginning.
 const TIMELINE: &str =
     concat!("SELECT ", columns!(), " FROM audit_log WHERE subject = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
 const INSERT: &str =

@@ -1,4 +1,4 @@
-//! Guarded balances, by account and shard. A group writes each of them once, as its last set left it.
+//! Guarded balances, keyed by account and shard. A group writes a balance once, after its last move.
 
 use super::{RowWriter, cell, owners};
 use counterfoil_core::ledger::balance::Balance;
@@ -22,7 +22,7 @@ const INSERT: &str =
 const UPDATE: &str = "UPDATE OR FAIL balances SET posted = ?3, outgoing = ?4, incoming = ?5, floor = ?6, cap = ?7, \
     revision = ?8 WHERE account = ?1 AND shard = ?2";
 
-/// A balance takes its tenant from its account, or from the reader if the account is missing.
+/// The tenant is that of the account, or of the reader if the account is missing.
 pub(super) fn load(
     db: &Connection,
     tenant: TenantId,
@@ -35,7 +35,7 @@ pub(super) fn load(
 }
 
 pub(super) fn after(db: &Connection, after: Option<(AccountId, u8)>, limit: i64) -> Result<Vec<Balance>> {
-    // No shard is below zero.
+    // Shards are never negative.
     let (account, shard) =
         after.map_or((i64::MIN, -1), |(account, shard)| (account.to_i64(), i64::from(shard)));
     let mut statement = db.prepare_cached(AFTER)?;

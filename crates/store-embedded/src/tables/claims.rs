@@ -141,7 +141,7 @@ fn write_whole(to: &mut RowWriter<'_>, sql: &'static str, claim: &Claim, more: &
     to.write(sql, &[claim, more].concat())
 }
 
-/// The columns that only some states use.
+/// Columns of some states only.
 #[derive(Default)]
 struct Cells<'a> {
     holder: Option<i64>,

@@ -1,4 +1,4 @@
-//! The log of commits, by position: the feed, and how a commit in doubt is resolved.
+//! Commits, keyed by position: the feed, and the answer to a commit in doubt.
 
 use super::{RowWriter, cell, to_i64};
 use counterfoil_core::types::id::SetId;
@@ -14,12 +14,10 @@ const AFTER: &str =
 const COUNT_FROM: &str = "SELECT count(*) FROM commits WHERE position >= ?1";
 const INSERT: &str = "INSERT OR FAIL INTO commits (position, set_id, at, touched) VALUES (?1, ?2, ?3, ?4)";
 
-/// The last commit.
 pub(crate) fn last(db: &Connection) -> Result<Option<Receipt>> {
     db.prepare_cached(LAST)?.query_row([], receipt).optional()
 }
 
-/// The commit of one set.
 pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<Receipt>> {
     db.prepare_cached(BY_SET)?.query_row([set.to_i64()], receipt).optional()
 }
@@ -38,7 +36,7 @@ pub(crate) fn after(db: &Connection, position: Position, limit: i64) -> Result<V
         .collect()
 }
 
-/// Commits from a position on.
+/// The number of commits from a position on.
 pub(super) fn count_from(db: &Connection, position: Position) -> Result<usize> {
     db.prepare_cached(COUNT_FROM)?.query_row([to_i64(position)], |row| row.get(0))
 }

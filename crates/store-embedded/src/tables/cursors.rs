@@ -1,4 +1,4 @@
-//! How far the readers of the feed have come.
+//! Positions of the readers of the feed.
 
 use super::{RowWriter, cell};
 use counterfoil_core::ledger::snapshot::{Cursor, Reader};

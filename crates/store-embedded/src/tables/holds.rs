@@ -1,4 +1,4 @@
-//! Held transfers, by their sequential id, with an index of the deadlines of those that are pending.
+//! Holds, keyed by sequential id, with an index of the deadlines of pending holds.
 
 use super::{RowWriter, cell};
 use counterfoil_core::ledger::hold::{Hold, State};
@@ -27,7 +27,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
 );
-/// What it was made for stays out.
+/// The terms of a hold never change.
 const UPDATE: &str =
     "UPDATE holds SET state = ?2, posted_amount = ?3, ended_by = ?4, revision = ?5 WHERE id = ?1";
 
@@ -71,7 +71,7 @@ pub(super) fn replace(to: &mut RowWriter<'_>, hold: &Hold) -> Result<()> {
     to.write(UPDATE, params![hold.id.to_i64(), hold.state.name(), posted, by, hold.revision,])
 }
 
-/// The columns that only some states have.
+/// Columns of some states only.
 fn cells(state: State) -> (Option<i64>, Option<i64>) {
     match state {
         State::Pending => (None, None),

@@ -1,11 +1,11 @@
 //! SQLite tables: one module per table with its statements and its mapping of rows to columns.
 //!
-//! Nothing here decides anything; the judge has. [`apply`] writes one change, either into a log
+//! These modules decide nothing; the judge has decided. [`apply`] writes one change, either into a log
 //! entry or into the database, with the same statement. [`apply_all`] executes a flush in an order
 //! that suits the trees. [`new_rows`] checks the insertion rules of the schema once per flush.
 //!
 //! Insertions into tables with triggers say `OR FAIL`: SQLite then keeps no copy of each page for
-//! undoing one statement. Nobody undoes one statement; a flush is undone as a whole.
+//! undoing one statement. Only whole flushes are undone.
 
 mod account_names;
 mod accounts;
@@ -97,7 +97,7 @@ pub(crate) fn apply(to: &mut RowWriter<'_>, write: &Write) -> Result<()> {
 /// Executes a flush: first updates, removals and rare insertions, then the frequent insertions table
 /// by table, many rows per statement.
 ///
-/// A flush inserts a row at most once, in its last version, so no update before it concerns it.
+/// A flush inserts a row at most once, in its last version, so earlier updates concern other rows.
 /// Rows are sorted by key, so that trees grow at their right edge. Entries are sorted by account,
 /// because in any other order each would touch its own page of the index by account. Claims are
 /// inserted one by one: SQLite copies every page that a statement for several rows of a rowid table
@@ -185,7 +185,7 @@ fn replace(to: &mut RowWriter<'_>, row: &Row) -> Result<()> {
         Row::Hold(hold) => holds::replace(to, hold),
         Row::Balance(balance) => balances::replace(to, balance),
         Row::Cursor(cursor) => cursors::replace(to, cursor),
-        // The judge refuses to replace these.
+        // The judge refuses to replace these rows.
         Row::Audit(_)
         | Row::Name(_)
         | Row::Asset(_)
@@ -209,7 +209,7 @@ fn remove(to: &mut RowWriter<'_>, row: &Row) -> Result<()> {
         Row::Claim(claim) => claims::remove(to, claim),
         Row::Outbox(outbox) => outbox::remove(to, outbox.id),
         Row::Snapshot(snapshot) => snapshots::remove(to, snapshot.account, snapshot.position),
-        // The judge refuses to remove these.
+        // The judge refuses to remove these rows.
         Row::Charge(_)
         | Row::Operation(_)
         | Row::Payout(_)

@@ -1,7 +1,7 @@
 //! The insertion rules of the schema, checked once per flush instead of once per row.
 //!
-//! Other programs are held by `BEFORE INSERT` triggers. While a table has one, SQLite sets all rows
-//! of an insertion aside before it writes the first, so the flusher's connection runs without them.
+//! `BEFORE INSERT` triggers hold for other programs. They make SQLite set all rows of an insertion
+//! aside before writing the first, so the flusher's connection runs without them.
 
 use super::{Write, commits, journal};
 use crate::key_index::{Partition, is_listed};
@@ -9,7 +9,7 @@ use counterfoil_core::types::id::TransactionId;
 use counterfoil_store::{Position, Row};
 use rusqlite::{Connection, Error, Result};
 
-/// The new rows of a flush that a rule is about.
+/// New rows of a flush, by rule.
 #[derive(Default)]
 struct NewRows {
     partitions: Vec<Partition>,
@@ -18,10 +18,10 @@ struct NewRows {
     legs: usize,
 }
 
-/// Fails if the rows that were just written break a rule: commits are appended in rising positions,
-/// a transaction has exactly its own entries, keys go into open partitions.
+/// Fails if the written rows break a rule: commits are appended in rising positions,
+/// a transaction has exactly its entries, keys go into open partitions.
 ///
-/// A transaction's own entries balance, because the core makes no other `Legs`.
+/// The entries of a transaction balance, because the core builds only balanced `Legs`.
 pub(crate) fn check<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
     let mut new = NewRows::default();
     for write in writes {

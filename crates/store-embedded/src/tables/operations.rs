@@ -1,4 +1,4 @@
-//! Captures, voids and refunds, by their sequential id, with an index by charge and one of refunds by tenant.
+//! Captures, voids and refunds, keyed by sequential id, with indexes by charge and of refunds by tenant.
 
 use super::{RowWriter, cell};
 use counterfoil_core::payments::charge::{Failure, FailureCode};
@@ -34,7 +34,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 );
-/// What was asked stays out.
+/// The request never changes.
 const UPDATE: &str = "UPDATE OR FAIL operations SET status = ?2, provider_reference = ?3, failure = ?4, \
     decline_code = ?5, revision = ?6 WHERE id = ?1";
 

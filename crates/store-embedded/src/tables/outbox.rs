@@ -1,4 +1,4 @@
-//! Work to be done, by what its claim makes, with indexes of what is due, of what is parked and of what is in doubt.
+//! Outbox rows, keyed by the subject of the claim, with indexes of due, parked and doubtful work.
 
 use super::{RowWriter, cell};
 use counterfoil_core::idempotency::claim::ClaimId;
@@ -17,7 +17,7 @@ macro_rules! columns {
     };
 }
 
-/// How late work must be to count as stuck.
+/// Work this late counts as stuck.
 const STUCK_AFTER: Span = Span::from_ms(60_000);
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE id = ?1");
@@ -46,11 +46,11 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 );
-/// The payment, the saga and the provider are fixed at creation and stay out.
+/// The payment, the saga and the provider never change.
 const UPDATE: &str = "UPDATE OR FAIL outbox SET step = ?2, way = ?3, hold = ?4, claim = ?5, tenant = ?6, \
     due_at = ?7, created_at = ?8, generation = ?9, idle_calls = ?10, unknown = ?11, server_errors = ?12, \
     first_sent_at = ?13, last_sent_at = ?14, parked = ?15, revision = ?16 WHERE id = ?1";
-/// Answered from the two indexes alone.
+/// Counted in the two indexes alone.
 const TALLY: &str = "SELECT (SELECT count(*) FROM outbox WHERE parked IS NULL), \
     (SELECT count(*) FROM outbox WHERE parked IS NOT NULL), \
     (SELECT count(*) FROM outbox WHERE parked IS NULL AND due_at < ?1), \

@@ -1,4 +1,4 @@
-//! Payouts, by their sequential id, with an index by tenant for lists.
+//! Payouts, keyed by sequential id, with an index by tenant for lists.
 
 use super::{RowWriter, cell};
 use counterfoil_core::outbox::ProviderBinding;
@@ -30,7 +30,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
 );
-/// What was asked stays out.
+/// The request never changes.
 const UPDATE: &str = "UPDATE OR FAIL payouts SET status = ?2, provider_reference = ?3, failure = ?4, \
     decline_code = ?5, revision = ?6 WHERE id = ?1";
 

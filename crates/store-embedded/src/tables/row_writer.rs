@@ -1,5 +1,5 @@
-//! The only way rows are written. A group's rows go into its log entry, and later into the database,
-//! through the same statements, so a log entry and the database cannot disagree.
+//! The only way to write rows. A group's rows go into the log entry, and later into the database,
+//! through the same statements, so that log and database cannot disagree.
 
 use crate::log::LogEntry;
 use rusqlite::{CachedStatement, Connection, Error, Result, ToSql};
@@ -18,7 +18,7 @@ pub(crate) enum RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Writes one row. Executed, it fails unless exactly one row changes.
+    /// Writes one row. An execution fails unless exactly one row changes.
     pub(super) fn write(&mut self, sql: &'static str, values: &[&dyn ToSql]) -> Result<()> {
         match self {
             RowWriter::Logging(entry) => entry.push(sql, values),
@@ -28,7 +28,7 @@ impl RowWriter<'_> {
     }
 }
 
-/// Insertions into one table that share a prepared statement.
+/// Insertions into one table by one prepared statement.
 pub(crate) struct Insertions<'a> {
     db: &'a Connection,
     statement: Option<CachedStatement<'a>>,

@@ -1,4 +1,4 @@
-//! Worker slots, by number.
+//! Worker slots, keyed by number.
 
 use super::{RowWriter, cell};
 use counterfoil_core::types::id::Slot;

@@ -1,4 +1,4 @@
-//! Snapshots of accounts, by account and position. Sums are 16 bytes, big-endian: SQLite's integers have 8.
+//! Snapshots, keyed by account and position. Sums are 16 bytes, big-endian: integers of SQLite have 8.
 
 use super::{RowWriter, cell, owners, to_i64};
 use counterfoil_core::ledger::snapshot::Snapshot;
@@ -23,7 +23,7 @@ const INSERT: &str =
     concat!("INSERT OR FAIL INTO snapshots (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
 const DELETE: &str = "DELETE FROM snapshots WHERE account = ?1 AND position = ?2";
 
-/// One whose account is not there is taken for the tenant's who asks.
+/// The tenant is that of the account, or of the reader if the account is missing.
 pub(super) fn load(
     db: &Connection,
     tenant: TenantId,

@@ -1,4 +1,4 @@
-//! Tenants, by name.
+//! Tenants, keyed by name.
 
 use super::{RowWriter, cell};
 use counterfoil_core::tenancy::{KeyPolicy, Tenant, TenantName};

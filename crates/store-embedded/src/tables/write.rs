@@ -1,4 +1,4 @@
-//! A judged change, as the tables write it.
+//! Judged changes, as the tables write them.
 
 use crate::key_index::Partition;
 use counterfoil_core::idempotency::claim::ClaimId;
@@ -7,7 +7,6 @@ use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, Receipt, Row};
 use std::sync::Arc;
 
-/// The write of one row.
 #[derive(Debug)]
 pub(crate) enum Write {
     Insert(Arc<Row>, Origin),
@@ -16,16 +15,15 @@ pub(crate) enum Write {
     Reuse(Arc<Row>, SubjectId, Partition),
     /// Removes a row, given in its last version.
     Remove(Arc<Row>),
-    /// The commit itself, with the encoded keys of the rows that it touched.
+    /// The commit row, with the encoded keys of the touched rows.
     Commit(Receipt, SetId, Vec<u8>),
 }
 
-/// The circumstances of an insertion.
+/// The commit and the partition of an insertion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    /// The receipt of the inserting commit.
     pub(crate) receipt: Receipt,
-    /// The partition for the key of a claim.
+    /// Used by claims only.
     pub(crate) partition: Partition,
 }
 
@@ -46,7 +44,7 @@ impl Write {
         }
     }
 
-    /// The key that this write adds to a partition: a new key, or a reused one.
+    /// The new or reused key that the write adds to a partition.
     pub(crate) fn new_key(&self) -> Option<(ClaimId, Partition)> {
         let (row, partition) = match self {
             Write::Insert(row, origin) => (row, origin.partition),

@@ -17,8 +17,8 @@ use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Judged changes after which the image is trimmed. A completion finds the rows of its claim in
-/// the image, without a query.
+/// Judged changes after which the image is trimmed. A completion finds the rows of its claim in the
+/// image without a query.
 const IMAGE_ROWS_MAX: usize = 16_384;
 /// Balances that survive a trim (some 10 MiB), because every group moves the hot accounts.
 const IMAGE_BALANCES_MAX: usize = 32_768;
@@ -32,8 +32,8 @@ pub(crate) struct Writer {
     log: WriteAheadLog,
     /// The log entry of the current group.
     entry: LogEntry,
-    /// Rows as the last group left them, and on top the rows of the current group. Only this
-    /// thread writes, so cached rows are never outdated.
+    /// Cached rows after the last group, and on top the rows of the current group. Only this thread
+    /// writes, so the cache is never outdated.
     image: Image,
     /// Changes judged since the last trim.
     image_rows: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Writer {
     options: Options,
 }
 
-/// Parts that the writer shares with other threads.
+/// Parts shared with other threads.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
     pub(crate) wal: Arc<SqliteWal>,
@@ -78,7 +78,7 @@ enum GroupOutcome {
 enum Verdict {
     Admitted(Receipt),
     Refused(Box<Refusal>),
-    /// An id of the set is taken, which the judge does not see. No correct caller makes such a set.
+    /// An id of the set is taken. The judge does not see this, and no correct caller does it.
     IdTaken(UniqueId),
 }
 
@@ -93,7 +93,7 @@ impl Verdict {
 
 type BalanceKey = (TenantId, AccountId, u8);
 
-/// The balances that a group moves, and whether each is new.
+/// The moved balances of a group; true for new ones.
 type MovedBalances = BTreeMap<BalanceKey, bool>;
 
 impl Writer {
@@ -208,7 +208,7 @@ impl Writer {
         // One read transaction is one snapshot, and costs less than one per row.
         self.execute("BEGIN")?;
         let judged = self.judge_each(group, writes);
-        // SQLite has ended the transaction by itself after some errors.
+        // After some errors SQLite has ended the transaction already.
         let ended = if self.db.is_autocommit() { Ok(()) } else { self.execute("COMMIT") };
         let verdicts = judged?;
         ended?;
@@ -289,8 +289,8 @@ impl Writer {
                 self.ids.inserted(&row.key());
             }
         }
-        // Reused keys, too: the thread that fills the filter may have read the partition they go
-        // to before they arrive, and the one they leave after they have left.
+        // Reused keys are added, too: the filling thread may read their old partition after, and
+        // their new partition before the move.
         for (id, _) in writes.iter().skip(written).filter_map(Write::new_key) {
             self.keys.add(id);
         }
@@ -298,8 +298,8 @@ impl Writer {
         Ok(Verdict::Admitted(receipt))
     }
 
-    /// Brings unflushed rows into the image. This comes before the database is read: a row that is
-    /// flushed in between is found there.
+    /// Brings unflushed rows into the image. The database is read afterwards, and has the rows that
+    /// are flushed in between.
     fn fetch_unflushed(&mut self, group: &[Job]) {
         if !self.has_unflushed() {
             return;
@@ -317,7 +317,7 @@ impl Writer {
     /// Whether the row of a change must be looked up.
     fn is_unknown(&self, change: &Change) -> bool {
         let key = change.key();
-        // A new row is mostly known by its id alone, which costs less than asking the image.
+        // The id alone mostly tells that a row is new, which costs less than asking the image.
         let is_known = matches!(change, Change::Insert(_)) && self.is_new(&key) || self.image.knows(&key);
         !is_known
     }
@@ -330,8 +330,8 @@ impl Writer {
         }
     }
 
-    /// Brings the flushed rows of the set into the image. A row of another tenant is not visible to
-    /// this one, and its id cannot be used again.
+    /// Brings the flushed rows of the set into the image. Rows of other tenants are invisible, and
+    /// their ids cannot be used again.
     fn fetch_flushed(&mut self, job: &Job) -> Result<Option<UniqueId>, Error> {
         let mut of_another_tenant = None;
         for change in job.set.changes() {
@@ -435,7 +435,7 @@ fn answer(jobs: impl Iterator<Item = Job>, verdicts: Vec<Verdict>, outcome: &Gro
                 "the store refused the set, which is a defect to report: {}",
                 id.why_taken()
             ))),
-            // Every set of a durable group has a verdict; without one, nothing is known of the set.
+            // Every set of a durable group has a verdict; a missing verdict tells nothing.
             (GroupOutcome::Doubtful(_), Some(Verdict::Admitted(_))) | (GroupOutcome::Durable, None) => {
                 Err(CommitError::InDoubt(job.set.id()))
             }

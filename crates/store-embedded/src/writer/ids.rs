@@ -1,7 +1,7 @@
 //! Row ids that cannot exist yet, because ids are assigned in rising order.
 //!
-//! Rows inserted since the image was last trimmed are in the image. For older rows the highest id
-//! is known: a higher id is new and needs no look-up. A lower id may be late and is looked up.
+//! Rows inserted since the last trim are in the image. For older rows the highest id is known: a
+//! higher id is new and needs no look-up. A lower id may be late and is looked up.
 
 use crate::tables::Write;
 use counterfoil_core::types::id::{SetId, SubjectId};
@@ -49,13 +49,13 @@ pub(super) struct RowIds {
     below: Marks,
     /// The highest ids of all rows.
     highest: Marks,
-    /// Unique ids used in the current round and in the one before. The image does not have them.
+    /// Unique ids used in the current and the previous round. The image does not have them.
     taken: [HashSet<UniqueId>; 2],
     /// The position at which the current round began.
     since: u64,
 }
 
-/// An id that no two rows may share, although it is not their row key.
+/// A unique id that is not the row key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum UniqueId {
     /// The resource that a claim makes.
@@ -150,7 +150,7 @@ impl RowIds {
         }
     }
 
-    /// The first of these ids that is used already, or that is listed twice.
+    /// The first id that is used already, or listed twice.
     pub(super) fn first_taken(&self, db: &Connection, wanted: &[UniqueId]) -> Result<Option<UniqueId>> {
         for (place, one) in wanted.iter().enumerate() {
             let is_twice = wanted.iter().take(place).any(|earlier| earlier == one);

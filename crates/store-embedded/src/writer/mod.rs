@@ -1,12 +1,12 @@
 //! The writer: one thread that decides about every change set.
 //!
-//! It takes all sets that wait as one group, judges them in order against a cached image of the
-//! rows, appends the admitted ones to the write-ahead log with one sync, hands them to the flusher
-//! and answers each set. [`Queue`] is the bounded way in; [`Writer`] handles one group; `ids`
-//! knows which rows cannot exist yet, so that they need no look-up.
+//! The waiting sets form a group. The writer judges them in order against a cached image of the
+//! rows, appends the admitted sets to the write-ahead log with one sync, passes the group to the
+//! flusher and answers each set. [`Queue`] is bounded; [`Writer`] handles one group; `ids` spares
+//! look-ups of rows that cannot exist yet.
 //!
-//! Promises: a set is answered as committed only after its group is durable. A refused set leaves
-//! its neighbours alone. Nobody waits for ever, whatever happens to the thread.
+//! Promises: the answer *committed* comes only after the group is durable. A refused set leaves
+//! the other sets of the group alone. No caller waits for ever, even if the thread dies.
 
 mod group;
 mod ids;
@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 pub(crate) struct Health(OnceLock<String>);
 
 impl Health {
-    /// Why nothing is written any more; none while the store is well.
+    /// The reason why writing has stopped; none while the store is well.
     pub(crate) fn ailment(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }

@@ -48,7 +48,7 @@ impl Queue {
             Err(TrySendError::Full(_)) => return Err(CommitError::Throttled),
             Err(TrySendError::Disconnected(_)) => return Err(ended()),
         }
-        // Without an answer the writer died over the set, which may have been written.
+        // The writer died over the set, which may have been written.
         answered.await.unwrap_or(Err(CommitError::InDoubt(id)))
     }
 
@@ -56,7 +56,7 @@ impl Queue {
     pub(crate) fn stop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has answered its waiters by dropping them.
+            // A panic of the writer drops the waiters, which answers them.
             let _ = thread.join();
         }
     }
@@ -75,8 +75,8 @@ fn run(mut writer: Writer, waiting: &Receiver<Job>) {
     }
 }
 
-/// Takes the sets that wait already. Sets gather while the group before is committed, so waiting
-/// for more would only add latency.
+/// Takes the waiting sets. Sets gather while the previous group is committed, so waiting for more
+/// would only add latency.
 fn gather(first: Job, waiting: &Receiver<Job>, group: &mut Vec<Job>) {
     let mut changes = first.set.changes().len();
     group.push(first);
