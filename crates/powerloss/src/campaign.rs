@@ -131,8 +131,8 @@ impl Campaign {
         Campaign { dir, keep: None, seed, totals: Totals::default() }
     }
 
-    /// Cuts a take after every operation, `images` times each. `progress` is called after every image
-    /// and returns whether to go on.
+    /// Cuts a take after every operation, `images` times each. `progress` is called after every
+    /// image and returns whether to go on.
     pub fn cut_everywhere(
         &mut self,
         take: &Take,

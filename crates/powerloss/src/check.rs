@@ -1,8 +1,8 @@
 //! Opens an image with the real store on an ordinary disk and compares it with the story.
 //!
-//! The checks: the image opens; every set acknowledged before the cut is at its position; every set is
-//! whole or absent, and no row exists without a set; SQLite finds no damage; balances equal the sums
-//! of the journal; the clock has not gone back; the store can commit again.
+//! The checks: the image opens; every set acknowledged before the cut is at its position; every set
+//! is whole or absent, and no row exists without a set; SQLite finds no damage; balances equal the
+//! sums of the journal; the clock has not gone back; the store can commit again.
 
 use crate::chance::Chance;
 use crate::cut::Image;
@@ -218,7 +218,8 @@ fn reopen(dir: &Path) -> Result<EmbeddedStore, String> {
     EmbeddedStore::open(dir, options).map_err(|error| format!("it does not open: {error}"))
 }
 
-/// Writes the image, and remains of the files that are never synced: the lock and the shared memory.
+/// Writes the image, and remains of the files that are never synced: the lock and the shared
+/// memory.
 fn write_image(dir: &Path, image: &Image, chance: &mut Chance) -> std::io::Result<()> {
     if dir.exists() {
         std::fs::remove_dir_all(dir)?;

@@ -1,7 +1,9 @@
-//! Builds the directory as a power cut may leave it: all durable bytes, and any part of the pending ones.
+//! Builds the directory as a power cut may leave it: all durable bytes, and any part of the pending
+//! ones.
 //!
 //! Damage stays within the pending writes: other bytes of the same sector survive. SQLite relies on
-//! that (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`) on every Unix. A write of unchanged bytes damages nothing.
+//! that (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`) on every Unix. A write of unchanged bytes damages
+//! nothing.
 
 use crate::chance::Chance;
 use crate::disk::{Change, Disk, File, Pending, overwrite};
@@ -127,7 +129,8 @@ impl Cutter<'_> {
         bytes
     }
 
-    /// Applies the remains of a change. Returns whether a part of it was kept, and whether a part was missed.
+    /// Applies the remains of a change. Returns whether a part of it was kept, and whether a part
+    /// was missed.
     fn apply(&mut self, pending: &Pending, file: &mut Vec<u8>) -> (bool, bool) {
         let whole = match self.mode {
             CutMode::Lost => Some(false),

@@ -1,9 +1,9 @@
 //! The state of a disk after some recorded operations: durable and pending bytes.
 //!
-//! A write is durable once a sync of its file that began later has succeeded. A name is durable once
-//! the directory was synced after the change. A write that was pending when a sync failed is lost to
-//! all later syncs, because the kernel has marked its pages clean. Only rewriting the same bytes
-//! makes them durable.
+//! A write is durable once a sync of its file that began later has succeeded. A name is durable
+//! once the directory was synced after the change. A write that was pending when a sync failed is
+//! lost to all later syncs, because the kernel has marked its pages clean. Only rewriting the same
+//! bytes makes them durable.
 
 use crate::record::Op;
 use std::collections::BTreeMap;
@@ -75,7 +75,8 @@ impl Disk {
             Op::Synced { inode, upto } => self.file(*inode).settle(*upto),
             Op::SyncFailed { inode } => {
                 for pending in &mut self.file(*inode).pending {
-                    // A truncation is in the file system's journal, which a failed sync does not lose.
+                    // A truncation is in the file system's journal, which a failed sync does not
+                    // lose.
                     pending.is_lost = matches!(pending.change, Change::Write { .. });
                 }
             }

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 /// How often the totals are printed.
 const PROGRESS: Duration = Duration::from_secs(5);
 
-/// Cuts the power under the embedded store, opens what is left, and checks that nothing acknowledged is gone.
+/// Cuts the power under the embedded store, opens what is left, and checks that nothing
+/// acknowledged is gone.
 #[derive(Parser)]
 struct Arguments {
     /// Number of images to open.
     #[arg(long, default_value_t = 10_000)]
     images: usize,
-    /// The first seed. Threads run as they like, so a seed gives the same sets and cuts, not the same recording.
+    /// The first seed. Threads run as they like, so a seed gives the same sets and cuts, not the
+    /// same recording.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Images per operation of a recording.

@@ -1,7 +1,7 @@
 //! Records every disk operation of the store in one order, and injects the faults of a plan.
 //!
-//! The files below are real: a running store sees every write at once, as through the kernel's cache.
-//! No file is really synced; the recording tells which bytes a sync would have made durable.
+//! The files below are real: a running store sees every write at once, as through the kernel's
+//! cache. No file is really synced; the recording tells which bytes a sync would have made durable.
 
 use crate::disk::Disk;
 use crate::plan::{FileKind, Lie, Nth, Plan};
@@ -296,7 +296,8 @@ impl Recorder {
         };
         std::thread::sleep(SYNC_TAKES);
         let mut state = self.state();
-        // The kernel checks for failures when the writing is done, so a failure during the sync counts.
+        // The kernel checks for failures when the writing is done, so a failure during the sync
+        // counts.
         if state.report_failure(handle) {
             return ffi::SQLITE_IOERR_FSYNC;
         }

@@ -1,8 +1,8 @@
 //! The layer below SQLite.
 //!
-//! The layer is the default VFS in front of SQLite's own Unix layer, so the store needs no option to
-//! use it. It replaces four functions (write, truncate, sync, close) of files in a recorded directory.
-//! All other functions and files are SQLite's own.
+//! The layer is the default VFS in front of SQLite's own Unix layer, so the store needs no option
+//! to use it. It replaces four functions (write, truncate, sync, close) of files in a recorded
+//! directory. All other functions and files are SQLite's own.
 
 #![expect(unsafe_code, reason = "SQLite's layer is a table of C functions; there is no safe form of it")]
 
@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Clone, Copy)]
 struct Below(*mut sqlite3_vfs);
 
-// SAFETY: the pointer leads to a static structure of SQLite and is only passed to that structure's own
-// functions, which SQLite calls from any thread.
+// SAFETY: the pointer leads to a static structure of SQLite and is only passed to that structure's
+// own functions, which SQLite calls from any thread.
 unsafe impl Send for Below {}
 // SAFETY: as above.
 unsafe impl Sync for Below {}
@@ -44,12 +44,14 @@ pub fn install() -> Result<(), String> {
 }
 
 fn register() -> Result<Below, String> {
-    // SAFETY: a null name asks for the default layer, which lives as long as the process; it is copied, not changed.
+    // SAFETY: a null name asks for the default layer, which lives as long as the process; it is
+    // copied, not changed.
     let (below, mut layer) = unsafe {
         let below = ffi::sqlite3_vfs_find(ptr::null());
         (below, *below.as_ref().ok_or("SQLite has no layer for files")?)
     };
-    // The other functions stay those of the layer below, which ignore the structure they are called with.
+    // The other functions stay those of the layer below, which ignore the structure they are called
+    // with.
     layer.zName = c"powerloss".as_ptr();
     layer.pNext = ptr::null_mut();
     layer.xOpen = Some(open);
@@ -125,13 +127,14 @@ unsafe extern "C" fn open(
     opened()
         .get_or_insert_default()
         .insert(file.addr(), Arc::new(Opened { recorder, handle, below: methods }));
-    // SAFETY: the table lives for ever. Four functions differ from the file's own, and each of them calls
-    // the file's own.
+    // SAFETY: the table lives for ever. Four functions differ from the file's own, and each of them
+    // calls the file's own.
     unsafe { (*file).pMethods = in_front_of(methods) };
     code
 }
 
-/// The table of functions that record and then call `below`; one per table of the layer below, leaked.
+/// The table of functions that record and then call `below`; one per table of the layer below,
+/// leaked.
 fn in_front_of(below: &'static sqlite3_io_methods) -> &'static sqlite3_io_methods {
     static TABLES: Mutex<Vec<(usize, &'static sqlite3_io_methods)>> = Mutex::new(Vec::new());
     let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);

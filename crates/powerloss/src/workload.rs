@@ -1,5 +1,5 @@
-//! Runs the real store on a recorded directory: several producers, so that groups form; a SQLite WAL so
-//! short that it is copied and restarts all the time; clean ends and openings in between.
+//! Runs the real store on a recorded directory: several producers, so that groups form; a SQLite
+//! WAL so short that it is copied and restarts all the time; clean ends and openings in between.
 
 use crate::chance::Chance;
 use crate::media::Recorded;

@@ -17,8 +17,9 @@ use counterfoil_store_embedded::{EmbeddedStore, Options, SqliteWalBounds};
 use rusqlite::Connection;
 use std::sync::Arc;
 
-/// A reader keeps a checkpoint from copying all of the WAL, so SQLite does not sync the copied part. A failed sync at the
-/// end loses that part, too. SQLite considers it copied, and would remove the WAL after one more attempt with the rest.
+/// A reader keeps a checkpoint from copying all of the WAL, so SQLite does not sync the copied
+/// part. A failed sync at the end loses that part, too. SQLite considers it copied, and would
+/// remove the WAL after one more attempt with the rest.
 #[test]
 fn a_failed_sync_at_the_end_leaves_the_wal() {
     let dir = tempfile::tempdir().unwrap();

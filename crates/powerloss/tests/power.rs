@@ -1,4 +1,5 @@
-//! The short campaign: a workload cut after every operation, and disks that fail, fill up or swallow syncs.
+//! The short campaign: a workload cut after every operation, and disks that fail, fill up or
+//! swallow syncs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

@@ -1,8 +1,8 @@
 //! Measures commits per second and their latency:
 //! `cargo run --release -p counterfoil-store-embedded --example commits -- DIR SECONDS PRODUCERS…`
 //!
-//! A charge is two sets. A producer waits for every commit. The directory is kept, so a second run measures a
-//! larger store.
+//! A charge is two sets. A producer waits for every commit. The directory is kept, so a second run
+//! measures a larger store.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 

@@ -1,8 +1,9 @@
 //! Measures two-leg transactions per second in large sets:
 //! `cargo run --release -p counterfoil-store-embedded --example transfers -- DIR SECONDS PRODUCERS ACCOUNTS`
 //!
-//! A plain set is 99 transactions between accounts without a guard; a guarded set is 33 transactions and the moves of
-//! 66 balances. A producer waits for every commit. The directory is kept, so a second run measures a larger store.
+//! A plain set is 99 transactions between accounts without a guard; a guarded set is 33
+//! transactions and the moves of 66 balances. A producer waits for every commit. The directory is
+//! kept, so a second run measures a larger store.
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot go on should stop")]
 

@@ -61,14 +61,15 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    /// The anchor of this opening. `stored` is the anchor of the last opening, `high_water` the time
-    /// of the last commit.
+    /// The anchor of this opening. `stored` is the anchor of the last opening, `high_water` the
+    /// time of the last commit.
     pub(crate) fn resume(stored: Option<Anchor>, high_water: Time, source: &dyn TimeSource) -> Anchor {
         let boot_id = source.boot_id();
         let boottime_ms = source.boottime_ms();
         let continued = stored
             .filter(|anchor| anchor.boot_id.is_some() && anchor.boot_id == boot_id)
-            // A boot clock behind its own past means a restored machine image: treat it as a new boot.
+            // A boot clock behind its own past means a restored machine image: treat it as a new
+            // boot.
             .and_then(|anchor| {
                 let passed = boottime_ms.checked_sub(anchor.boottime_ms).filter(|ms| *ms >= 0)?;
                 Some(anchor.store_ms.saturating_add(passed))

@@ -49,7 +49,8 @@ pub struct SqliteWalBounds {
 }
 
 impl Default for SqliteWalBounds {
-    /// 8 MiB, 16 MiB, 32 MiB, 64 MiB and 1 MiB. An opening after a crash reads and rewrites the WAL.
+    /// 8 MiB, 16 MiB, 32 MiB, 64 MiB and 1 MiB. An opening after a crash reads and rewrites the
+    /// WAL.
     fn default() -> SqliteWalBounds {
         SqliteWalBounds { step: 2_048, long: 4_096, too_long: 8_192, kept: 16_384, rest: 256 }
     }

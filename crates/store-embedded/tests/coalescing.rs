@@ -1,5 +1,5 @@
-//! Folding writes in a flush changes nothing: single flushes, batched flushes and a replay of the log leave the same
-//! rows.
+//! Folding writes in a flush changes nothing: single flushes, batched flushes and a replay of the
+//! log leave the same rows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

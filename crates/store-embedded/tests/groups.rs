@@ -1,4 +1,5 @@
-//! Groups: a refused set leaves its neighbours alone, a full queue throttles, and every failure has its own answer.
+//! Groups: a refused set leaves its neighbours alone, a full queue throttles, and every failure has
+//! its own answer.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

@@ -1,4 +1,5 @@
-//! Triggers hold against raw SQL: history is append-only, the journal balances, and states only move forward.
+//! Triggers hold against raw SQL: history is append-only, the journal balances, and states only
+//! move forward.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -35,8 +36,8 @@ const TABLES: [&str; 16] = [
     "snapshots",
 ];
 
-/// A store with a settled charge (1), a charge at work (2), a refund under way (1) and one that is done (2), and one row
-/// of every kind of the ledger.
+/// A store with a settled charge (1), a charge at work (2), a refund under way (1) and one that is
+/// done (2), and one row of every kind of the ledger.
 async fn filled() -> (TempDir, Connection) {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());

@@ -76,7 +76,8 @@ fn a_killed_store_can_be_read_without_opening_it_for_writing() {
     tokio::runtime::Runtime::new().unwrap().block_on(check(&store, &acknowledged));
 }
 
-/// Lets a victim commit until it has reported this many acknowledgements, kills it, and returns all of them.
+/// Lets a victim commit until it has reported this many acknowledgements, kills it, and returns all
+/// of them.
 fn kill_after(dir: &Path, acknowledgements: usize) -> Vec<(i64, Said)> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["acknowledged_commits_survive_kill_9", "--exact", "--nocapture"])

@@ -25,7 +25,8 @@ async fn amounts(store: &EmbeddedStore) -> Vec<i64> {
     store.read(keys).await.unwrap().into_iter().map(amount).collect()
 }
 
-/// Reads until `ends` is set, and flushes in between if wanted. Returns the reads that were no snapshot.
+/// Reads until `ends` is set, and flushes in between if wanted. Returns the reads that were no
+/// snapshot.
 async fn reads(store: Arc<EmbeddedStore>, ends: Arc<AtomicBool>, flushes: bool) -> Vec<Vec<i64>> {
     let mut torn = Vec::new();
     while !ends.load(Ordering::Relaxed) {

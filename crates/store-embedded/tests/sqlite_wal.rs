@@ -18,7 +18,8 @@ use tokio::task::JoinSet;
 
 const MIB: u64 = 1 << 20;
 
-/// Commits charges with large answers from many tasks at once, and returns the greatest length of the WAL.
+/// Commits charges with large answers from many tasks at once, and returns the greatest length of
+/// the WAL.
 async fn load(store: &Arc<EmbeddedStore>, dir: &Path, from: i64, charges: i64) -> u64 {
     let next = Arc::new(AtomicI64::new(from));
     let log = dir.join("counterfoil.db-wal");
@@ -52,7 +53,8 @@ async fn the_wal_restarts_under_constant_load() {
     assert!(written > 150 * MIB && longest < 80 * MIB, "the log had {longest} bytes of more than {written}");
 }
 
-/// Freeing and allocating the end of the file at every restart would cost the disk more than the space is worth.
+/// Freeing and allocating the end of the file at every restart would cost the disk more than the
+/// space is worth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wal_that_restarts_keeps_its_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -134,7 +136,8 @@ impl TimeSource for Boot {
     }
 }
 
-/// Opens the store in a boot where every sync of a rewritten WAL ends in `end`, and counts these syncs.
+/// Opens the store in a boot where every sync of a rewritten WAL ends in `end`, and counts these
+/// syncs.
 fn reopen(dir: &Path, boot: &'static str, end: Option<Fault>) -> (Result<EmbeddedStore, OpenError>, usize) {
     let written = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&written);
@@ -150,7 +153,8 @@ fn reopen(dir: &Path, boot: &'static str, end: Option<Fault>) -> (Result<Embedde
     (opened, written.load(Ordering::Relaxed))
 }
 
-/// Makes a store in boot `first` whose WAL has one charge and was not copied, because a sync failed.
+/// Makes a store in boot `first` whose WAL has one charge and was not copied, because a sync
+/// failed.
 async fn left_behind(dir: &Path) {
     let syncs = AtomicUsize::new(0);
     let fault: FaultHook = Arc::new(move |point| {

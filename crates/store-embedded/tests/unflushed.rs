@@ -1,4 +1,5 @@
-//! Unflushed commits: the writer knows them, however long a flush takes, and even if the flusher dies.
+//! Unflushed commits: the writer knows them, however long a flush takes, and even if the flusher
+//! dies.
 
 #![allow(clippy::unwrap_used, reason = "a broken promise must stop the test")]
 

@@ -25,7 +25,8 @@ fn full(is_full: &Arc<AtomicBool>) -> FaultHook {
     })
 }
 
-/// Leaves charges 1 to `charges` in the log alone, one record each: the database loses its unsynced pages.
+/// Leaves charges 1 to `charges` in the log alone, one record each: the database loses its unsynced
+/// pages.
 async fn left_behind(dir: &Path, charges: i64) {
     let store = open(dir);
     let files = ["counterfoil.db", "counterfoil.db-wal"].map(|name| dir.join(name));
@@ -145,7 +146,8 @@ async fn a_database_that_fails_for_a_while_loses_nothing_that_was_answered() {
     assert!(charge_is_there(&store, 2).await);
 }
 
-/// Waits until a program beside the server finds `wanted` charges, and returns the number it found last.
+/// Waits until a program beside the server finds `wanted` charges, and returns the number it found
+/// last.
 fn found_beside(dir: &Path, wanted: i64) -> i64 {
     let beside = raw(dir);
     let mut found = -1;

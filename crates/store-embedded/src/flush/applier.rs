@@ -93,7 +93,8 @@ impl Applier {
         }
     }
 
-    /// Whether a flush is due without a request: the batch is large or old, or the last flush failed.
+    /// Whether a flush is due without a request: the batch is large or old, or the last flush
+    /// failed.
     pub(super) fn is_due(&self, now: Duration) -> bool {
         self.trouble.is_some() || self.batch.is_due(now)
     }
@@ -199,7 +200,8 @@ impl Applier {
         Ok(())
     }
 
-    /// Reports a failed flush. The log keeps the groups; the flush is retried unless it cannot succeed.
+    /// Reports a failed flush. The log keeps the groups; the flush is retried unless it cannot
+    /// succeed.
     fn report(&mut self, error: &FlushError) {
         let why = match error {
             FlushError::ForeignWrite => {

@@ -189,7 +189,8 @@ mod tests {
         for end in 0..whole.len() {
             let db = things();
             let replayed = replay(&db, &whole[..end]);
-            // An entry cut between two statements is valid; only the record's length reveals the cut.
+            // An entry cut between two statements is valid; only the record's length reveals the
+            // cut.
             assert!(replayed.is_err() || end >= statements, "{end} of {}", whole.len());
         }
     }

@@ -55,9 +55,9 @@ impl WriteAheadLog {
         Ok(WriteAheadLog { segments, current: 0, at: 0, lineage, bounds, checkpointed })
     }
 
-    /// Moves on to the next segment if the current segment is full. Returns true if it was full: then
-    /// a checkpoint is needed. The current segment grows beyond its bound until the entries of the
-    /// next segment are checkpointed.
+    /// Moves on to the next segment if the current segment is full. Returns true if it was full:
+    /// then a checkpoint is needed. The current segment grows beyond its bound until the entries of
+    /// the next segment are checkpointed.
     pub(crate) fn rotate_if_full(&mut self) -> bool {
         if self.at < self.bounds.segment {
             return false;

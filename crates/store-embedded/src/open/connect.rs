@@ -92,7 +92,8 @@ pub(crate) fn set_wal_mode(db: &Connection, bounds: SqliteWalBounds) -> Result<(
     Ok(())
 }
 
-/// Stops syncing SQLite's commits: the write-ahead log makes them durable, checkpoints sync the WAL.
+/// Stops syncing SQLite's commits: the write-ahead log makes them durable, checkpoints sync the
+/// WAL.
 pub(crate) fn stop_syncing_commits(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("PRAGMA synchronous = NORMAL")
 }

@@ -34,8 +34,8 @@ use std::thread::Builder;
 type Connect = fn(&Path) -> Result<Connection, OpenError>;
 
 impl EmbeddedStore {
-    /// Opens the store in `dir` for reading and writing, or creates it. No other process can open it
-    /// for writing meanwhile.
+    /// Opens the store in `dir` for reading and writing, or creates it. No other process can open
+    /// it for writing meanwhile.
     pub fn open(dir: &Path, options: Options) -> Result<EmbeddedStore, OpenError> {
         connect::create(dir)?;
         let lock = Lock::take(dir)?;
@@ -152,7 +152,8 @@ impl EmbeddedStore {
         }
         let options = Options::default();
         recover_if_dead(dir, &options)?;
-        // Reading a live store needs its shared memory. Where no file can be created, nobody writes.
+        // Reading a live store needs its shared memory. Where no file can be created, nobody
+        // writes.
         let (connect, found): (Connect, _) = match connect::reader(dir).map(|db| schema::identify(&db, STEPS))
         {
             Ok(Ok(found)) => (connect::reader, found),

@@ -1,9 +1,9 @@
 //! The triggers that hold for the flusher's connection.
 //!
 //! All triggers of the file hold for other programs and for the replay of the write-ahead log. The
-//! flusher's connection runs without `BEFORE INSERT` triggers, because they make SQLite set all rows
-//! of a statement aside before writing the first. The store never says `OR REPLACE`, so the key of
-//! the table refuses a second row. `tables/new_rows.rs` checks the other insertion rules.
+//! flusher's connection runs without `BEFORE INSERT` triggers, because they make SQLite set all
+//! rows of a statement aside before writing the first. The store never says `OR REPLACE`, so the
+//! key of the table refuses a second row. `tables/new_rows.rs` checks the other insertion rules.
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error};

@@ -1,4 +1,5 @@
-//! Guarded balances, keyed by account and shard. A group writes a balance once, after its last move.
+//! Guarded balances, keyed by account and shard. A group writes a balance once, after its last
+//! move.
 
 use super::{RowWriter, cell, owners};
 use counterfoil_core::ledger::balance::Balance;

@@ -1,4 +1,5 @@
-//! Facts of the store: its secret, the digest of its schema, the clock's anchor, the current lineage.
+//! Facts of the store: its secret, the digest of its schema, the clock's anchor, the current
+//! lineage.
 
 use crate::clock::Anchor;
 use crate::log::Lineage;

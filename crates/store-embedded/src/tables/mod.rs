@@ -1,8 +1,9 @@
 //! SQLite tables: one module per table with its statements and its mapping of rows to columns.
 //!
-//! These modules decide nothing; the judge has decided. [`apply`] writes one change, either into a log
-//! entry or into the database, with the same statement. [`apply_all`] executes a flush in an order
-//! that suits the trees. [`new_rows`] checks the insertion rules of the schema once per flush.
+//! These modules decide nothing; the judge has decided. [`apply`] writes one change, either into a
+//! log entry or into the database, with the same statement. [`apply_all`] executes a flush in an
+//! order that suits the trees. [`new_rows`] checks the insertion rules of the schema once per
+//! flush.
 //!
 //! Insertions into tables with triggers say `OR FAIL`: SQLite then keeps no copy of each page for
 //! undoing one statement. Only whole flushes are undone.
@@ -94,8 +95,8 @@ pub(crate) fn apply(to: &mut RowWriter<'_>, write: &Write) -> Result<()> {
     }
 }
 
-/// Executes a flush: first updates, removals and rare insertions, then the frequent insertions table
-/// by table, many rows per statement.
+/// Executes a flush: first updates, removals and rare insertions, then the frequent insertions
+/// table by table, many rows per statement.
 ///
 /// A flush inserts a row at most once, in its last version, so earlier updates concern other rows.
 /// Rows are sorted by key, so that trees grow at their right edge. Entries are sorted by account,

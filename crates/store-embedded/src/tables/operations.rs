@@ -1,4 +1,5 @@
-//! Captures, voids and refunds, keyed by sequential id, with indexes by charge and of refunds by tenant.
+//! Captures, voids and refunds, keyed by sequential id, with indexes by charge and of refunds by
+//! tenant.
 
 use super::{RowWriter, cell};
 use counterfoil_core::payments::charge::{Failure, FailureCode};

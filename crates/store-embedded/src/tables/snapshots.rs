@@ -1,4 +1,5 @@
-//! Snapshots, keyed by account and position. Sums are 16 bytes, big-endian: integers of SQLite have 8.
+//! Snapshots, keyed by account and position. Sums are 16 bytes, big-endian: integers of SQLite have
+//! 8.
 
 use super::{RowWriter, cell, owners, to_i64};
 use counterfoil_core::ledger::snapshot::Snapshot;

@@ -126,8 +126,8 @@ impl UniqueId {
 }
 
 impl RowIds {
-    /// Reads the highest ids from the database. Ids of audit records begin with their time, which is
-    /// before `now`.
+    /// Reads the highest ids from the database. Ids of audit records begin with their time, which
+    /// is before `now`.
     pub(super) fn load(db: &Connection, now: Time) -> Result<RowIds> {
         let mut highest = [i128::MIN; KINDS];
         for (kind, sql) in HIGHEST {

@@ -130,7 +130,8 @@ impl Work {
         }
     }
 
-    /// The second set stores the answer, ends the charge, removes the work and adds two audit records.
+    /// The second set stores the answer, ends the charge, removes the work and adds two audit
+    /// records.
     pub(crate) fn settling(&self, set: i64, now: Time, body: bytes::Bytes) -> ChangeSet {
         let charge = Charge {
             status: Status::Succeeded,
