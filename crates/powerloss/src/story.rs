@@ -1,14 +1,14 @@
 //! The answers to a workload, each with the number of recorded operations at that time.
 
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::{ChangeSet, Receipt, RowKey};
+use counterfoil_store::{ChangeSet, CommitReceipt, RowKey};
 use std::collections::BTreeMap;
 
 /// A set that was answered as committed.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledged {
     pub set: SetId,
-    pub receipt: Receipt,
+    pub receipt: CommitReceipt,
     /// Recorded operations when the store reported the group as durable.
     pub after: usize,
 }

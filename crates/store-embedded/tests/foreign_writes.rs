@@ -6,7 +6,7 @@ mod support;
 
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, moving, posted};
 use counterfoil_store::conformance::fixtures::set;
-use counterfoil_store::{CommitError, Position, ReadError, Reason, Store};
+use counterfoil_store::{CommitError, Position, ReadError, RefusalReason, Store};
 use counterfoil_store_embedded::{FaultHook, FaultPoint};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -99,6 +99,8 @@ async fn the_next_opening_rests_on_what_the_other_program_has_written() {
     drop(store);
     let store = open(dir.path());
     let too_much = store.commit(set(2).shift(moving(1, FLOOR, posted(-30)))).await;
-    assert!(matches!(too_much, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Insufficient));
+    assert!(
+        matches!(too_much, Err(CommitError::Refused(refusal)) if refusal.reason == RefusalReason::Insufficient)
+    );
     store.commit(set(3).shift(moving(1, FLOOR, posted(-20)))).await.unwrap();
 }

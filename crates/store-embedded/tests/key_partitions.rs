@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, Hold, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Custody};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{ChangeSet, CommitError, RowKey, Store};
@@ -22,16 +22,16 @@ fn one_of_each_state() -> ChangeSet {
     let not_before = NOON.plus(Span::from_ms(5_000));
     let answered = work(4, NOON).answered(NOON, bytes::Bytes::from_static(b"{\"id\":\"ch_4\"}"));
     let refused = match answered.state.clone() {
-        State::Completed(settled) => State::FailedTerminal(settled),
+        ClaimState::Completed(settled) => ClaimState::FailedTerminal(settled),
         other => other,
     };
     ChangeSet::new(SetId::from_i64(1))
         .insert(claim(1, lease))
-        .insert(claim(2, State::FailedRetry { not_before }))
-        .insert(claim(3, State::Uncertain(Hold::Waiting { not_before })))
+        .insert(claim(2, ClaimState::FailedRetry { not_before }))
+        .insert(claim(3, ClaimState::Uncertain(Custody::Waiting { not_before })))
         .insert(Claim { revision: 1, ..answered })
         .insert(claim(5, refused))
-        .insert(claim(6, State::Expired { tombstone_until: not_before }))
+        .insert(claim(6, ClaimState::Expired { tombstone_until: not_before }))
 }
 
 /// Claims in four partitions: subject 1 in the first, 2 and 3 in the next, then 4 and 5, then 6.

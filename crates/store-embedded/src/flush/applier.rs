@@ -261,7 +261,7 @@ mod tests {
     use crate::schema::{Found, STEPS, copy_rules, migrate};
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
-    use counterfoil_store::{Position, Receipt};
+    use counterfoil_store::{CommitReceipt, Position};
 
     fn connection(dir: &std::path::Path) -> Connection {
         Connection::open(dir.join("counterfoil.db")).unwrap()
@@ -279,8 +279,11 @@ mod tests {
     }
 
     fn group() -> DurableGroup {
-        let commit =
-            Write::Commit(Receipt { position: Position(1), at: Time::EPOCH }, SetId::from_i64(1), Vec::new());
+        let commit = Write::Commit(
+            CommitReceipt { position: Position(1), at: Time::EPOCH },
+            SetId::from_i64(1),
+            Vec::new(),
+        );
         DurableGroup { writes: vec![commit], last: 1, bytes: 0, fills_a_segment: false }
     }
 

@@ -3,7 +3,7 @@
 use super::{RowWriter, cell, to_i64};
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::codec::touched;
-use counterfoil_store::{Committed, Position, Receipt};
+use counterfoil_store::{CommitReceipt, Committed, Position};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -14,11 +14,11 @@ const AFTER: &str =
 const COUNT_FROM: &str = "SELECT count(*) FROM commits WHERE position >= ?1";
 const INSERT: &str = "INSERT OR FAIL INTO commits (position, set_id, at, touched) VALUES (?1, ?2, ?3, ?4)";
 
-pub(crate) fn last(db: &Connection) -> Result<Option<Receipt>> {
+pub(crate) fn last(db: &Connection) -> Result<Option<CommitReceipt>> {
     db.prepare_cached(LAST)?.query_row([], receipt).optional()
 }
 
-pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<Receipt>> {
+pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<CommitReceipt>> {
     db.prepare_cached(BY_SET)?.query_row([set.to_i64()], receipt).optional()
 }
 
@@ -41,10 +41,15 @@ pub(super) fn count_from(db: &Connection, position: Position) -> Result<usize> {
     db.prepare_cached(COUNT_FROM)?.query_row([to_i64(position)], |row| row.get(0))
 }
 
-pub(crate) fn insert(to: &mut RowWriter<'_>, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {
+pub(crate) fn insert(
+    to: &mut RowWriter<'_>,
+    receipt: CommitReceipt,
+    set: SetId,
+    touched: &[u8],
+) -> Result<()> {
     to.write(INSERT, params![receipt.position.0, set.to_i64(), receipt.at.ms(), touched,])
 }
 
-fn receipt(row: &Row<'_>) -> Result<Receipt> {
-    Ok(Receipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? })
+fn receipt(row: &Row<'_>) -> Result<CommitReceipt> {
+    Ok(CommitReceipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? })
 }

@@ -4,7 +4,7 @@ use crate::key_index::Partition;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_store::judge::Image;
-use counterfoil_store::{Change, Receipt, Row};
+use counterfoil_store::{Change, CommitReceipt, Row};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -16,13 +16,13 @@ pub(crate) enum Write {
     /// Removes a row, given in its last version.
     Remove(Arc<Row>),
     /// The commit row, with the encoded keys of the touched rows.
-    Commit(Receipt, SetId, Vec<u8>),
+    Commit(CommitReceipt, SetId, Vec<u8>),
 }
 
 /// The commit and the partition of an insertion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    pub(crate) receipt: Receipt,
+    pub(crate) receipt: CommitReceipt,
     /// Used by claims only.
     pub(crate) partition: Partition,
 }

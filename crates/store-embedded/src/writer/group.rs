@@ -12,7 +12,7 @@ use crate::options::{FaultPoint, Options, fault_at};
 use crate::tables::{self, Origin, RowWriter, Write};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::judge::{Image, judge};
-use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
+use counterfoil_store::{Change, CommitError, CommitReceipt, CommitRefusal, Position, Row, RowKey};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,14 +76,14 @@ enum GroupOutcome {
 
 /// The outcome of one set.
 enum Verdict {
-    Admitted(Receipt),
-    Refused(Box<Refusal>),
+    Admitted(CommitReceipt),
+    Refused(Box<CommitRefusal>),
     /// An id of the set is taken. The judge does not see this, and no correct caller does it.
     IdTaken(UniqueId),
 }
 
 impl Verdict {
-    fn receipt(&self) -> Option<Receipt> {
+    fn receipt(&self) -> Option<CommitReceipt> {
         match self {
             Verdict::Admitted(receipt) => Some(*receipt),
             Verdict::Refused(_) | Verdict::IdTaken(_) => None,
@@ -223,7 +223,7 @@ impl Writer {
         let mut moved = MovedBalances::new();
         let mut verdicts = Vec::with_capacity(group.len());
         for job in group {
-            let receipt = Receipt { position: Position(position.saturating_add(1)), at };
+            let receipt = CommitReceipt { position: Position(position.saturating_add(1)), at };
             let verdict = self.judge_one(job, receipt, writes, &mut moved)?;
             if verdict.receipt().is_some() {
                 position = receipt.position.0;
@@ -233,7 +233,7 @@ impl Writer {
         // A balance is written once per group, however many sets move it.
         for ((tenant, account, shard), is_new) in moved {
             if let Some(row) = self.image.shared(&RowKey::Balance(tenant, account, shard)) {
-                let receipt = Receipt { position: Position(position), at };
+                let receipt = CommitReceipt { position: Position(position), at };
                 let origin = Origin { receipt, partition: self.keys.youngest() };
                 writes.push(if is_new { Write::Insert(row, origin) } else { Write::Replace(row) });
             }
@@ -244,7 +244,7 @@ impl Writer {
     fn judge_one(
         &mut self,
         job: &mut Job,
-        receipt: Receipt,
+        receipt: CommitReceipt,
         writes: &mut Vec<Write>,
         moved: &mut MovedBalances,
     ) -> Result<Verdict, Error> {
