@@ -67,7 +67,7 @@ impl Applier {
         progress: Arc<Progress>,
         fault: Option<FaultHook>,
     ) -> Result<Applier, OpenError> {
-        let applier = Applier {
+        let mut applier = Applier {
             db,
             batch: FlushBatch::default(),
             data_version: Some(data_version),
@@ -151,23 +151,25 @@ impl Applier {
     }
 
     /// Opens a write transaction, which locks out other programs. Fails after a foreign write.
-    fn begin(&self) -> Result<(), FlushError> {
+    fn begin(&mut self) -> Result<(), FlushError> {
         if !self.db.is_autocommit() {
             return Ok(());
         }
         self.execute("BEGIN IMMEDIATE")?;
-        let found = data_version(&self.db);
-        match (self.data_version, found) {
-            (Some(expected), Ok(found)) if expected != found => {
-                self.roll_back();
-                Err(FlushError::ForeignWrite)
-            }
-            (_, Ok(_)) => Ok(()),
-            (_, Err(error)) => {
-                self.roll_back();
-                Err(error.into())
-            }
+        let checked = self.check_version();
+        if checked.is_err() {
+            self.roll_back();
         }
+        checked
+    }
+
+    fn check_version(&mut self) -> Result<(), FlushError> {
+        let found = data_version(&self.db)?;
+        if self.data_version.is_some_and(|expected| expected != found) {
+            return Err(FlushError::ForeignWrite);
+        }
+        self.data_version = Some(found);
+        Ok(())
     }
 
     fn write(&mut self) -> Result<(), FlushError> {

@@ -1,9 +1,10 @@
 //! One group of sets: judged, made durable, handed to the flusher, answered.
 
 use super::ids::{RowIds, UniqueId};
+use super::outcome::{GroupOutcome, Verdict, answer, io_reason};
 use super::{Health, Job};
 use crate::clock::{Clock, monotonic};
-use crate::error::{NO_SPACE, reason};
+use crate::error::reason;
 use crate::flush::{ENDED, Flusher, Progress, SqliteWal};
 use crate::key_index::{Home, KeyIndex, youngest_partition};
 use crate::log::{AppendError, LogEntry, WriteAheadLog};
@@ -12,7 +13,7 @@ use crate::options::{FaultPoint, Options, fault_at};
 use crate::tables::{self, Origin, RowWriter, Write};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::judge::{Image, judge};
-use counterfoil_store::{Change, CommitError, CommitReceipt, CommitRefusal, Position, Row, RowKey};
+use counterfoil_store::{Change, CommitReceipt, Position, Row, RowKey};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,33 +62,6 @@ pub(super) struct CloseGuard(Arc<Flusher>);
 impl Drop for CloseGuard {
     fn drop(&mut self) {
         self.0.close();
-    }
-}
-
-/// The outcome of a group.
-enum GroupOutcome {
-    /// Every admitted set is durable, or none was admitted.
-    Durable,
-    /// Nothing was written.
-    Untouched(String),
-    /// The append failed: an opening may find the admitted sets.
-    Doubtful(String),
-}
-
-/// The outcome of one set.
-enum Verdict {
-    Admitted(CommitReceipt),
-    Refused(Box<CommitRefusal>),
-    /// An id of the set is taken. The judge does not see this, and no correct caller does it.
-    IdTaken(UniqueId),
-}
-
-impl Verdict {
-    fn receipt(&self) -> Option<CommitReceipt> {
-        match self {
-            Verdict::Admitted(receipt) => Some(*receipt),
-            Verdict::Refused(_) | Verdict::IdTaken(_) => None,
-        }
     }
 }
 
@@ -402,14 +376,6 @@ fn room_for_keys(db: &Connection) -> Result<usize, Error> {
     Ok(pages.saturating_mul(2 * KEYS_PER_PAGE))
 }
 
-/// The error in words for operators.
-fn io_reason(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => NO_SPACE.to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 /// The balance that a change inserts or moves.
 fn balance_of(change: &Change) -> Option<BalanceKey> {
     match change {
@@ -419,31 +385,5 @@ fn balance_of(change: &Change) -> Option<BalanceKey> {
             _ => None,
         },
         Change::Replace { .. } | Change::Remove { .. } => None,
-    }
-}
-
-/// Answers every set. A refusal may rest on a neighbour's write, so it counts only once the group
-/// is durable.
-fn answer(jobs: impl Iterator<Item = Job>, verdicts: Vec<Verdict>, outcome: &GroupOutcome) {
-    let mut verdicts = verdicts.into_iter();
-    for job in jobs {
-        let verdict = verdicts.next();
-        let result = match (outcome, verdict) {
-            (GroupOutcome::Durable, Some(Verdict::Admitted(receipt))) => Ok(receipt),
-            (GroupOutcome::Durable, Some(Verdict::Refused(refusal))) => Err(CommitError::Refused(refusal)),
-            (_, Some(Verdict::IdTaken(id))) => Err(CommitError::Unavailable(format!(
-                "the store refused the set, which is a defect to report: {}",
-                id.why_taken()
-            ))),
-            // Every set of a durable group has a verdict; a missing verdict tells nothing.
-            (GroupOutcome::Doubtful(_), Some(Verdict::Admitted(_))) | (GroupOutcome::Durable, None) => {
-                Err(CommitError::InDoubt(job.set.id()))
-            }
-            (GroupOutcome::Untouched(why) | GroupOutcome::Doubtful(why), _) => {
-                Err(CommitError::Unavailable(why.clone()))
-            }
-        };
-        // The caller may have gone away; the commit stands.
-        let _ = job.answer.send(result);
     }
 }

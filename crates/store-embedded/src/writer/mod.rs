@@ -10,6 +10,7 @@
 
 mod group;
 mod ids;
+mod outcome;
 mod queue;
 
 pub(crate) use group::{Shared, Writer};
