@@ -78,12 +78,15 @@ fn start() -> Check {
 
 /// A store with a row of every kind, and a second connection to its file that knows no rules.
 struct File {
+    /// Reads the file that `raw` damages.
     store: EmbeddedStore,
+    /// Another store, to write to: a foreign write stops an open one.
+    live: EmbeddedStore,
     raw: Connection,
     cells: Vec<(String, String)>,
     runtime: Runtime,
     sets: i64,
-    _folder: TempDir,
+    _folders: [TempDir; 2],
 }
 
 impl File {
@@ -97,6 +100,11 @@ impl File {
         let ended = claim_in(2, ClaimState::Completed(settled(b"{}", at(4))));
         runtime.block_on(store.commit(set(2).insert(ended))).expect("an ended claim");
         let _ = runtime.block_on(store.commit(set(3).shift(moving(1, FLOOR, posted(5)))));
+        store.close();
+        let store = EmbeddedStore::open_read_only(folder.path()).expect("the same store");
+        let other = tempfile::tempdir_in(memory()).expect("a folder");
+        let live =
+            EmbeddedStore::open(other.path(), Options { readers: 1, ..Options::default() }).expect("a store");
         let raw = Connection::open(folder.path().join("counterfoil.db")).expect("a connection");
         raw.execute_batch("PRAGMA ignore_check_constraints = ON; PRAGMA synchronous = OFF")
             .expect("no rules");
@@ -116,7 +124,7 @@ impl File {
                 cells.push((table.clone(), name));
             }
         }
-        File { store, raw, cells, runtime, sets: 10, _folder: folder }
+        File { store, live, raw, cells, runtime, sets: 10, _folders: [folder, other] }
     }
 
     /// Puts a value into a cell of every row of a table, reads everything, and puts the old values back.
@@ -225,10 +233,10 @@ impl File {
         let keys: Vec<RowKey> = rows.iter().map(Row::key).collect();
         let set = rows.iter().cloned().fold(ChangeSet::new(SetId::from_i64(self.sets)), ChangeSet::insert);
         self.runtime.block_on(async {
-            self.store.commit(set).await.expect("new rows");
-            let read = self.store.read(keys.clone()).await.expect("rows that were written");
+            self.live.commit(set).await.expect("new rows");
+            let read = self.live.read(keys.clone()).await.expect("rows that were written");
             assert_eq!(read, rows.map(Some), "what was written");
-            let feed = self.store.feed(Position(0), 100_000).await.expect("the feed");
+            let feed = self.live.feed(Position(0), 100_000).await.expect("the feed");
             assert!(feed.iter().any(|commit| commit.touched == keys), "what was touched");
         });
         Kind::of(format!("back {}", words.len().min(5)))
