@@ -14,14 +14,15 @@ mod bench;
 mod compile;
 mod crash;
 mod dice;
+mod dist;
 mod failure;
 mod hostile;
 mod http;
 mod mutants;
+mod pgo;
 mod process;
 mod progress;
 mod prove;
-mod record;
 mod servers;
 mod test;
 
@@ -61,11 +62,12 @@ enum Command {
     Mutants(mutants::Mutants),
     /// Every proof there is, for so many hours, and one report.
     Prove(prove::Prove),
-    /// Records a release build at work, for release builds to be guided by.
+    /// Builds the server for packaging, with profile-guided optimisation (PGO).
     ///
-    /// Builds one that counts what it executes, puts the loads of `crash` and `bench` on it, and writes what was counted to
-    /// .cargo/release.profdata. Takes some ten minutes on two cores; worth it after a new compiler and after larger changes.
-    Record(record::Record),
+    /// Builds the server with counters, runs the loads of `crash` and `bench` on it, merges the counters, and builds the
+    /// server again with them. Needs `llvm-profdata` and about half an hour on two cores. See
+    /// docs/decisions/0017-profile-guided-builds-belong-to-packaging.md.
+    Dist(dist::Dist),
     /// Load in a process of its own; `bench` starts it.
     #[command(hide = true)]
     Load(bench::child::Load),
@@ -94,7 +96,7 @@ fn main() -> ExitCode {
         Command::Hostile(hostile) => until_interrupted(hostile.run()),
         Command::Mutants(mutants) => mutants.run(),
         Command::Prove(prove) => until_interrupted(prove.run()),
-        Command::Record(record) => until_interrupted(record.run()),
+        Command::Dist(dist) => until_interrupted(dist.run()),
         Command::Load(load) => until_interrupted(load.run()),
         Command::Engine(engine) => engine.run(),
         Command::Commits(commits) => commits.run(),

@@ -6,8 +6,6 @@
 mod core;
 #[path = "rules/files.rs"]
 mod files;
-#[path = "rules/guided.rs"]
-mod guided;
 #[path = "rules/readme.rs"]
 mod readme;
 #[path = "rules/rings.rs"]

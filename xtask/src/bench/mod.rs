@@ -70,6 +70,9 @@ pub(crate) struct Bench {
     /// Keys in the store that is compared with one of a thousand: 1000000 for the whole promise.
     #[arg(long, default_value_t = 100_000)]
     stored: u64,
+    /// Measures the build that `cargo xtask dist` made with PGO last; otherwise the same build without PGO.
+    #[arg(long)]
+    guided: bool,
     /// Writes all figures to this file as well.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -93,9 +96,14 @@ struct Found {
 
 impl Bench {
     pub(crate) async fn run(self) -> Result<ExitCode> {
-        let built = compile::build(Profile::Release, &["counterfoil", "xtask"]).await?;
+        let (profile, build) = if self.guided {
+            (Profile::Guided, "cargo profile `dist`, with PGO (cargo xtask dist)")
+        } else {
+            (Profile::Dist, "cargo profile `dist`, without PGO")
+        };
+        let built = compile::build(profile, &["counterfoil", "xtask"]).await?;
         let (counterfoil, xtask) = (built.path("counterfoil")?, built.path("xtask")?);
-        // SharedServices the build, which is on a disk: the system's directory for such things may be memory.
+        // The build is on a disk; the system's temporary directory may be memory.
         let made = tempfile::Builder::new().prefix("bench-").tempdir_in(xtask.parent().unwrap_or(xtask));
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
         if disk::is_memory(directory.path()) {
@@ -114,6 +122,7 @@ impl Bench {
         for table in &found.tables {
             println!("{table}");
         }
+        println!("build: {build}");
         if let Some(path) = &self.json {
             std::fs::write(path, found.json.to_string())
                 .map_err(Failure::while_(format!("writing {}", path.display())))?;
