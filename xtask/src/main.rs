@@ -45,7 +45,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that must hold before a commit: format, lints, all tests, documentation tests.
+    /// Checks everything that must hold before a commit: format, lints, all tests, documentation tests.
     Test(test::Test),
     /// Measures the product against the raw limits of this machine and an ordinary proxy, in one run; with --ledger, its transfers; with
     /// --store postgres, against the usual implementation.
@@ -90,7 +90,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Test(test) => Ok(test.run()),
+        Command::Test(test) => test.run(),
         Command::Bench(bench) => until_interrupted(bench.run()),
         Command::Crash(crash) => until_interrupted(crash.run()),
         Command::Hostile(hostile) => until_interrupted(hostile.run()),
