@@ -13,7 +13,6 @@
 mod bench;
 mod compile;
 mod crash;
-mod dice;
 mod dist;
 mod failure;
 mod hostile;

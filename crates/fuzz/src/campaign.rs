@@ -1,8 +1,8 @@
 //! A campaign: one target, one seed, input after input.
 
-use crate::dice::Dice;
 use crate::mutate::mutate;
 use crate::target::{Check, Kind, Target};
+use counterfoil_prng::Prng;
 use std::collections::HashSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ const SHRINKS_MAX: usize = 20_000;
 pub struct Campaign {
     target: Target,
     check: Check,
-    dice: Dice,
+    prng: Prng,
     corpus: Vec<Vec<u8>>,
     seen: HashSet<Kind>,
     executions: u64,
@@ -39,7 +39,7 @@ impl Campaign {
         let mut campaign = Campaign {
             target,
             check: (target.start)(),
-            dice: Dice::new(seed),
+            prng: Prng::new(seed),
             corpus: vec![Vec::new()],
             seen: HashSet::new(),
             executions: 0,
@@ -53,16 +53,16 @@ impl Campaign {
 
     /// Makes one more input and checks it.
     pub fn step(&mut self) -> Result<(), Failure> {
-        let pick = |dice: &mut Dice, corpus: &[Vec<u8>]| dice.below(corpus.len());
-        let (one, other) = (pick(&mut self.dice, &self.corpus), pick(&mut self.dice, &self.corpus));
+        let pick = |prng: &mut Prng, corpus: &[Vec<u8>]| prng.index(corpus.len());
+        let (one, other) = (pick(&mut self.prng, &self.corpus), pick(&mut self.prng, &self.corpus));
         let (one, other) = (self.corpus.get(one), self.corpus.get(other));
         let (one, other) = (one.map_or(&[][..], Vec::as_slice), other.map_or(&[][..], Vec::as_slice));
-        let input = mutate(one, other, self.target.words, self.target.length_max, &mut self.dice);
+        let input = mutate(one, other, self.target.words, self.target.length_max, &mut self.prng);
         if self.execute(&input)? {
             if self.corpus.len() < CORPUS_MAX {
                 self.corpus.push(input);
             } else {
-                let place = self.dice.below(self.corpus.len());
+                let place = self.prng.index(self.corpus.len());
                 if let Some(old) = self.corpus.get_mut(place) {
                     *old = input;
                 }

@@ -21,7 +21,6 @@ pub mod campaign;
 )]
 #[path = "../../counterfoil/src/config/mod.rs"]
 mod config;
-pub mod dice;
 mod mutate;
 pub mod target;
 pub mod targets;

@@ -1,6 +1,6 @@
 //! Records workloads and cuts them: everywhere, or as often as asked.
 
-use crate::chance::Chance;
+use crate::chance::{Chance, chance_at};
 use crate::check::Checker;
 use crate::cut::{Image, Mood, cut};
 use crate::disk::Disk;
@@ -151,7 +151,7 @@ impl Campaign {
         let mut disk = take.recording.base.clone();
         for point in 0..=take.recording.ops.len() {
             for turn in 0..images {
-                let mut chance = Chance::at(self.seed, &[self.totals.recordings, point, turn]);
+                let mut chance = chance_at(self.seed, &[self.totals.recordings, point, turn]);
                 // Each mood in its turn, from another one at every point.
                 let mood = Mood::ALL[(point + turn) % Mood::ALL.len()];
                 let (image, damage) = cut(&disk, mood, &mut chance);
@@ -228,8 +228,8 @@ impl Scene {
 
     /// Records it, in `dir`.
     pub fn record(self, dir: &Path, before: Option<&Take>, size: Size, seed: u64) -> Result<Take, String> {
-        let mut chance = Chance::at(seed, &[]);
-        let among = |count: usize, chance: &mut Chance| u32::try_from(1 + chance.below(count)).unwrap_or(1);
+        let mut chance = chance_at(seed, &[]);
+        let among = |count: usize, chance: &mut Chance| u32::try_from(1 + chance.index(count)).unwrap_or(1);
         let keys = usize::try_from(size.keys).unwrap_or(1);
         let plan = match self {
             Scene::Plain | Scene::SecondCut | Scene::Killed => Plan::default(),
@@ -252,13 +252,13 @@ impl Scene {
         };
         let (base, story) = match (self, before) {
             (Scene::SecondCut, Some(before)) => {
-                let point = chance.below(before.recording.ops.len() + 1);
-                let mood = Mood::ALL[chance.below(Mood::ALL.len())];
+                let point = chance.index(before.recording.ops.len() + 1);
+                let mood = Mood::ALL[chance.index(Mood::ALL.len())];
                 let (image, _) = cut(&before.disk(point), mood, &mut chance);
                 (Disk::holding(&image), before.story.upto(point))
             }
             (Scene::Killed, Some(before)) => {
-                let point = chance.below(before.recording.ops.len() + 1);
+                let point = chance.index(before.recording.ops.len() + 1);
                 (before.disk(point), before.story.upto(point))
             }
             _ => (Disk::default(), Story::default()),

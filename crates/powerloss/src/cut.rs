@@ -90,7 +90,7 @@ pub fn cut(disk: &Disk, mood: Mood, chance: &mut Chance) -> (Image, Damage) {
 /// One of the operations, if there is any.
 fn pick(indices: impl Iterator<Item = usize>, chance: &mut Chance) -> usize {
     let indices: Vec<usize> = indices.collect();
-    indices.get(chance.below(indices.len())).copied().unwrap_or(0)
+    indices.get(chance.index(indices.len())).copied().unwrap_or(0)
 }
 
 struct Knife<'a> {
@@ -165,7 +165,7 @@ impl Knife<'_> {
             file.resize(end, 0);
         }
         if matches!(self.mood, Mood::Bytes | Mood::Prefix) {
-            let kept = self.chance.below(bytes.len());
+            let kept = self.chance.index(bytes.len());
             lay(file, at, &bytes[..kept]);
             return (kept > 0, true);
         }

@@ -1,4 +1,4 @@
-//! The path of a POST once it is well-formed: claim its key, meet its fate, execute, answer.
+//! The path of a POST once it is well-formed: claim its key, inject faults, execute, answer.
 //!
 //! A request that reached this point is executed whether or not its client stays: only the faults decide.
 
@@ -58,7 +58,7 @@ pub(crate) async fn post(sim: &Simulator, job: Job) -> Outcome {
     let (latency_ms, waiting) = {
         let mut state = sim.state();
         let begun = begin(&mut state, &job, sim.now_ms());
-        let latency_ms = state.fate.faults().latency_ms;
+        let latency_ms = state.injector.faults().latency_ms;
         let waiting = match begun {
             Begun::Refused(refusal) => return Outcome::Reply(Reply::refused(&refusal)),
             Begun::Replay(reply) if latency_ms == 0 => return Outcome::Reply(reply),
@@ -103,21 +103,21 @@ fn begin(state: &mut State, job: &Job, now_ms: u64) -> Begun {
     let Some(key) = &job.key else {
         return Begun::Claimed;
     };
-    let window_ms = state.fate.faults().dedup_window_ms;
+    let window_ms = state.injector.faults().dedup_window_ms;
     match state.keys.claim(key, job.fingerprint, now_ms, window_ms) {
         Claim::Won => Begun::Claimed,
         Claim::InUse => Begun::Refused(Refusal::key_in_use(key)),
         Claim::Mismatch => Begun::Refused(Refusal::key_reused(key)),
         Claim::Answered(answer) => {
             let reply = answer.render(state).replayed();
-            Begun::Replay(if state.fate.replays_otherwise() { reply.unfinished() } else { reply })
+            Begun::Replay(if state.injector.replays_otherwise() { reply.unfinished() } else { reply })
         }
     }
 }
 
 fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
-    let plan = state.fate.decide();
-    let faults = state.fate.faults();
+    let plan = state.injector.plan();
+    let faults = state.injector.faults();
     let (store_errors, forget_errors, late_ms) =
         (faults.store_errors, faults.forget_errors, faults.late_delivery_ms);
     match plan.before {

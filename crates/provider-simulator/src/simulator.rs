@@ -50,12 +50,12 @@ impl Simulator {
 
     /// The faults in force.
     pub fn faults(&self) -> Faults {
-        self.state().fate.faults().clone()
+        self.state().injector.faults().clone()
     }
 
     /// Puts these faults in force instead of the earlier ones and starts the dice anew.
     pub fn set_faults(&self, faults: Faults) -> Result<(), BadFaults> {
-        self.state().fate.set(faults)
+        self.state().injector.set(faults)
     }
 
     /// Forgets every object, effect and key; requests still under way are dropped. Faults stay, the log goes on.

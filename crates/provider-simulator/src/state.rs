@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::effects::{Effect, EffectKind, Effects, Object};
 use crate::execute::Context;
-use crate::faults::NextStep;
+use crate::faults::FaultInjector;
 use crate::id;
 use crate::idempotency::Keys;
 use crate::intents::{Intent, Status};
@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) run: u64,
     pub(crate) effects: Effects,
     pub(crate) keys: Keys,
-    pub(crate) fate: NextStep,
+    pub(crate) injector: FaultInjector,
     /// Requests that will be delivered late.
     pub(crate) late_pending: u32,
     intents: Vec<Intent>,
@@ -40,7 +40,7 @@ impl State {
             run,
             effects,
             keys: Keys::new(keys_max),
-            fate: NextStep::default(),
+            injector: FaultInjector::default(),
             late_pending: 0,
             intents: Vec::new(),
             intents_max,

@@ -3,7 +3,7 @@
 use super::mix::Mix;
 use super::order::{Order, What};
 use super::told::Attempt;
-use crate::dice::Dice;
+use counterfoil_prng::Prng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub(super) struct Board {
     mix: Mix,
     made: usize,
     made_max: usize,
-    dice: Dice,
+    prng: Prng,
     again: BinaryHeap<Reverse<(Instant, usize)>>,
     asked: usize,
     making: bool,
@@ -48,17 +48,17 @@ pub(super) struct Board {
 
 impl Board {
     /// Nothing new is made after `made_max` orders; what follows from one is asked for all the same.
-    pub(super) fn new(mut dice: Dice, mix: Mix, made_max: usize) -> Board {
+    pub(super) fn new(mut prng: Prng, mix: Mix, made_max: usize) -> Board {
         Board {
             orders: Vec::new(),
             differing: Vec::new(),
             strange: Vec::new(),
             away: 0,
-            run: dice.roll(),
+            run: prng.next_u64(),
             mix,
             made: 0,
             made_max,
-            dice,
+            prng,
             again: BinaryHeap::new(),
             asked: 0,
             making: true,
@@ -105,7 +105,7 @@ impl Board {
 
     fn make(&mut self) -> usize {
         self.made += 1;
-        let what = self.mix.draw(self.orders.len(), &mut self.dice);
+        let what = self.mix.draw(self.orders.len(), &mut self.prng);
         self.add(what)
     }
 
@@ -124,7 +124,7 @@ impl Board {
                 match &self.orders[index].first {
                     None => {
                         if self.making {
-                            let next = self.mix.after(&self.orders[index], &told, &mut self.dice);
+                            let next = self.mix.after(&self.orders[index], &told, &mut self.prng);
                             // Due at once, all of them: whoever is free takes the next one.
                             let added = next.into_iter().map(|what| Reverse((now, self.add(what))));
                             let added: Vec<_> = added.collect();
@@ -135,7 +135,7 @@ impl Board {
                     Some(first) if *first == told => {}
                     Some(_) => self.differing.push(index),
                 }
-                if self.making && self.dice.once_in(REPLAY_ONCE_IN) {
+                if self.making && self.prng.once_in(REPLAY_ONCE_IN) {
                     self.plan(index, now);
                 }
             }
@@ -156,7 +156,7 @@ impl Board {
         if !self.making && self.orders[index].first.is_some() {
             return;
         }
-        let spread = Duration::from_millis(self.dice.below(RETRY_SPREAD_MS));
+        let spread = Duration::from_millis(self.prng.below(RETRY_SPREAD_MS));
         self.again.push(Reverse((now + RETRY_AFTER + spread, index)));
     }
 }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_key_is_asked_for_until_it_is_final() {
-        let mut board = Board::new(Dice::new(1), Mix::CHARGES, ORDERS_MAX);
+        let mut board = Board::new(Prng::new(1), Mix::CHARGES, ORDERS_MAX);
         let now = Instant::now();
         assert_eq!(board.next(now), Errand::Ask(0));
         board.note(0, Attempt::Cut, now);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn another_final_answer_is_noted() {
-        let mut board = Board::new(Dice::new(1), Mix::CHARGES, ORDERS_MAX);
+        let mut board = Board::new(Prng::new(1), Mix::CHARGES, ORDERS_MAX);
         let now = Instant::now();
         for body in ["a", "a", "b"] {
             board.asked += 1;
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_held_charge_is_followed_by_operations_at_once() {
         let mix = Mix { held: 100, ..Mix::CHARGES };
-        let mut board = Board::new(Dice::new(1), mix, 1);
+        let mut board = Board::new(Prng::new(1), mix, 1);
         let now = Instant::now();
         assert_eq!(board.next(now), Errand::Ask(0));
         assert_eq!(board.next(now), Errand::Idle, "there is to be one charge");
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_is_open_is_bounded() {
-        let mut board = Board::new(Dice::new(1), Mix::CHARGES, ORDERS_MAX);
+        let mut board = Board::new(Prng::new(1), Mix::CHARGES, ORDERS_MAX);
         let now = Instant::now();
         let asked = (0..OPEN_MAX * 2).filter(|_| board.next(now) != Errand::Idle).count();
         assert_eq!(asked, OPEN_MAX);

@@ -3,8 +3,8 @@
 use super::board::{Board, Errand};
 use super::order::{Letter, Order};
 use super::told::{Attempt, Told};
-use crate::dice::Dice;
 use crate::http::{Answer, Connection, Request};
+use counterfoil_prng::Prng;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -87,16 +87,16 @@ impl Client {
 }
 
 /// Starts `count` clients; they end when the board is closed and everything is final.
-pub(super) fn start(count: usize, address: &Address, board: &Shared, dice: &mut Dice) -> JoinSet<()> {
+pub(super) fn start(count: usize, address: &Address, board: &Shared, prng: &mut Prng) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for number in 0..count {
         let client = Client { turn: number, ..Client::new(address) };
-        clients.spawn(work(client, Arc::clone(board), dice.fork()));
+        clients.spawn(work(client, Arc::clone(board), prng.fork()));
     }
     clients
 }
 
-async fn work(mut client: Client, board: Shared, mut dice: Dice) {
+async fn work(mut client: Client, board: Shared, mut prng: Prng) {
     loop {
         let errand = lock(&board).next(Instant::now());
         match errand {
@@ -106,7 +106,7 @@ async fn work(mut client: Client, board: Shared, mut dice: Dice) {
                 let cut = attempt == Attempt::Cut;
                 lock(&board).note(index, attempt, Instant::now());
                 if cut {
-                    tokio::time::sleep(Duration::from_millis(dice.below(PAUSE_MS))).await;
+                    tokio::time::sleep(Duration::from_millis(prng.below(PAUSE_MS))).await;
                 }
             }
             Errand::Idle => tokio::time::sleep(IDLE).await,

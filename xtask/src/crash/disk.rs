@@ -4,8 +4,8 @@
 
 use super::kill::{Toll, Victim};
 use super::scene::Scene;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::fs::{File, remove_file};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -97,20 +97,20 @@ impl Drop for Disk {
 pub(super) async fn torment(
     scene: &mut Scene,
     disk: &Disk,
-    dice: &mut Dice,
+    prng: &mut Prng,
     told: impl Fn(u64),
 ) -> Result<Toll> {
     let mut toll = Toll::default();
     for turn in 1..=TURNS {
-        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
+        sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
         disk.fill()?;
-        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
+        sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
         let Scene { stands, victim, .. } = scene;
         let stand = stands.first_mut().ok_or_else(|| Failure::new("there is no server on the full disk"))?;
         if let Some(status) = stand.server.ended() {
             return Err(Failure::new(format!("the server ended with {status} when the disk was full")));
         }
-        if dice.once_in(3) {
+        if prng.once_in(3) {
             stand.server.kill().await?;
             disk.free()?;
             *stand = Victim::stand(victim, stand.address).await?;

@@ -2,9 +2,9 @@
 //! any of them is killed, and now and then the database under all of them.
 
 use super::database::Database;
-use crate::dice::Dice;
 use crate::failure::Result;
 use crate::process::{Product, Running};
+use counterfoil_prng::Prng;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -74,15 +74,15 @@ impl Victim {
         stands: &mut [Stand],
         mut database: Option<&mut Database>,
         plan: &Plan,
-        dice: &mut Dice,
+        prng: &mut Prng,
         told: impl Fn(u64),
     ) -> Result<Toll> {
         let within_us = u64::try_from(plan.within.as_micros()).unwrap_or(u64::MAX);
         let mut toll = Toll::default();
         let mut done = 0;
         while done < plan.kills {
-            sleep(Duration::from_micros(dice.below(within_us))).await;
-            let chosen = usize::try_from(dice.below(stands.len() as u64)).unwrap_or(0);
+            sleep(Duration::from_micros(prng.below(within_us))).await;
+            let chosen = usize::try_from(prng.below(stands.len() as u64)).unwrap_or(0);
             let Stand { address, server } = &mut stands[chosen];
             server.kill().await?;
             done += 1;
@@ -90,13 +90,13 @@ impl Victim {
                 && done / plan.database_every.max(1) > toll.database_kills
             {
                 // A server does not start without its database; the others must go on when it is back.
-                database.crash(Duration::from_millis(dice.below(AWAY_MS))).await?;
+                database.crash(Duration::from_millis(prng.below(AWAY_MS))).await?;
                 toll.database_kills += 1;
             }
             let mut begun = Instant::now();
             *server = self.start(*address)?;
-            while done < plan.kills && dice.once_in(TWICE_ONCE_IN) {
-                sleep(Duration::from_micros(dice.below(DURING_START_MS * 1_000))).await;
+            while done < plan.kills && prng.once_in(TWICE_ONCE_IN) {
+                sleep(Duration::from_micros(prng.below(DURING_START_MS * 1_000))).await;
                 server.kill().await?;
                 done += 1;
                 begun = Instant::now();

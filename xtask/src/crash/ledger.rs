@@ -3,9 +3,9 @@
 
 use super::client::{Address, Client};
 use super::order::What;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::http::Answer;
+use counterfoil_prng::Prng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,17 +41,17 @@ pub(super) fn transfer(from: &str, to: &str, amount: u64) -> String {
 }
 
 /// One of the guarded accounts.
-pub(super) fn place(dice: &mut Dice) -> usize {
-    usize::try_from(dice.below(GUARDED.len() as u64)).unwrap_or(0)
+pub(super) fn place(prng: &mut Prng) -> usize {
+    usize::try_from(prng.below(GUARDED.len() as u64)).unwrap_or(0)
 }
 
 /// A transfer between two of the guarded accounts, or to one of them: wallets have to be filled again.
-pub(super) fn draw(dice: &mut Dice) -> What {
-    let (count, to, amount) = (GUARDED.len(), place(dice), 1 + dice.below(AMOUNT_MAX));
-    if dice.once_in(FILLED_ONCE_IN) {
+pub(super) fn draw(prng: &mut Prng) -> What {
+    let (count, to, amount) = (GUARDED.len(), place(prng), 1 + prng.below(AMOUNT_MAX));
+    if prng.once_in(FILLED_ONCE_IN) {
         return What::Transfer { from: count, to, amount };
     }
-    let away = 1 + usize::try_from(dice.below(count as u64 - 1)).unwrap_or(0);
+    let away = 1 + usize::try_from(prng.below(count as u64 - 1)).unwrap_or(0);
     What::Transfer { from: (to + away) % count, to, amount }
 }
 
@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn a_transfer_is_between_two_accounts() {
-        let mut dice = Dice::new(1);
+        let mut prng = Prng::new(1);
         for _ in 0..1_000 {
-            let What::Transfer { from, to, amount } = draw(&mut dice) else { panic!("a charge") };
+            let What::Transfer { from, to, amount } = draw(&mut prng) else { panic!("a charge") };
             assert!(from != to && from <= GUARDED.len() && to < GUARDED.len());
             assert!((1..=AMOUNT_MAX).contains(&amount));
         }

@@ -4,7 +4,7 @@
 use super::ledger;
 use super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
 use super::told::Told;
-use crate::dice::Dice;
+use counterfoil_prng::Prng;
 use std::sync::Arc;
 
 /// Every so-many-th charge uses a card that is declined.
@@ -38,17 +38,17 @@ impl Mix {
     pub(super) const CHARGES: Mix = Mix { transfers: 0, payouts: 0, held: 0, split: 0, wallets: Vec::new() };
 
     /// The order at this place.
-    pub(super) fn draw(&self, index: usize, dice: &mut Dice) -> What {
-        if dice.below(100) < self.transfers {
-            return ledger::draw(dice);
+    pub(super) fn draw(&self, index: usize, prng: &mut Prng) -> What {
+        if prng.below(100) < self.transfers {
+            return ledger::draw(prng);
         }
         // Every amount is another, so that an effect of the wrong payment shows.
         let amount = 100 + index as u64;
-        if dice.below(100) < self.payouts {
-            return What::Payout(Payout { amount, closed: dice.once_in(CLOSED_ONCE_IN) });
+        if prng.below(100) < self.payouts {
+            return What::Payout(Payout { amount, closed: prng.once_in(CLOSED_ONCE_IN) });
         }
-        let share = dice.below(100);
-        let (place, wallet) = (ledger::place(dice), 1 + dice.below(WALLET_MAX.min(amount - 1)));
+        let share = prng.below(100);
+        let (place, wallet) = (ledger::place(prng), 1 + prng.below(WALLET_MAX.min(amount - 1)));
         let tender = match self.wallets.get(place) {
             _ if share < self.held => Tender::Held,
             Some(account) if share < self.held + self.split => {
@@ -56,20 +56,20 @@ impl Mix {
             }
             Some(_) | None => Tender::Card,
         };
-        What::Charge(Charge { amount, declined: dice.once_in(DECLINED_ONCE_IN), tender })
+        What::Charge(Charge { amount, declined: prng.once_in(DECLINED_ONCE_IN), tender })
     }
 
     /// What is asked for at once after `order` was answered.
-    pub(super) fn after(&self, order: &Order, told: &Told, dice: &mut Dice) -> Vec<What> {
+    pub(super) fn after(&self, order: &Order, told: &Told, prng: &mut Prng) -> Vec<What> {
         if !told.is_success() || self.held == 0 {
             return Vec::new();
         }
         let charge = match &order.what {
             What::Charge(Charge { tender: Tender::Held, .. }) => {
-                return named(told).map_or(Vec::new(), |charge| claims(&charge, told, dice));
+                return named(told).map_or(Vec::new(), |charge| claims(&charge, told, prng));
             }
             What::Charge(Charge { tender: Tender::Card | Tender::Split { .. }, .. }) => {
-                if !dice.once_in(REFUNDED_ONCE_IN) {
+                if !prng.once_in(REFUNDED_ONCE_IN) {
                     return Vec::new();
                 }
                 named(told)
@@ -79,7 +79,7 @@ impl Mix {
             | What::Payout(_)
             | What::Transfer { .. } => None,
         };
-        charge.map_or(Vec::new(), |charge| refunds(&charge, told, dice))
+        charge.map_or(Vec::new(), |charge| refunds(&charge, told, prng))
     }
 }
 
@@ -88,24 +88,24 @@ fn named(told: &Told) -> Option<Box<str>> {
 }
 
 /// Captures and voids of a held charge: one of them may succeed.
-fn claims(charge: &str, told: &Told, dice: &mut Dice) -> Vec<What> {
+fn claims(charge: &str, told: &Told, prng: &mut Prng) -> Vec<What> {
     let amount = told.number("amount").unwrap_or(1).max(1);
-    (0..=dice.below(BUNCH_MAX))
-        .map(|_| match dice.below(5) {
+    (0..=prng.below(BUNCH_MAX))
+        .map(|_| match prng.below(5) {
             0 | 1 => operate(SagaAction::Capture, charge, None),
-            2 | 3 => operate(SagaAction::Capture, charge, Some(1 + dice.below(amount))),
+            2 | 3 => operate(SagaAction::Capture, charge, Some(1 + prng.below(amount))),
             _ => operate(SagaAction::Void, charge, None),
         })
         .collect()
 }
 
 /// Refunds of a charge that was taken: together they may ask for more than there is.
-fn refunds(charge: &str, told: &Told, dice: &mut Dice) -> Vec<What> {
+fn refunds(charge: &str, told: &Told, prng: &mut Prng) -> Vec<What> {
     let captured = told.number("amount_captured").unwrap_or(1).max(1);
-    (0..=dice.below(BUNCH_MAX))
+    (0..=prng.below(BUNCH_MAX))
         .map(|_| {
-            let part = 1 + dice.below(captured);
-            operate(SagaAction::Refund, charge, (!dice.once_in(4)).then_some(part))
+            let part = 1 + prng.below(captured);
+            operate(SagaAction::Refund, charge, (!prng.once_in(4)).then_some(part))
         })
         .collect()
 }
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn shares_are_kept() {
-        let (mut dice, mix) = (Dice::new(1), mix());
-        let drawn: Vec<What> = (0..4_000).map(|index| mix.draw(index, &mut dice)).collect();
+        let (mut prng, mix) = (Prng::new(1), mix());
+        let drawn: Vec<What> = (0..4_000).map(|index| mix.draw(index, &mut prng)).collect();
         let count = |which: fn(&What) -> bool| drawn.iter().filter(|what| which(what)).count();
         let charges = count(|what| matches!(what, What::Charge(_)));
         assert!((3_090..=3_390).contains(&charges), "{charges}");
@@ -140,14 +140,14 @@ mod tests {
             |what: &What| matches!(what, What::Charge(charge) if charge.wallet() > 0 && charge.card() > 0);
         assert!((530..=770).contains(&count(split)), "{}", count(split));
         assert!((0..500).all(|index| matches!(
-            Mix::CHARGES.draw(index, &mut dice),
+            Mix::CHARGES.draw(index, &mut prng),
             What::Charge(Charge { tender: Tender::Card, .. })
         )));
     }
 
     #[test]
     fn what_follows_fits_what_was_answered() {
-        let mut dice = Dice::new(1);
+        let mut prng = Prng::new(1);
         let made = told(201, r#"{"id":"ch_1","amount":500,"amount_captured":500}"#);
         let order = |tender| Order {
             key: "k".into(),
@@ -157,15 +157,15 @@ mod tests {
         let (held, taken) = (order(Tender::Held), order(Tender::Card));
         let mut refunded = 0;
         for _ in 0..200 {
-            let claims = mix().after(&held, &made, &mut dice);
+            let claims = mix().after(&held, &made, &mut prng);
             assert!((1..=4).contains(&claims.len()));
-            for what in claims.into_iter().chain(mix().after(&taken, &made, &mut dice)) {
+            for what in claims.into_iter().chain(mix().after(&taken, &made, &mut prng)) {
                 let What::Operate(Operate { action, charge, amount }) = what else { panic!("{what:?}") };
                 assert!(&*charge == "ch_1" && amount.is_none_or(|amount| (1..=500).contains(&amount)));
                 refunded += u32::from(action == SagaAction::Refund);
             }
-            assert!(mix().after(&held, &told(402, "{}"), &mut dice).is_empty());
-            assert!(Mix::CHARGES.after(&held, &made, &mut dice).is_empty());
+            assert!(mix().after(&held, &told(402, "{}"), &mut prng).is_empty());
+            assert!(Mix::CHARGES.after(&held, &made, &mut prng).is_empty());
         }
         assert!(refunded > 10, "{refunded}");
     }

@@ -23,7 +23,6 @@ mod stop;
 mod told;
 
 use crate::compile::{self, Profile};
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use aftermath::{note_answers, replay_all, settle};
@@ -31,6 +30,7 @@ use board::{Board, ORDERS_MAX};
 use clap::Args;
 use client::{Shared, lock};
 use clock::Clock;
+use counterfoil_prng::Prng;
 use disk::Disk;
 use judge::{EXAMPLES_MAX, Evidence, Wrong, judge, judge_ledger};
 use kill::{Plan, Toll};
@@ -151,7 +151,7 @@ impl Crash {
         if self.matrix {
             return self.matrix(&binary, seed).await;
         }
-        let mut dice = Dice::new(seed);
+        let mut prng = Prng::new(seed);
         let mut harm = Harm {
             disk: if self.disk { Some(Disk::mount()?) } else { None },
             clock: if self.clock { Some(Clock::build()?) } else { None },
@@ -162,13 +162,13 @@ impl Crash {
             lease_ms: self.stop.then_some(stop::LEASE_MS),
             cut_bytes: (self.cut_bytes > 0 && !self.stop).then_some(self.cut_bytes),
             settings: harm.clock.as_ref().map_or(Vec::new(), Clock::settings),
-            dice: dice.fork(),
+            prng: prng.fork(),
         };
         let mut scene = Scene::set(&binary, plot).await?;
         let judged = if self.stop {
             stop::run(&mut scene, seed).await
         } else {
-            self.campaign(&mut scene, &harm, seed, dice).await
+            self.campaign(&mut scene, &harm, seed, prng).await
         };
         let holds = judged.as_ref().is_ok_and(Report::holds);
         // A failure that was asked for is nothing to look into.
@@ -204,10 +204,10 @@ impl Crash {
         Ok(if matrix.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    async fn campaign(&self, scene: &mut Scene, harm: &Harm, seed: u64, mut dice: Dice) -> Result<Report> {
+    async fn campaign(&self, scene: &mut Scene, harm: &Harm, seed: u64, mut prng: Prng) -> Result<Report> {
         let begun = Instant::now();
         let wallets = ledger::open(&scene.address).await?;
-        provider::set_faults(scene.provider, &self.faults(dice.roll())).await?;
+        provider::set_faults(scene.provider, &self.faults(prng.next_u64())).await?;
         let mix = Mix {
             transfers: self.transfers_percent.into(),
             payouts: self.payouts_percent.into(),
@@ -217,11 +217,11 @@ impl Crash {
         };
         // A small disk holds only so much.
         let made_max = if harm.disk.is_some() { ORDERS_ON_A_SMALL_DISK } else { ORDERS_MAX };
-        let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, made_max)));
-        let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut dice);
+        let board: Shared = Arc::new(Mutex::new(Board::new(prng.fork(), mix, made_max)));
+        let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut prng);
         let watch = Watch::start(&scene.address);
 
-        let toll = self.torment(scene, harm, &board, &mut dice).await?;
+        let toll = self.torment(scene, harm, &board, &mut prng).await?;
         provider::clear_faults(scene.provider).await?;
         lock(&board).close();
         settle(clients, &board, Duration::from_secs(self.settle_seconds)).await;
@@ -270,19 +270,19 @@ impl Crash {
         Ok(Report { seed, took, figures, readiness, verdict: judged.verdict, verified, drained })
     }
 
-    async fn torment(&self, scene: &mut Scene, harm: &Harm, board: &Shared, dice: &mut Dice) -> Result<Toll> {
+    async fn torment(&self, scene: &mut Scene, harm: &Harm, board: &Shared, prng: &mut Prng) -> Result<Toll> {
         let progress = Progress::new(if harm.disk.is_some() { disk::turns() } else { self.kills });
         let within = Duration::from_millis(self.within_ms);
         let plan = Plan { kills: self.kills, within, database_every: self.database_every };
         let told = |done| progress.show(done, &format!("times, {} requests", lock(board).orders.len()));
         if let Some(disk) = &harm.disk {
-            return disk::torment(scene, disk, dice, told).await;
+            return disk::torment(scene, disk, prng, told).await;
         }
         if let Some(clock) = &harm.clock {
-            return clock::torment(scene, clock, &plan, dice, told).await;
+            return clock::torment(scene, clock, &plan, prng, told).await;
         }
         let Scene { victim, stands, database, .. } = scene;
-        victim.torment(stands, database.as_mut(), &plan, dice, told).await
+        victim.torment(stands, database.as_mut(), &plan, prng, told).await
     }
 
     /// The provider's faults, as its control route reads them.

@@ -1,8 +1,8 @@
 //! A line between server and provider that breaks: every connection carries so many bytes one way, chosen by chance, and
 //! is cut at exactly that byte. A request or an answer may be cut anywhere, within its head too.
 
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub(super) struct Proxy {
 
 impl Proxy {
     /// A line to `to` whose connections are cut after at most so many bytes.
-    pub(super) async fn start(to: SocketAddr, bytes_max: u64, mut dice: Dice) -> Result<Proxy> {
+    pub(super) async fn start(to: SocketAddr, bytes_max: u64, mut prng: Prng) -> Result<Proxy> {
         let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listening.map_err(Failure::while_("listening for the server's calls"))?;
         let address = listener.local_addr().map_err(Failure::while_("listening for the server's calls"))?;
@@ -30,7 +30,7 @@ impl Proxy {
         let accepting = tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let Ok(far) = TcpStream::connect(to).await else { continue };
-                let (bytes, up, counted) = (dice.below(bytes_max), dice.once_in(2), Arc::clone(&counted));
+                let (bytes, up, counted) = (prng.below(bytes_max), prng.once_in(2), Arc::clone(&counted));
                 tokio::spawn(async move {
                     if relay(near, far, bytes, up).await {
                         counted.fetch_add(1, Ordering::Relaxed);
@@ -104,7 +104,7 @@ mod tests {
     #[tokio::test]
     async fn a_cut_connection_ends_on_both_sides() {
         let far = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let proxy = Proxy::start(far.local_addr().unwrap(), 4, Dice::new(1)).await.unwrap();
+        let proxy = Proxy::start(far.local_addr().unwrap(), 4, Prng::new(1)).await.unwrap();
         // Downwards nothing comes, so only the connections that are cut upwards end.
         while proxy.cuts() < 3 {
             let mut near = TcpStream::connect(proxy.address).await.unwrap();

@@ -4,10 +4,10 @@ use super::client::Address;
 use super::database::Database;
 use super::kill::{Stand, Victim};
 use super::proxy::Proxy;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::process::{Product, Running, free_address};
 use clap::ValueEnum;
+use counterfoil_prng::Prng;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(super) struct Plot {
     pub(super) cut_bytes: Option<u64>,
     /// Settings of the servers, after all others.
     pub(super) settings: Vec<(&'static str, String)>,
-    pub(super) dice: Dice,
+    pub(super) prng: Prng,
 }
 
 /// The servers, their provider and their store, started.
@@ -91,7 +91,7 @@ impl Scene {
         let api_key = product.tenant(&store).await?;
         let (simulator, provider) = product.simulator().await?;
         let line = match plot.cut_bytes {
-            Some(bytes) => Some(Proxy::start(provider, bytes, plot.dice).await?),
+            Some(bytes) => Some(Proxy::start(provider, bytes, plot.prng).await?),
             None => None,
         };
         let gateway = line.as_ref().map_or(provider, |line| line.address);

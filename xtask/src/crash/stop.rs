@@ -11,8 +11,8 @@ use super::scene::Scene;
 use super::served::Parked;
 use super::told::Attempt;
 use super::{provider, served};
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -35,7 +35,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
     let begun = Instant::now();
     let gateway = scene.provider;
     provider::set_faults(gateway, &format!(r#"{{"latency_ms":{PROVIDER_MS}}}"#)).await?;
-    let mut board = Board::new(Dice::new(seed), Mix::CHARGES, ORDERS_MAX);
+    let mut board = Board::new(Prng::new(seed), Mix::CHARGES, ORDERS_MAX);
     let mut charges: Vec<Order> = Vec::new();
     let mut in_silence = 0;
     for _ in 0..STOPS {

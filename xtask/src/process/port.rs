@@ -4,8 +4,8 @@
 //! server's own port, talk to itself and keep the port from the server that comes back. Nor may two servers of this
 //! process be given the same one while the first is dead.
 
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
@@ -22,9 +22,9 @@ static GIVEN: Mutex<Option<HashSet<SocketAddr>>> = Mutex::new(None);
 /// A free loopback address outside the range the kernel hands out, given once.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut dice = Dice::new(u64::from(since_epoch.subsec_nanos()) << 32 | u64::from(std::process::id()));
+    let mut prng = Prng::new(u64::from(since_epoch.subsec_nanos()) << 32 | u64::from(std::process::id()));
     for _ in 0..TRIES_MAX {
-        let offset = u16::try_from(dice.below(u64::from(COUNT))).unwrap_or(0);
+        let offset = u16::try_from(prng.below(u64::from(COUNT))).unwrap_or(0);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST.saturating_add(offset)));
         let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
         if TcpListener::bind(address).is_ok() && given.get_or_insert_default().insert(address) {

@@ -9,7 +9,7 @@ const DEV: u8 = u8::MAX;
 /// What tests of several crates and the tools share; the product never uses it.
 const TESTKIT: u8 = DEV - 1;
 /// Every crate has its ring. A new one has to be placed here first.
-const RINGS: [(&str, u8); 22] = [
+const RINGS: [(&str, u8); 23] = [
     ("counterfoil-core", 0),
     ("counterfoil-store", 1),
     ("counterfoil-gateway", 1),
@@ -21,6 +21,8 @@ const RINGS: [(&str, u8); 22] = [
     ("counterfoil-gateway-peer", 3),
     ("counterfoil-redis", 3),
     ("counterfoil-wire", 3),
+    // Above the engine, which gets its randomness as an argument.
+    ("counterfoil-prng", 3),
     ("counterfoil-api", 4),
     ("counterfoil-provider-simulator", 4),
     ("counterfoil-load", 4),

@@ -1,7 +1,7 @@
 //! What a key stands for: a pure function of its number and the body's, so that every retry asks for the same.
 
 use super::Learnt;
-use crate::chance::{Chance, mix};
+use crate::chance::Chance;
 use crate::provider::{DECLINED, LAPSING, MOODY, VISA};
 use crate::script::Ask;
 use crate::store::START;
@@ -282,7 +282,7 @@ impl Ask {
 
 fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
     let request = request(KEEPER, "keep", key, body, id)?;
-    let mut chance = Chance::new(mix(&[key, body, 31]));
+    let mut chance = Chance::at(&[key, body, 31, 0]);
     let tag = format!("{key}/{body}");
     let dollars = ["world", "alice", "bob", "carol", "dora", "grace"];
     let from = chance.pick(&dollars, "world");

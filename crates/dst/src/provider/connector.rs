@@ -133,16 +133,16 @@ impl Connector {
     /// What a broken connector makes of a call.
     fn twisted(&self, mut call: Call, chance: &mut Chance) -> Call {
         match self.bug {
-            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.word()),
+            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.next_u64()),
             Some(Bug::KeyConstant) => call.key = "cf".into(),
             Some(Bug::CaptureKeyFresh) if call.step == Step::Capture => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::RefundKeyFresh) if call.step == Step::Refund => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::PayoutKeyFresh) if call.step == Step::Payout => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::RefundKeyShared) if call.step == Step::Refund => {
                 call.key = format!("re{}", call.payment);

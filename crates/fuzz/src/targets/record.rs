@@ -2,7 +2,7 @@
 //! whatever is written comes back.
 
 use super::config::memory;
-use crate::dice::Dice;
+use crate::mutate::prng_of;
 use crate::target::{Check, Kind, Target};
 use counterfoil_core::audit::Record;
 use counterfoil_core::idempotency::claim::{Claim, State};
@@ -196,10 +196,10 @@ impl File {
     fn comes_back(&mut self, salt: u8, bytes: &[u8]) -> Kind {
         self.sets += 1;
         let number = self.sets * 1_000 + i64::from(salt);
-        let mut dice = Dice::of(bytes);
+        let mut prng = prng_of(bytes);
         let text = String::from_utf8_lossy(bytes).into_owned();
         let words: Vec<String> = text.split('\n').map(str::to_owned).collect();
-        let mut word = || dice.pick(&words).cloned().unwrap_or_default();
+        let mut word = || words[prng.index(words.len())].clone();
         let metadata: BTreeMap<String, Masked<String>> =
             (0..words.len()).map(|_| (word(), Masked::new(word()))).collect();
         let order = Order {

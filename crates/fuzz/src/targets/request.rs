@@ -3,7 +3,7 @@
 //! Whatever is sent, the answer is a success or a problem of the closed list, the same request under the same key is
 //! answered with the same bytes, and the ledger balance at the end.
 
-use crate::dice::Dice;
+use crate::mutate::prng_of;
 use crate::target::{Check, Kind, Target, texts};
 use axum::Router;
 use axum::body::Body;
@@ -254,7 +254,7 @@ impl World {
             request = request.header("authorization", format!("Bearer {SECRET}"));
         }
         if keyless {
-            request = request.header("idempotency-key", format!("k-{}", Dice::of(input).roll()));
+            request = request.header("idempotency-key", format!("k-{}", prng_of(input).next_u64()));
         }
         request.body(Body::from(body)).ok()
     }

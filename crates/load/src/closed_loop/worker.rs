@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use counterfoil_prng::Prng;
 use tokio::time::{sleep, timeout_at};
 
 use super::earlier::Earlier;
@@ -35,9 +36,6 @@ pub(crate) struct Live {
     failed: AtomicU64,
 }
 
-/// A small generator for choices that need no quality; the same connection makes the same choices every run.
-pub(crate) struct Dice(u64);
-
 pub(crate) struct Worker {
     plan: Arc<Plan>,
     work: Arc<Work>,
@@ -45,7 +43,8 @@ pub(crate) struct Worker {
     next_number: u64,
     connection: Option<Connection>,
     earlier: Earlier,
-    dice: Dice,
+    /// Seeded with the connection's number, so every run makes the same choices.
+    prng: Prng,
     live: Arc<Live>,
 }
 
@@ -62,21 +61,6 @@ impl Window {
             ok: live.iter().map(|one| one.ok.load(Ordering::Relaxed)).sum(),
             failed: live.iter().map(|one| one.failed.load(Ordering::Relaxed)).sum(),
         }
-    }
-}
-
-impl Dice {
-    /// Xorshift needs a seed that is not zero; multiplying spreads small connection numbers apart.
-    fn seeded(connection: usize) -> Self {
-        Self((connection as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        // The upper half is the better mixed one. Any remainder is below `bound`, so it fits.
-        usize::try_from((self.0 >> 32) % bound as u64).unwrap_or_default()
     }
 }
 
@@ -98,7 +82,7 @@ impl Worker {
             next_number: 0,
             connection: Some(connection),
             earlier: Earlier::default(),
-            dice: Dice::seeded(number),
+            prng: Prng::new(number as u64),
             live: Arc::default(),
         };
         let mut refused = None;
@@ -163,8 +147,8 @@ impl Worker {
     }
 
     async fn once(&mut self) -> Result<Outcome, LoadError> {
-        let percent = usize::from(self.plan.replay_percent);
-        if percent > 0 && self.dice.below(100) < percent { self.replay().await } else { self.begin().await }
+        let percent = u64::from(self.plan.replay_percent);
+        if percent > 0 && self.prng.percent(percent) { self.replay().await } else { self.begin().await }
     }
 
     async fn begin(&mut self) -> Result<Outcome, LoadError> {
@@ -183,7 +167,7 @@ impl Worker {
         }
         let outcome = self.work.judge(&answer);
         if answer.is_success() && self.plan.replay_percent > 0 {
-            self.earlier.keep(number, &answer, &mut self.dice);
+            self.earlier.keep(number, &answer, &mut self.prng);
         }
         let closes = answer.head.closes;
         self.end_call(closes);
@@ -191,7 +175,7 @@ impl Worker {
     }
 
     async fn replay(&mut self) -> Result<Outcome, LoadError> {
-        let Some(done) = self.earlier.pick(&mut self.dice) else {
+        let Some(done) = self.earlier.pick(&mut self.prng) else {
             return self.begin().await;
         };
         let bytes = self.request.numbered(done.number);

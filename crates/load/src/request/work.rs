@@ -4,6 +4,7 @@ use super::body::{AMOUNT_DIGITS, Body, Field, NUMBER_DIGITS};
 use crate::client::Answer;
 use crate::report::Outcome;
 use crate::transfer::{Transfers, posted};
+use counterfoil_prng::scramble;
 
 pub(crate) enum Work {
     Charge,
@@ -48,7 +49,7 @@ impl Work {
             Work::Charge => [].as_slice(),
             Work::Transfer(transfers) => &transfers.pairs,
         };
-        let place = mixed(connection << 40 ^ nth).checked_rem(pairs.len() as u64).unwrap_or_default();
+        let place = scramble(connection << 40 ^ nth).checked_rem(pairs.len() as u64).unwrap_or_default();
         let pair = usize::try_from(place).ok().and_then(|place| pairs.get(place));
         pair.map_or(("", ""), |(debited, credited)| (debited, credited))
     }
@@ -86,11 +87,4 @@ fn transfer(transfers: &Transfers, item: u64, body: &mut Body) {
     body.text("\",\"amount\":");
     body.slot(item, Field::Amount, AMOUNT_DIGITS);
     body.text(",\"currency\":\"USD\"}");
-}
-
-/// Spreads neighbouring numbers over all pairs (the finaliser of SplitMix64).
-fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
 }

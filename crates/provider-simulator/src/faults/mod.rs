@@ -1,13 +1,12 @@
-//! The faults a test may ask for, and the dice that decide which request meets one.
+//! Faults: the settings of a test, and the injector that decides which request meets one.
 
-mod dice;
-mod fate;
+mod injector;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use fate::{After, Before, NextStep};
+pub(crate) use injector::{After, Before, FaultInjector};
 
 /// Longest delay of an answer: as long as a hung request hangs.
 const LATENCY_MS_MAX: u64 = 600_000;

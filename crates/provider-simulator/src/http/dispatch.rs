@@ -113,7 +113,7 @@ fn job(head: &Parts, route: Route<'_>, body: &[u8]) -> Result<Job, Refusal> {
 async fn query(sim: &Simulator, get: impl FnOnce(&State, u64) -> Reply) -> Outcome {
     lag(sim).await;
     let state = sim.state();
-    let as_of_ms = sim.now_ms().saturating_sub(state.fate.faults().query_lag_ms);
+    let as_of_ms = sim.now_ms().saturating_sub(state.injector.faults().query_lag_ms);
     Outcome::Reply(get(&state, as_of_ms))
 }
 
@@ -125,12 +125,12 @@ async fn search(sim: &Simulator, head: &Parts) -> Outcome {
     };
     lag(sim).await;
     let state = sim.state();
-    let as_of_ms = sim.now_ms().saturating_sub(state.fate.faults().query_lag_ms);
+    let as_of_ms = sim.now_ms().saturating_sub(state.injector.faults().query_lag_ms);
     Outcome::Reply(Reply::new(StatusCode::OK, intents::search(&state, &search, as_of_ms)))
 }
 
 async fn lag(sim: &Simulator) {
-    let latency_ms = sim.state().fate.faults().latency_ms;
+    let latency_ms = sim.state().injector.faults().latency_ms;
     if latency_ms > 0 {
         sim.clock().wait(latency_ms).await;
     }

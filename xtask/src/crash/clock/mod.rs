@@ -6,8 +6,8 @@
 
 use super::kill::{Plan, Toll};
 use super::scene::Scene;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -68,9 +68,9 @@ impl Clock {
         written.map_err(Failure::while_("moving the clock"))
     }
 
-    fn shift(&self, dice: &mut Dice) -> Result<()> {
-        let seconds = i64::try_from(dice.below(HOURS * 3_600)).unwrap_or(0);
-        self.set(if dice.once_in(2) { seconds } else { -seconds })
+    fn shift(&self, prng: &mut Prng) -> Result<()> {
+        let seconds = i64::try_from(prng.below(HOURS * 3_600)).unwrap_or(0);
+        self.set(if prng.once_in(2) { seconds } else { -seconds })
     }
 }
 
@@ -79,20 +79,20 @@ pub(super) async fn torment(
     scene: &mut Scene,
     clock: &Clock,
     plan: &Plan,
-    dice: &mut Dice,
+    prng: &mut Prng,
     told: impl Fn(u64),
 ) -> Result<Toll> {
     let mut toll = Toll::default();
     let pause_ms = u64::try_from(plan.within.as_millis()).unwrap_or(u64::MAX) / MOVES;
     while toll.kills < plan.kills {
         for _ in 0..MOVES {
-            sleep(Duration::from_millis(dice.below(pause_ms))).await;
-            clock.shift(dice)?;
+            sleep(Duration::from_millis(prng.below(pause_ms))).await;
+            clock.shift(prng)?;
             toll.moves += 1;
         }
         let once = Plan { kills: 1, within: Duration::from_millis(1), ..*plan };
         let Scene { victim, stands, database, .. } = scene;
-        let killed = victim.torment(stands, database.as_mut(), &once, dice, |_| {}).await?;
+        let killed = victim.torment(stands, database.as_mut(), &once, prng, |_| {}).await?;
         toll.kills += killed.kills;
         toll.database_kills += killed.database_kills;
         toll.readiness.extend(killed.readiness);

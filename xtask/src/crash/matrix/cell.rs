@@ -15,8 +15,8 @@ use super::super::{ledger, provider};
 use super::contract::Contract;
 use super::fault::Fault;
 use super::operator;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -59,7 +59,7 @@ pub(super) async fn run(
     contract: Contract,
     fault: Fault,
     blind: bool,
-    mut dice: Dice,
+    mut prng: Prng,
 ) -> Result<Found> {
     let plot = Plot {
         store: Kind::Embedded,
@@ -67,10 +67,10 @@ pub(super) async fn run(
         lease_ms: None,
         cut_bytes: None,
         settings: if blind { Contract::BLIND.settings() } else { contract.settings() },
-        dice: dice.fork(),
+        prng: prng.fork(),
     };
     let mut scene = Scene::set(binary, plot).await?;
-    let found = play(&mut scene, contract, fault, dice).await;
+    let found = play(&mut scene, contract, fault, prng).await;
     // A failure that was asked for is nothing to look into.
     if !found.as_ref().is_ok_and(Found::holds) && !blind {
         let kept = scene.keep();
@@ -79,15 +79,15 @@ pub(super) async fn run(
     found.map_err(Failure::while_(format!("{} × {}", contract.profile, fault.name)))
 }
 
-async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dice) -> Result<Found> {
+async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut prng: Prng) -> Result<Found> {
     let wallets = ledger::open(&scene.address).await?;
-    set_faults(scene.provider, &fault.faults(&contract, dice.roll())).await?;
+    set_faults(scene.provider, &fault.faults(&contract, prng.next_u64())).await?;
     let mix = Mix { transfers: 0, payouts: 0, held: 30, split: 15, wallets };
-    let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, CHARGES)));
-    let mut clients = client::start(CLIENTS, &scene.address, &board, &mut dice);
+    let board: Shared = Arc::new(Mutex::new(Board::new(prng.fork(), mix, CHARGES)));
+    let mut clients = client::start(CLIENTS, &scene.address, &board, &mut prng);
 
     for kill in 0..KILLS {
-        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
+        sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
         let stand = scene.stands.first_mut().ok_or_else(|| Failure::new("there is no server to kill"))?;
         stand.server.kill().await?;
         if kill == 0 {

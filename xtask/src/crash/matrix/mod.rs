@@ -8,11 +8,11 @@ mod fault;
 mod operator;
 mod table;
 
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use cell::Found;
 use contract::{CONTRACTS, Contract};
+use counterfoil_prng::Prng;
 use fault::{FAULTS, Fault};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ const TOGETHER: usize = 12;
 /// `blind`: the servers are told that their provider keeps every promise, which is a lie that the judge has to find.
 pub(super) async fn run(binary: &Path, cells_max: usize, blind: bool, seed: u64) -> Result<Matrix> {
     let begun = Instant::now();
-    let mut dice = Dice::new(seed);
+    let mut prng = Prng::new(seed);
     let (slots, mut running) = (Arc::new(Semaphore::new(TOGETHER)), JoinSet::new());
     for (contract, fault) in cells().into_iter().take(cells_max) {
-        let (binary, dice, slots) = (binary.to_owned(), dice.fork(), Arc::clone(&slots));
+        let (binary, prng, slots) = (binary.to_owned(), prng.fork(), Arc::clone(&slots));
         running.spawn_local(async move {
             let _slot = slots.acquire_owned().await.map_err(Failure::while_("waiting for a turn"))?;
-            cell::run(&binary, contract, fault, blind, dice).await
+            cell::run(&binary, contract, fault, blind, prng).await
         });
     }
     let progress = Progress::new(running.len() as u64);

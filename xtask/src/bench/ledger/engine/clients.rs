@@ -3,7 +3,6 @@
 use super::bank::Bank;
 use super::{Done, Order};
 use crate::bench::sample::number;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
 use counterfoil_core::payments::ledger::{Act, Item};
@@ -12,6 +11,7 @@ use counterfoil_engine::service::Submitted;
 use counterfoil_load::child::WARMUP;
 use counterfoil_load::histogram::Histogram;
 use counterfoil_load::transfer::posted;
+use counterfoil_prng::Prng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -40,20 +40,20 @@ struct Tally {
 struct Client {
     bank: Arc<Bank>,
     pairs: Arc<[(AccountId, AccountId)]>,
-    dice: Dice,
+    prng: Prng,
     batch: usize,
 }
 
 pub(super) async fn measure(bank: &Arc<Bank>, order: Order) -> Result<Done> {
     let pairs: Arc<[_]> = bank.pairs(order.accounts)?.into();
-    let mut dice = Dice::new(order.milliseconds);
+    let mut prng = Prng::new(order.milliseconds);
     let (cpu, written) = (cpu_of_self()?, bank.written());
     let start = Instant::now() + WARMUP;
     let window = Window { start, end: start + Duration::from_millis(order.milliseconds) };
     let mut running = JoinSet::new();
     for _ in 0..order.tasks {
         let (bank, pairs) = (Arc::clone(bank), Arc::clone(&pairs));
-        running.spawn(Client { bank, pairs, dice: dice.fork(), batch: order.batch }.repeat(window));
+        running.spawn(Client { bank, pairs, prng: prng.fork(), batch: order.batch }.repeat(window));
     }
     let mut all = Tally::default();
     let mut per_second = 0.0;
@@ -130,7 +130,7 @@ impl Client {
     }
 
     fn transfer(&mut self) -> counterfoil_core::payments::ledger::Transfer {
-        let roll = self.dice.roll();
+        let roll = self.prng.next_u64();
         let place = usize::try_from(roll % self.pairs.len() as u64).unwrap_or_default();
         let more = i64::try_from((roll >> 32) % AMOUNTS.unsigned_abs()).unwrap_or_default();
         self.bank.transfer(self.pairs[place], AMOUNT_MIN + more)
