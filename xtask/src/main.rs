@@ -16,7 +16,6 @@ mod crash;
 mod dist;
 mod failure;
 mod hostile;
-mod http;
 mod mutants;
 mod pgo;
 mod process;

@@ -1,7 +1,7 @@
 //! Two figures from the server's own metrics: durable writes, and change sets in them.
 
 use crate::failure::{Failure, Result};
-use crate::http;
+use counterfoil_testkit::http;
 use std::net::SocketAddr;
 use std::time::Duration;
 

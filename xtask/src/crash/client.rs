@@ -1,41 +1,41 @@
-//! The clients: they ask, remember what they are told, and ask again until it is final.
+//! Clients send requests, record the answers, and retry until an answer is final.
 
 use super::board::{Board, Errand};
 use super::order::{Letter, Order};
 use super::told::{Attempt, Told};
-use crate::http::{Answer, Connection, Request};
 use counterfoil_prng::Prng;
+use counterfoil_testkit::http::{Answer, Connection, Request};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Longer than the server lets a twin wait.
+/// Longer than the server lets a duplicate request wait.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// A server that is dead answers at once; whoever asked it waits, at most so long.
+/// A dead server refuses at once; its client waits at most this long.
 const PAUSE_MS: u64 = 20;
 const IDLE: Duration = Duration::from_millis(5);
-/// Tries of the last pass, with nothing left that could disturb it.
+/// Retries in the last pass, when nothing fails any more.
 const REPLAY_TRIES: u32 = 5;
 
-/// Where the clients send to, and as whom.
 #[derive(Clone)]
 pub(super) struct Address {
-    /// Servers of one store.
+    /// Servers that share one store.
     pub(super) servers: Vec<SocketAddr>,
     pub(super) api_key: String,
 }
 
-/// The board, shared.
+/// The board behind its lock.
 pub(super) type Shared = Arc<Mutex<Board>>;
 
 pub(super) fn lock(board: &Shared) -> MutexGuard<'_, Board> {
-    // A client that panicked has told so; what the others noted is still worth judging.
+    // A panicked client has reported its failure; the other clients' records are still worth
+    // judging.
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One client with a connection to each server, reopened after every cut. It asks one server after the other, so that
-/// what one began is asked of all.
+/// One client with a connection to each server, reopened after every cut. It takes the servers in
+/// turn, so every server sees retries of requests that another one started.
 pub(super) struct Client {
     address: Address,
     connections: Vec<Option<Connection>>,
@@ -52,12 +52,12 @@ impl Client {
         Attempt::of(self.send("POST", &letter.path, &letter.key, &letter.body).await)
     }
 
-    /// What a path shows.
+    /// Sends a GET request.
     pub(super) async fn look(&mut self, path: &str) -> std::io::Result<Answer> {
         self.send("GET", path, "", "").await
     }
 
-    /// Sends a request to the next server; a key of no letters is none.
+    /// Sends a request to the next server. An empty key means no `Idempotency-Key`.
     pub(super) async fn send(
         &mut self,
         method: &str,
@@ -86,7 +86,7 @@ impl Client {
     }
 }
 
-/// Starts `count` clients; they end when the board is closed and everything is final.
+/// Starts `count` clients. They end when the board is closed and every answer is final.
 pub(super) fn start(count: usize, address: &Address, board: &Shared, prng: &mut Prng) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for number in 0..count {
@@ -115,7 +115,7 @@ async fn work(mut client: Client, board: Shared, mut prng: Prng) {
     }
 }
 
-/// Asks once more, now that nothing disturbs.
+/// Sends a request again after all faults have ended.
 pub(super) async fn replay(client: &mut Client, order: &Order) -> Option<Told> {
     let letter = order.letter();
     for _ in 0..REPLAY_TRIES {

@@ -1,16 +1,16 @@
-//! What a client was told, reduced to what the product promises to repeat.
+//! A client's answer, reduced to the parts that the product promises to repeat.
 
-use crate::http::Answer;
+use counterfoil_testkit::http::Answer;
 use serde_json::Value;
 
 /// Headers that a replay must repeat.
 const DECLARED: [&str; 3] = ["content-type", "location", "idempotency-expires"];
-/// The store cannot be written, and the provider was not asked.
+/// Error code: the store cannot be written, and the provider was not called.
 const AWAY: &str = "store_unavailable";
-/// Refusals that end nothing: the same key may be asked again.
+/// Temporary refusals: the same key may be sent again.
 const PASSING: [&str; 5] =
     ["idempotency_key_in_use", "payment_in_progress", "outcome_pending", "rate_limited", "shutting_down"];
-/// Refusals that end the matter.
+/// Final refusals.
 const LASTING: [&str; 8] = [
     "card_declined",
     "payout_failed",
@@ -30,18 +30,17 @@ pub(super) struct Told {
     body: Box<[u8]>,
 }
 
-/// What one attempt brought.
+/// The result of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// The end of the matter.
     Final(Told),
-    /// Come back later: still running, or not known yet.
+    /// Retry later: in progress, or not known yet.
     Later,
-    /// Come back later: the store is away.
+    /// Retry later: the store is unavailable.
     Away,
-    /// Nothing that a good request should be told.
+    /// A status that a valid request should never get.
     Strange(u16),
-    /// No whole answer: the server died, or was dead.
+    /// No complete answer: the server died, or was dead.
     Cut,
 }
 
@@ -72,7 +71,6 @@ impl Told {
         }
     }
 
-    /// Whether what was asked for was done.
     pub(super) fn is_success(&self) -> bool {
         matches!(self.status, 200 | 201)
     }
@@ -81,19 +79,19 @@ impl Told {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// What it speaks of: `id` of what was made or moved, `charge` or `payout` of one that was refused.
+    /// The id it names: `id` of a created or moved object, `charge` or `payout` of a refused one.
     pub(super) fn names(&self) -> Option<String> {
         let body = self.body();
         let fields = if self.is_success() { &["id"][..] } else { &["charge", "payout"] };
         fields.iter().find_map(|field| body[*field].as_str()).map(str::to_owned)
     }
 
-    /// The error it tells of.
+    /// The error code.
     pub(super) fn error(&self) -> Option<String> {
         self.body()["error"].as_str().map(str::to_owned)
     }
 
-    /// A number it names.
+    /// The value of a numeric field.
     pub(super) fn number(&self, field: &str) -> Option<u64> {
         self.body()[field].as_u64()
     }

@@ -2,9 +2,9 @@
 //! server with everything in memory.
 
 use crate::failure::{Failure, Result};
-use crate::http::{Connection, Request};
 use crate::process::{Running, clean, free_address};
 use crate::servers::install;
+use counterfoil_testkit::http::{Connection, Request};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::{Running, captured};
 use crate::failure::{Failure, Result};
-use crate::http;
+use counterfoil_testkit::http;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::net::SocketAddr;
