@@ -1,4 +1,4 @@
-//! What the clients share: everything they asked for, what they were told, and what is to be asked next.
+//! State shared by the clients: their orders, the answers so far, and the queue of requests.
 
 use super::mix::Mix;
 use super::order::{Order, What};
@@ -8,33 +8,32 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-/// Orders without a final answer at any time; above it no new ones are given.
+/// Limit of orders without a final answer; above it, clients make no new ones.
 const OPEN_MAX: usize = 2_000;
-/// Orders of one campaign, kept in memory with their answers; what follows from them comes on top.
+/// Limit of orders in one campaign, because all stay in memory. Follow-up orders come on top.
 pub(super) const ORDERS_MAX: usize = 1_000_000;
-/// An order that was answered is asked for again once in this many times, under the kills.
+/// During the kills, one of this many answered orders is sent again.
 const REPLAY_ONCE_IN: u64 = 8;
-/// A client that was told to come back, or was cut off, comes back after this much at least.
+/// Minimum wait of a client that was told to retry or was cut off.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 const RETRY_SPREAD_MS: u64 = 180;
 
-/// What a client does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errand {
-    /// Ask for this order.
+    /// Send this order.
     Ask(usize),
-    /// There is nothing to ask for right now.
+    /// Nothing is due yet.
     Idle,
-    /// There will be nothing to ask for.
+    /// Nothing will ever be due.
     Done,
 }
 
-/// The shared state.
+/// State shared by all clients.
 pub(super) struct Board {
     pub(super) orders: Vec<Order>,
     pub(super) differing: Vec<usize>,
     pub(super) strange: Vec<(usize, u16)>,
-    /// How often somebody was told that the store is away.
+    /// Number of answers that said the store is unavailable.
     pub(super) away: u64,
     run: u64,
     mix: Mix,
@@ -47,7 +46,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Nothing new is made after `made_max` orders; what follows from one is asked for all the same.
+    /// After `made_max` orders only follow-up orders are made.
     pub(super) fn new(mut prng: Prng, mix: Mix, made_max: usize) -> Board {
         Board {
             orders: Vec::new(),
@@ -65,12 +64,12 @@ impl Board {
         }
     }
 
-    /// Orders without a final answer.
+    /// Number of orders without a final answer.
     pub(super) fn open(&self) -> usize {
         self.orders.iter().filter(|order| order.first.is_none()).count()
     }
 
-    /// From now on only what was begun is asked for.
+    /// Stops making orders; started ones are finished.
     pub(super) fn close(&mut self) {
         self.making = false;
     }
@@ -79,7 +78,6 @@ impl Board {
         !self.making
     }
 
-    /// Whether nothing new is made any more.
     pub(super) fn is_full(&self) -> bool {
         self.made >= self.made_max
     }
@@ -116,7 +114,7 @@ impl Board {
         index
     }
 
-    /// Notes what came of an errand, and plans the next one for this order, if any.
+    /// Records the result of an errand and schedules the order's next one, if any.
     pub(super) fn note(&mut self, index: usize, attempt: Attempt, now: Instant) {
         self.asked -= 1;
         match attempt {
@@ -125,7 +123,7 @@ impl Board {
                     None => {
                         if self.making {
                             let next = self.mix.after(&self.orders[index], &told, &mut self.prng);
-                            // Due at once, all of them: whoever is free takes the next one.
+                            // All are due at once; the next free client takes the first.
                             let added = next.into_iter().map(|what| Reverse((now, self.add(what))));
                             let added: Vec<_> = added.collect();
                             self.again.extend(added);
@@ -140,7 +138,7 @@ impl Board {
                 }
             }
             Attempt::Strange(status) => {
-                // Asking again would bring the same.
+                // A retry would get the same answer.
                 self.strange.push((index, status));
             }
             Attempt::Away => {
@@ -152,7 +150,7 @@ impl Board {
     }
 
     fn plan(&mut self, index: usize, now: Instant) {
-        // A replay that was cut short after the kills is judged by the last pass over all orders.
+        // A replay cut short after the kills is left to the last pass over all orders.
         if !self.making && self.orders[index].first.is_some() {
             return;
         }

@@ -1,4 +1,4 @@
-//! The database of a campaign: a PostgreSQL server of its own, killed and started again beside the clients.
+//! The database of a campaign: its own PostgreSQL server, killed and restarted while clients work.
 
 use crate::failure::{Failure, Result};
 use counterfoil_testkit::postgres::{Server, connect};
@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 const NAME: &str = "crash";
 
-/// A server, unless it is in the hands of a thread that kills or starts it.
+/// `None` while a thread kills or starts the server.
 pub(super) struct Database {
     server: Option<Server>,
     url: String,
@@ -33,7 +33,7 @@ impl Database {
         &self.url
     }
 
-    /// `kill -9`, nothing for a while, and a start on what is left.
+    /// Kills the server with `kill -9`, waits, and restarts it on its files.
     pub(super) async fn crash(&mut self, away: Duration) -> Result<()> {
         let mut server = self.server.take().ok_or_else(|| Failure::new("the database does not run"))?;
         let mut server = beside(move || server.kill().map(|()| server)).await?;
@@ -43,7 +43,7 @@ impl Database {
     }
 }
 
-/// On a thread of its own, so that the clients go on.
+/// Runs on a separate thread, so that the clients go on.
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> counterfoil_testkit::failure::Result<T> + Send + 'static,
 ) -> Result<T> {

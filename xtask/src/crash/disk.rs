@@ -1,6 +1,6 @@
-//! A disk that fills up: the store is on a small file system of its own, which is filled to the last byte under load and
-//! emptied again, with the server alive or killed meanwhile. Nothing may be acknowledged that is not kept, the provider
-//! may not be called for what was not stored, and work goes on by itself when there is room.
+//! Full disks: the store's small file system is filled to the last byte under load and emptied
+//! again, with the server running or killed. Every acknowledged write must survive, the provider
+//! must not be called for a write that failed, and work must continue once there is room.
 
 use super::kill::{Toll, Victim};
 use super::scene::Scene;
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-/// Room for the store of a short campaign.
+/// Enough for the store of a short campaign.
 const SIZE: &str = "size=256m";
-/// How often it is filled.
+/// Number of times the disk is filled.
 const TURNS: u64 = 12;
-/// How long it stays full, and how long it has room, at most.
+/// Upper bound of both the full and the free periods.
 const WITHIN_MS: u64 = 700;
 const CHUNK: usize = 64 * 1024;
 
-/// A small file system; dropping it takes it away.
+/// A small file system; dropping it unmounts it.
 pub(super) struct Disk {
     place: Option<TempDir>,
     filler: PathBuf,
@@ -51,7 +51,7 @@ impl Disk {
         self.filler.with_file_name("store")
     }
 
-    /// Takes every byte that is left.
+    /// Fills all free bytes.
     fn fill(&self) -> Result<()> {
         fill(&self.filler).map_err(Failure::while_("filling the disk"))
     }
@@ -60,7 +60,7 @@ impl Disk {
         remove_file(&self.filler).map_err(Failure::while_("making room on the disk"))
     }
 
-    /// Leaves it mounted for whoever looks into it.
+    /// Leaves the file system mounted for a person to inspect.
     pub(super) fn keep(&mut self) -> PathBuf {
         self.place.take().map(TempDir::keep).unwrap_or_default()
     }
@@ -72,7 +72,7 @@ fn fill(filler: &Path) -> std::io::Result<()> {
     loop {
         match file.write(&chunk) {
             Ok(1..) => {}
-            // The last bytes too.
+            // Includes the last bytes.
             Ok(0) => return Ok(()),
             Err(error) if error.kind() == ErrorKind::StorageFull && chunk.len() > 1 => {
                 let half = chunk.len() / 2;
@@ -87,13 +87,13 @@ fn fill(filler: &Path) -> std::io::Result<()> {
 impl Drop for Disk {
     fn drop(&mut self) {
         if let Some(place) = &self.place {
-            // Whatever still has a file open there ends with it.
+            // A lazy unmount also works while a process has a file open there.
             let _ = Command::new("umount").arg("--lazy").arg(place.path()).status();
         }
     }
 }
 
-/// Fills the disk again and again; one time in three the server is killed while it is full.
+/// Fills and empties the disk. In one of three turns the server is killed while it is full.
 pub(super) async fn torment(
     scene: &mut Scene,
     disk: &Disk,

@@ -1,5 +1,5 @@
-//! The killer: `kill -9` at a random instant, restart at once, time until ready; again. Where servers share a database,
-//! any of them is killed, and now and then the database under all of them.
+//! Kills: `kill -9` at a random instant, an immediate restart, and the time until ready. If servers
+//! share a database, any of them is killed, and sometimes the database.
 
 use super::database::Database;
 use crate::failure::Result;
@@ -9,14 +9,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// Once in so many kills the server is killed again while it starts: recovery must survive a crash too.
+/// One of this many kills is followed by another one during the restart: recovery must survive a
+/// crash too.
 const TWICE_ONCE_IN: u64 = 8;
-/// How far into its start, at most.
+/// Longest delay of that second kill after the start.
 const DURING_START_MS: u64 = 40;
-/// How long the database is away, at most.
+/// Longest downtime of the database.
 const AWAY_MS: u64 = 300;
 
-/// How servers are started, again and again.
+/// Parameters with which servers are started and restarted.
 pub(super) struct Victim {
     pub(super) product: Product,
     /// A path or a URL.
@@ -31,25 +32,25 @@ pub(super) struct Stand {
     pub(super) server: Running,
 }
 
-/// What is to be done.
+/// A schedule of kills.
 pub(super) struct Plan {
     pub(super) kills: u64,
     /// A kill comes within this time after the server is ready.
     pub(super) within: Duration,
-    /// After so many kills of servers the database is killed too.
+    /// One of this many kills also kills the database.
     pub(super) database_every: u64,
 }
 
-/// What was done.
+/// Counters of the inflicted faults.
 #[derive(Default)]
 pub(super) struct Toll {
-    /// The times until a killed server was ready again.
+    /// Times from kill to ready.
     pub(super) readiness: Vec<Duration>,
     pub(super) kills: u64,
     pub(super) database_kills: u64,
-    /// How often the disk was full.
+    /// Number of full disks.
     pub(super) full: u64,
-    /// How often the clock was moved.
+    /// Number of clock moves.
     pub(super) moves: u64,
 }
 
@@ -89,7 +90,8 @@ impl Victim {
             if let Some(database) = &mut database
                 && done / plan.database_every.max(1) > toll.database_kills
             {
-                // A server does not start without its database; the others must go on when it is back.
+                // A server cannot start without its database; the running ones must recover once it
+                // is back.
                 database.crash(Duration::from_millis(prng.below(AWAY_MS))).await?;
                 toll.database_kills += 1;
             }

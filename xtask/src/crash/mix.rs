@@ -1,5 +1,5 @@
-//! What clients ask for: which charge or payout comes next, and what is asked of a charge once it is made. Operations come in
-//! bunches, each under a key of its own, so that several clients race them on one charge.
+//! The mix of orders: the next charge or payout, and the operations that follow a charge.
+//! Operations come in bunches, each under its own key, so that several clients race on one charge.
 
 use super::ledger;
 use super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
@@ -7,42 +7,42 @@ use super::told::Told;
 use counterfoil_prng::Prng;
 use std::sync::Arc;
 
-/// Every so-many-th charge uses a card that is declined.
+/// One of this many charges uses a card that is declined.
 const DECLINED_ONCE_IN: u64 = 7;
-/// A charge that was taken is given back, or in part, once in so many times.
+/// One of this many captured charges is refunded, wholly or in part.
 const REFUNDED_ONCE_IN: u64 = 8;
-/// Every so-many-th payout goes to a bank account that is closed.
+/// One of this many payouts goes to a closed bank account.
 const CLOSED_ONCE_IN: u64 = 7;
-/// Operations of one bunch, at most.
+/// Most operations of one bunch.
 const BUNCH_MAX: u64 = 4;
-/// The largest part that an account pays.
+/// Largest share that an account pays.
 const WALLET_MAX: u64 = 1_000;
 
-/// Shares of a hundred.
+/// Percentages.
 #[derive(Clone, Debug)]
 pub(super) struct Mix {
     /// Of all orders: transfers between guarded accounts.
     pub(super) transfers: u64,
     /// Of the others: payouts.
     pub(super) payouts: u64,
-    /// Of charges: held, to be captured or voided.
+    /// Of charges: authorized now, captured or voided later.
     pub(super) held: u64,
     /// Of charges: paid by an account and a card together.
     pub(super) split: u64,
-    /// The guarded accounts' own names, in their order; without them nothing is split.
+    /// Ids of the guarded accounts, in their order; if empty, nothing is split.
     pub(super) wallets: Vec<Arc<str>>,
 }
 
 impl Mix {
-    /// Charges at once and nothing else.
+    /// Immediate charges only.
     pub(super) const CHARGES: Mix = Mix { transfers: 0, payouts: 0, held: 0, split: 0, wallets: Vec::new() };
 
-    /// The order at this place.
+    /// Draws the order at this position.
     pub(super) fn draw(&self, index: usize, prng: &mut Prng) -> What {
         if prng.below(100) < self.transfers {
             return ledger::draw(prng);
         }
-        // Every amount is another, so that an effect of the wrong payment shows.
+        // Every amount is unique, so that an effect of the wrong payment shows.
         let amount = 100 + index as u64;
         if prng.below(100) < self.payouts {
             return What::Payout(Payout { amount, closed: prng.once_in(CLOSED_ONCE_IN) });
@@ -59,7 +59,7 @@ impl Mix {
         What::Charge(Charge { amount, declined: prng.once_in(DECLINED_ONCE_IN), tender })
     }
 
-    /// What is asked for at once after `order` was answered.
+    /// Follow-up orders, due as soon as `order` was answered.
     pub(super) fn after(&self, order: &Order, told: &Told, prng: &mut Prng) -> Vec<What> {
         if !told.is_success() || self.held == 0 {
             return Vec::new();
@@ -87,7 +87,7 @@ fn named(told: &Told) -> Option<Box<str>> {
     told.names().map(Into::into)
 }
 
-/// Captures and voids of a held charge: one of them may succeed.
+/// Captures and voids of a held charge, of which one may succeed.
 fn claims(charge: &str, told: &Told, prng: &mut Prng) -> Vec<What> {
     let amount = told.number("amount").unwrap_or(1).max(1);
     (0..=prng.below(BUNCH_MAX))
@@ -99,7 +99,7 @@ fn claims(charge: &str, told: &Told, prng: &mut Prng) -> Vec<What> {
         .collect()
 }
 
-/// Refunds of a charge that was taken: together they may ask for more than there is.
+/// Refunds of a captured charge; together they may exceed the captured amount.
 fn refunds(charge: &str, told: &Told, prng: &mut Prng) -> Vec<What> {
     let captured = told.number("amount_captured").unwrap_or(1).max(1);
     (0..=prng.below(BUNCH_MAX))

@@ -1,6 +1,7 @@
-//! `crash`: real processes, real kills. Clients charge, capture, void, refund, pay out and transfer without pause while the server
-//! is killed at random instants, the provider fails at random and the line to it is cut at random bytes; then clients'
-//! history, provider's effects, what is shown, the ledger and the store are judged together.
+//! `crash`: kills real processes. Clients charge, capture, void, refund, pay out and transfer while
+//! the server is killed at random instants, the provider fails at random, and its connections are
+//! cut at random bytes. Then the judge compares clients' history, provider's effects, API, ledger
+//! and store.
 
 mod aftermath;
 mod board;
@@ -46,91 +47,100 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::task::LocalSet;
 
-/// Orders of a campaign on a small disk.
+/// Limit of orders in a campaign on a small disk.
 const ORDERS_ON_A_SMALL_DISK: usize = 15_000;
 
-/// What else is done to the servers.
+/// Faults of the servers besides kills.
 struct Harm {
     disk: Option<Disk>,
     clock: Option<Clock>,
 }
 
-/// Kills the server under load, again and again, and judges from outside what clients and provider saw.
+/// Kills the server under load, again and again, and judges from outside what clients and provider
+/// saw.
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of a command line")]
 pub(crate) struct Crash {
-    /// The store: with `postgres`, two servers share a database and either may be killed.
+    /// The store. With `postgres`, two servers share a database and either may be killed.
     #[arg(long, value_enum, default_value = "embedded")]
     store: Kind,
-    /// How often a server is killed.
+    /// Number of kills.
     #[arg(long, default_value_t = 1000)]
     kills: u64,
     /// A kill comes at a random instant within this time after the server is ready.
     #[arg(long, default_value_t = 800, value_name = "MS")]
     within_ms: u64,
-    /// With `--store postgres`: the database is killed too, once in so many kills of servers.
+    /// With `--store postgres`: one of this many kills also kills the database.
     #[arg(long, default_value_t = 10, value_name = "KILLS", value_parser = clap::value_parser!(u64).range(1..))]
     database_every: u64,
-    /// So many of a hundred orders are transfers between guarded accounts; the others are charges.
+    /// Percentage of orders that are transfers between guarded accounts; the others are charges.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=100))]
     transfers_percent: u8,
-    /// So many of a hundred other orders are payouts of what was earned, some of them to a bank account that is closed.
+    /// Percentage of other orders that are payouts of earned money, some of them to a closed bank
+    /// account.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(0..=50))]
     payouts_percent: u8,
-    /// So many of a hundred charges are held, and captured or voided by whoever comes first. With 0 nothing is asked of
-    /// charges afterwards, refunds neither.
+    /// Percentage of charges that are authorized first, then captured or voided by competing
+    /// clients. With 0, charges have no captures, voids or refunds.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u8).range(0..=50))]
     held_percent: u8,
-    /// So many of a hundred charges are paid by an account and a card together.
+    /// Percentage of charges that an account and a card pay together.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=50))]
     split_percent: u8,
-    /// Clients that ask at the same time.
+    /// Number of concurrent clients.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     clients: u16,
-    /// Odds, in thousandths, that the provider cuts a connection: so many before executing, so many after.
+    /// Odds, in thousandths, that the provider cuts a connection: this many before executing, this
+    /// many after.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u16).range(0..=500))]
     drops: u16,
-    /// Odds, in thousandths, that the provider answers 500: so many before executing, so many after.
+    /// Odds, in thousandths, that the provider answers 500: this many before executing, this many
+    /// after.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=500))]
     errors: u16,
     /// Odds, in thousandths, that the provider executes and never answers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=500))]
     hangs: u16,
-    /// A connection to the provider is cut after at most so many bytes, at a random byte; 0 for never.
+    /// A connection to the provider is cut at a random byte, after at most this many; 0 for never.
     #[arg(long, default_value_t = 200_000, value_name = "BYTES")]
     cut_bytes: u64,
-    /// Odds, in thousandths, that the provider itself executes twice: a lie that the judge has to find.
+    /// Odds, in thousandths, that the provider itself executes twice: a lie that the judge has to
+    /// find.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
     duplicates: u16,
-    /// How long the last answers may take after the last kill. Doubt is only cleared after minutes.
+    /// Longest wait for the last answers after the last kill. Unknown outcomes take minutes to
+    /// resolve.
     #[arg(long, default_value_t = 300, value_name = "S")]
     settle_seconds: u64,
     /// Repeats an earlier campaign's choices (not its timing).
     #[arg(long)]
     seed: Option<u64>,
-    /// Which build of the server is killed.
+    /// The build of the server to kill.
     #[arg(long, value_enum, default_value = "release")]
     profile: Profile,
     /// Kills this binary instead of building one.
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     binary: Option<PathBuf>,
-    /// Instead of killing: stops the server (SIGSTOP) for longer than its leases, while the provider is slow.
+    /// Instead of killing: stops the server (SIGSTOP) for longer than its leases, while the
+    /// provider is slow.
     #[arg(long)]
     stop: bool,
-    /// Instead of killing only: fills the store's disk under load, again and again. The disk is a small one, mounted for it
-    /// by root.
+    /// Instead of killing only: fills the store's disk under load, again and again. Root mounts a
+    /// small disk for it.
     #[arg(long, conflicts_with_all = ["stop", "store", "kills"])]
     disk: bool,
-    /// SharedServices killing: moves the servers' wall clock by hours, back and forth.
+    /// Besides killing: moves the servers' wall clock by hours, back and forth.
     #[arg(long, conflicts_with_all = ["stop", "disk"])]
     clock: bool,
-    /// Instead of one campaign: every provider's contract with every fault and kills, each in a cell of its own.
+    /// Instead of one campaign: every provider contract with every fault and kills, each in its own
+    /// cell.
     #[arg(long, conflicts_with_all = ["stop", "store", "kills", "disk", "clock"])]
     matrix: bool,
-    /// With `--matrix`: only so many cells.
+    /// With `--matrix`: limits the number of cells.
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true, requires = "matrix")]
     cells: usize,
-    /// With `--matrix`: the servers are told that their provider keeps every promise, a lie that the judge has to find.
+    /// With `--matrix`: tells the servers that their provider keeps every promise, a lie that the
+    /// judge has to find.
     #[arg(long, requires = "matrix")]
     blind: bool,
     /// Prints one JSON object instead of a table.
@@ -171,7 +181,7 @@ impl Crash {
             self.campaign(&mut scene, &harm, seed, prng).await
         };
         let holds = judged.as_ref().is_ok_and(Report::holds);
-        // A failure that was asked for is nothing to look into.
+        // Requested duplicates are no failure to investigate.
         if !holds && self.duplicates == 0 {
             let kept = scene.keep();
             eprintln!("xtask: what is left on disk is kept in {}", kept.display());
@@ -215,7 +225,7 @@ impl Crash {
             split: self.split_percent.into(),
             wallets,
         };
-        // A small disk holds only so much.
+        // A small disk has no room for more.
         let made_max = if harm.disk.is_some() { ORDERS_ON_A_SMALL_DISK } else { ORDERS_MAX };
         let board: Shared = Arc::new(Mutex::new(Board::new(prng.fork(), mix, made_max)));
         let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut prng);
@@ -241,7 +251,7 @@ impl Crash {
             orders: &orders,
             effects: &effects,
             shown: &served::payments(&scene.address).await?,
-            // This provider keeps its word, so nothing may be left to a human.
+            // This provider keeps its contract, so nothing may be parked.
             parked: &Parked::default(),
             by_itself: false,
         };
@@ -285,7 +295,7 @@ impl Crash {
         victim.torment(stands, database.as_mut(), &plan, prng, told).await
     }
 
-    /// The provider's faults, as its control route reads them.
+    /// The provider's faults as JSON for its control route.
     fn faults(&self, seed: u64) -> String {
         let (drops, errors, hangs, duplicates) = (self.drops, self.errors, self.hangs, self.duplicates);
         format!(

@@ -1,4 +1,4 @@
-//! The stage of a campaign: a store, the provider, and the servers that are going to suffer.
+//! The processes of a campaign: a store, a provider, and the servers to be killed.
 
 use super::client::Address;
 use super::database::Database;
@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The server promises to be gone 30 s after SIGTERM.
+/// The server promises to exit within 30 s of SIGTERM.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
-/// Nobody but time tells a server that another one is dead: a campaign should not wait for that too long.
+/// Only an expired lease tells a server that another one is dead; a long lease would delay every
+/// takeover.
 const SHARED_LEASE_MS: u64 = 2_000;
 /// Servers on one database.
 const SERVERS: usize = 2;
-/// Doubt is looked into soon and often, so that a campaign ends soon after its last kill.
+/// Unknown outcomes are queried soon and often, so that a campaign ends soon after its last kill.
 const EAGER: [(&str, &str); 4] = [
     ("COUNTERFOIL_GATEWAY__TIMEOUT_MS", "2000"),
     ("COUNTERFOIL_OUTBOX__POLL_MS", "100"),
@@ -27,36 +28,35 @@ const EAGER: [(&str, &str); 4] = [
     ("COUNTERFOIL_OUTBOX__BACKOFF_CAP_MS", "1000"),
 ];
 
-/// Which store the servers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Kind {
     /// A directory, one server.
     Embedded,
-    /// A PostgreSQL server of the campaign's own, two servers on one database.
+    /// PostgreSQL started for the campaign, two servers on one database.
     Postgres,
 }
 
-/// What a scene is like.
+/// Parameters of a scene.
 pub(super) struct Plot {
     pub(super) store: Kind,
-    /// Where the embedded store is, if not in a directory of its own.
+    /// Directory of the embedded store; a temporary one if not given.
     pub(super) place: Option<PathBuf>,
-    /// Leases that end after so long; the store's usual ones if not given.
+    /// Length of leases; the store's default if not given.
     pub(super) lease_ms: Option<u64>,
-    /// Calls to the provider go over a line that is cut after at most so many bytes a connection.
+    /// Calls to the provider go through a proxy that cuts after at most this many bytes.
     pub(super) cut_bytes: Option<u64>,
-    /// Settings of the servers, after all others.
+    /// Settings of the servers; they override all others.
     pub(super) settings: Vec<(&'static str, String)>,
     pub(super) prng: Prng,
 }
 
-/// The servers, their provider and their store, started.
+/// The running servers, their provider and their store.
 pub(super) struct Scene {
     pub(super) victim: Victim,
     pub(super) address: Address,
     pub(super) stands: Vec<Stand>,
     pub(super) database: Option<Database>,
-    /// Where the provider itself listens.
+    /// The provider's own address, without the proxy.
     pub(super) provider: SocketAddr,
     pub(super) line: Option<Proxy>,
     _simulator: Running,
@@ -65,7 +65,7 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) async fn set(binary: &Path, plot: Plot) -> Result<Scene> {
-        // SharedServices the build, which is on a disk: the system's directory for such things may be memory.
+        // The build is on a disk; the system's temporary directory may be memory.
         let beside = binary.parent().unwrap_or(binary);
         let made = tempfile::Builder::new().prefix("crash-").tempdir_in(beside);
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
@@ -105,7 +105,7 @@ impl Scene {
         Ok(Scene { victim, address, stands, database, provider, line, _simulator: simulator, directory })
     }
 
-    /// Asks the servers to end and verifies what they leave behind.
+    /// Stops the servers and verifies the store they leave.
     pub(super) async fn close(&mut self) -> Result<(bool, bool)> {
         let mut drained = true;
         for stand in &mut self.stands {
@@ -118,7 +118,7 @@ impl Scene {
         Ok((drained, verified))
     }
 
-    /// Keeps what is on disk for whoever looks into it; a database goes with its server.
+    /// Keeps the files for a person to inspect. A database disappears with its server.
     pub(super) fn keep(&mut self) -> PathBuf {
         self.directory.take().map(TempDir::keep).unwrap_or_default()
     }

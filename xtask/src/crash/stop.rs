@@ -1,5 +1,5 @@
-//! A server that stands still for longer than its leases, while the provider works: when it goes on, it must see
-//! that its time is over, and still every key gets one effect and one answer.
+//! A server stopped for longer than its leases while the provider works. After it resumes it must
+//! notice that its lease has expired, and every key must still get one effect and one answer.
 
 use super::board::{Board, Errand, ORDERS_MAX};
 use super::client::{Address, Client};
@@ -18,17 +18,17 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// A lease that ends while the server is stopped.
+/// A lease that expires while the server is stopped.
 pub(super) const LEASE_MS: u64 = 500;
-/// The provider answers into the silence: later than the stop, sooner than the end of it.
+/// The provider answers during the standstill: after the stop, before the resume.
 const PROVIDER_MS: u64 = 1_500;
-/// Charges under way when the server stops.
+/// Charges in flight when the server stops.
 const CHARGES: usize = 16;
-/// How often the server is stopped.
+/// Number of stops.
 const STOPS: u64 = 3;
-/// Well past the lease and the provider's answer.
+/// Longer than the lease and the provider's delay together.
 const STANDSTILL: Duration = Duration::from_millis(PROVIDER_MS + 2 * LEASE_MS);
-/// For everything that should take no longer than seconds.
+/// Upper bound of everything that should take seconds.
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
@@ -109,7 +109,7 @@ fn ask_all(address: &Address, charges: &[Order]) -> JoinSet<(usize, Attempt)> {
     asking
 }
 
-/// Waits until the server has claimed every key: from then on the provider is being called.
+/// Waits until the server has claimed every key, so that it is calling the provider.
 async fn under_way(address: &Address, charges: &[Order]) -> Result<()> {
     let begun = Instant::now();
     let mut client = Client::new(address);
@@ -128,7 +128,7 @@ async fn is_claimed(client: &mut Client, key: &str) -> bool {
     client.look(&format!("/v1/idempotency-keys/{key}")).await.is_ok_and(|answer| answer.status == 200)
 }
 
-/// Asks until there is a final answer.
+/// Retries until the answer is final.
 async fn last_word(address: &Address, charge: &Order) -> Option<super::told::Told> {
     let begun = Instant::now();
     let mut client = Client::new(address);

@@ -1,8 +1,9 @@
-//! A wall clock that is moved: by up to thirty hours, back and forth, under a running server and between two lives of it.
-//! Windows, leases and order must not notice.
+//! Moved wall clocks: up to thirty hours forward and back, under a running server and between
+//! restarts. Idempotency windows, leases and ordering must not change.
 //!
-//! It is moved by a few lines of C loaded before the server's own libraries, built by the compiler that also builds SQLite:
-//! nothing has to be installed, and unlike with `libfaketime` the monotonic clock is left alone, as it is by who sets a clock.
+//! A small C library, loaded with LD_PRELOAD, moves the clock. The C compiler that builds SQLite
+//! builds it, so nothing has to be installed. Unlike `libfaketime` it leaves the monotonic clock
+//! alone, as setting a system clock does.
 
 use super::kill::{Plan, Toll};
 use super::scene::Scene;
@@ -15,18 +16,18 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 const SOURCE: &str = include_str!("moved.c");
-/// Longer than a replay window or its tombstone.
+/// Longer than the replay window and its tombstone.
 const HOURS: u64 = 30;
-/// Moves between two kills.
+/// Clock moves between two kills.
 const MOVES: u64 = 4;
 
-/// What moves the clock of processes that are started with its settings.
+/// Moves the wall clock of processes that run with its settings.
 pub(super) struct Clock {
     place: TempDir,
 }
 
 impl Clock {
-    /// Builds what moves it.
+    /// Compiles the library.
     pub(super) fn build() -> Result<Clock> {
         let place = tempfile::tempdir().map_err(Failure::while_("making a place for the clock"))?;
         let clock = Clock { place };
@@ -47,20 +48,19 @@ impl Clock {
         self.place.path().join(name)
     }
 
-    /// The environment of a process whose clock it is.
+    /// Environment variables that put a process under this clock.
     pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         let path = |name| self.file(name).to_string_lossy().into_owned();
         vec![
             ("LD_PRELOAD", path("moved.so")),
             ("MOVED_CLOCK", path("offset")),
-            // Every request leaves its time in the log, which shows that the clock was really moved.
+            // The log has the time of every request, which proves that the clock really moved.
             ("COUNTERFOIL_SERVER__REQUEST_LOG", "all".to_owned()),
         ]
     }
 
-    /// By so many seconds.
     fn set(&self, seconds: i64) -> Result<()> {
-        // In place: processes have the file mapped.
+        // Write in place: processes have the file mapped.
         let mut options = std::fs::OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false).open(self.file("offset"));
         let written =
@@ -74,7 +74,7 @@ impl Clock {
     }
 }
 
-/// Moves the clock and kills servers, in turn.
+/// Moves the clock and kills servers alternately.
 pub(super) async fn torment(
     scene: &mut Scene,
     clock: &Clock,
@@ -98,14 +98,14 @@ pub(super) async fn torment(
         toll.readiness.extend(killed.readiness);
         told(toll.kills);
     }
-    // Without moves a campaign that is not very long sees two at most.
+    // The real clock alone gives a short campaign at most two different hours.
     if hours(&scene.victim.product.read_log("server")?) < 3 {
         return Err(Failure::new("the server's own log is from one hour only: its clock was not moved"));
     }
     Ok(toll)
 }
 
-/// How many different hours the lines of a log are from.
+/// Number of different hours in the lines of a log.
 fn hours(log: &str) -> usize {
     let of_line = |line: &str| Some(line.split_once(r#""timestamp":""#)?.1.get(..13)?.to_owned());
     log.lines().filter_map(of_line).collect::<std::collections::HashSet<_>>().len()

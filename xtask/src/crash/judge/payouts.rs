@@ -1,4 +1,5 @@
-//! Payouts: what clients were told against what the provider did and what is shown. Each is paid once, or not at all.
+//! Payouts: clients' answers against the provider's effects and the API. Each is paid once or not
+//! at all.
 
 use super::super::order::Payout;
 use super::super::served::Shown;
@@ -6,7 +7,7 @@ use super::super::told::Told;
 use super::effects::Done;
 use super::{Verdict, Wrong};
 
-/// One payout with all that is known of it.
+/// One payout with all observations of it.
 pub(super) struct Case<'a> {
     pub(super) key: &'a str,
     pub(super) payout: Payout,
@@ -16,7 +17,7 @@ pub(super) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Judges it; what has left the account.
+    /// Judges the payout and returns the amount that left the account.
     pub(super) fn judge(&self, shown: Option<&Shown>, verdict: &mut Verdict) -> u64 {
         let Case { key, payout: Payout { amount, closed }, first, id, done } = self;
         let paid: u64 = done.payouts.iter().sum();
@@ -35,7 +36,7 @@ impl Case<'_> {
                 Some(paid) if paid != amount => {
                     verdict.note(Wrong::Amount, format!("{key}: {id} was paid {paid} for {amount}"));
                 }
-                // Several are noted with the effects.
+                // The check of effects reports several.
                 Some(_) => {}
             }
         } else if paid > 0 {

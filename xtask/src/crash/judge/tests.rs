@@ -1,4 +1,4 @@
-//! Planted lies: each must be found, and only it.
+//! Planted lies: the judge must find each, and only that one.
 
 use super::super::ledger::Balances;
 use super::super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
@@ -12,7 +12,7 @@ fn order(number: u64, what: What, first: Option<Told>) -> Order {
     Order { key: format!("key-{number}"), what, first }
 }
 
-/// The charge of that number, of an amount of its own.
+/// The charge with this number, for an amount no other charge has.
 fn charge(number: u64, tender: Tender, first: Option<Told>) -> Order {
     order(number, What::Charge(Charge { amount: 100 + number, declined: false, tender }), first)
 }
@@ -31,7 +31,7 @@ fn refused(number: u64) -> Order {
     declined(charge(number, Tender::Card, Some(refusal)))
 }
 
-/// With a card that is declined.
+/// Changes the order to a card that is declined.
 fn declined(mut order: Order) -> Order {
     let What::Charge(charge) = &mut order.what else { panic!("no charge") };
     charge.declined = true;
@@ -67,7 +67,7 @@ fn effect(kind: Kind, number: u64, amount: u64) -> Effect {
     Effect { kind, key, payment: Some(format!("ch_{number}")), amount, at: "now".into() }
 }
 
-/// The charge of that number, executed.
+/// The executed charge with this number.
 fn done(number: u64) -> Effect {
     effect(Kind::Charge, number, 100 + number)
 }
@@ -76,7 +76,7 @@ fn held(number: u64) -> Effect {
     effect(Kind::Authorize, number, 100 + number)
 }
 
-/// What a server shows that shows everything as the provider has it.
+/// The API's view of a server that shows everything as the provider has it.
 fn honest(orders: &[Order], effects: &[Effect]) -> HashMap<String, Shown> {
     let sum = |id: &str, kinds: &[Kind]| -> u64 {
         let of = effects.iter().filter(|one| one.payment.as_deref() == Some(id) && kinds.contains(&one.kind));
@@ -195,7 +195,7 @@ fn a_refusal_with_an_effect() {
     assert_eq!(wrongs(&[refused(1)], &[done(1)]), [Wrong::PaidRefusal]);
     let orders = [paid(1), conflict(2, SagaAction::Refund, 1)];
     assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::PaidRefusal]);
-    // What was held and is free again cost nobody anything.
+    // A released authorization cost nobody anything.
     assert!(wrongs(&[refused(1)], &[held(1), effect(Kind::Cancel, 1, 101)]).is_empty());
 }
 
@@ -295,7 +295,7 @@ fn every_kind_is_reported_once() {
     for (index, (wrong, _)) in WRONGS.iter().enumerate() {
         assert!(!WRONGS[..index].iter().any(|(earlier, _)| earlier == wrong));
     }
-    // `Strange` is the last kind: a new one needs its line above.
+    // `Strange` is the last kind: a new kind needs a case above.
     assert_eq!(WRONGS.len(), Wrong::Strange as usize + 1);
 }
 

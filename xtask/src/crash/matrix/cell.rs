@@ -1,5 +1,5 @@
-//! One cell: a provider with its contract, a fault, a server that is killed, clients that go on asking. Everything is its
-//! own, so that nothing of another cell can be mistaken for its work.
+//! One cell: a provider with its contract, a fault, a server that is killed, and clients that keep
+//! asking. Nothing is shared with other cells.
 
 use super::super::aftermath::{note_answers, replay_all};
 use super::super::board::Board;
@@ -27,23 +27,23 @@ use tokio::time::{sleep, timeout};
 /// Charges of a cell; operations come on top.
 const CHARGES: usize = 30;
 const CLIENTS: usize = 8;
-/// How often the server is killed.
+/// Number of kills.
 pub(super) const KILLS: u64 = 3;
 /// A kill comes within this time after the server is ready.
 const WITHIN_MS: u64 = 250;
-/// How long everything may take to end or to be parked.
+/// Upper bound of the wait until everything has ended or is parked.
 const SETTLE: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What came of a cell.
+/// Result of a cell.
 pub(super) struct Found {
     pub(super) profile: &'static str,
     pub(super) fault: &'static str,
     pub(super) verdict: Verdict,
     pub(super) figures: Vec<(&'static str, u64)>,
-    /// Dead letters by their reasons.
+    /// Number of dead letters by reason.
     pub(super) parked: HashMap<String, u64>,
-    /// Requests that the provider executed again by itself.
+    /// Requests that the provider executed twice by itself.
     pub(super) repeated: u64,
     pub(super) sound: bool,
 }
@@ -71,7 +71,7 @@ pub(super) async fn run(
     };
     let mut scene = Scene::set(binary, plot).await?;
     let found = play(&mut scene, contract, fault, prng).await;
-    // A failure that was asked for is nothing to look into.
+    // With `blind`, a violation is expected and needs no investigation.
     if !found.as_ref().is_ok_and(Found::holds) && !blind {
         let kept = scene.keep();
         eprintln!("xtask: {} × {}: kept in {}", contract.profile, fault.name, kept.display());
@@ -110,7 +110,7 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut prng: Prn
         judged.verdict.note(Wrong::Strange, format!("only {} orders were made", orders.len()));
     }
 
-    // A human takes the provider's word where it gives one, and everything is judged once more.
+    // The operator adopts the provider's state where it gives one; then everything is judged again.
     let adopted = operator::adopt(&scene.address).await?;
     let mut orders = Arc::unwrap_or_clone(orders);
     operator::ask_again(&scene.address, &mut orders).await;
@@ -136,7 +136,7 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut prng: Prn
     })
 }
 
-/// Judges everything as it stands.
+/// Judges the current state.
 async fn stock(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -> Result<Judged> {
     let effects = arrived(scene).await?;
     let shown = served::payments(&scene.address).await?;
@@ -148,14 +148,14 @@ async fn stock(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -
     Ok(judged)
 }
 
-/// Waits until everything that was asked for has ended or is parked, with the faults still in force: a provider does not
-/// get better because somebody waits.
+/// Waits until every order has ended or is parked. The faults stay in force, because real providers
+/// do not recover just because a client waits.
 async fn settle(clients: &mut JoinSet<()>, board: &Shared, scene: &Scene) -> Result<Parked> {
     let begun = Instant::now();
     loop {
         let orders = {
             let mut board = lock(board);
-            // What follows from an answer is still asked for; nothing else is.
+            // Only follow-up orders are still made.
             if board.is_full() && begun.elapsed() > LOOK_EVERY * 4 {
                 board.close();
             }
@@ -172,7 +172,7 @@ async fn settle(clients: &mut JoinSet<()>, board: &Shared, scene: &Scene) -> Res
     }
 }
 
-/// The provider's effects, once nothing is on its way to it any more.
+/// Fetches the provider's effects after its last late delivery.
 async fn arrived(scene: &Scene) -> Result<Vec<provider::Effect>> {
     loop {
         let history = history(scene.provider).await?;

@@ -1,6 +1,6 @@
-//! `crash --matrix`: every provider's contract with every fault and a server that is killed, over real HTTP. No card is
-//! charged twice by a request of ours, nothing is told as failed that was done, and what cannot be known is parked and
-//! listed.
+//! `crash --matrix`: every provider contract with every fault and a killed server, over real HTTP.
+//! No request charges a card twice, nothing done is reported as failed, and unknown outcomes are
+//! parked and listed.
 
 mod cell;
 mod contract;
@@ -21,11 +21,12 @@ pub(super) use table::Matrix;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Cells at the same time: most of what they do is waiting.
+/// Number of concurrent cells; cells mostly wait.
 const TOGETHER: usize = 12;
 
-/// Runs so many cells, in an order that comes past every provider and every fault soon.
-/// `blind`: the servers are told that their provider keeps every promise, which is a lie that the judge has to find.
+/// Runs `cells_max` cells, in an order that covers every provider and every fault early. With
+/// `blind` the servers are told that their provider keeps every promise, a lie that the judge has
+/// to find.
 pub(super) async fn run(binary: &Path, cells_max: usize, blind: bool, seed: u64) -> Result<Matrix> {
     let begun = Instant::now();
     let mut prng = Prng::new(seed);
@@ -46,11 +47,11 @@ pub(super) async fn run(binary: &Path, cells_max: usize, blind: bool, seed: u64)
     Ok(Matrix { seed, took: begun.elapsed(), found })
 }
 
-/// Every provider with every fault that its contract leaves room for, diagonal by diagonal.
+/// Every provider with every fault its contract allows, by diagonals.
 fn cells() -> Vec<(Contract, Fault)> {
     let diagonal = |turn: usize| {
         CONTRACTS.iter().enumerate().map(move |(place, contract)| {
-            // Four apart, the first diagonal comes past every provider and every fault.
+            // With steps of four the first diagonal covers every provider and every fault.
             let fault = FAULTS[(4 * place + turn) % FAULTS.len()];
             (*contract, fault)
         })
