@@ -1,9 +1,9 @@
-//! Development commands: the tests, the benchmark, the crash campaign, hostile input, the long proof, the recording
-//! that guides release builds. Nothing of this is shipped.
+//! Development commands: tests, benchmark, crash campaign, hostile input, long proof, packaging.
+//! Nothing of this is shipped.
 //!
-//! Owns starting and killing real processes and judging them from outside. It shares no code with the server it judges,
-//! only the load generator with `counterfoil bench`; the exceptions measure the engine and the store on PostgreSQL from
-//! inside and judge nothing.
+//! Owns starting and killing real processes and judging them from outside. It shares no code with
+//! the server it judges, only the load generator with `counterfoil bench`. The benches of engine
+//! and store are exceptions: they run inside this process and judge nothing.
 
 #![expect(
     clippy::disallowed_methods,
@@ -29,7 +29,7 @@ use failure::{Failure, Result};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The product's allocator, or the raw limits would be handicapped in `bench`.
+/// The product's allocator, so that `bench` does not handicap the raw limits.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -52,13 +52,14 @@ enum Command {
     Crash(crash::Crash),
     /// Bad input over the whole HTTP surface: the corpus, then requests made up from the served description.
     Hostile(hostile::Hostile),
-    /// Changes the core and the store's judge one place at a time and counts the changes that no test notices.
+    /// Changes the core and the store's judge one place at a time and counts the changes that no
+    /// test notices.
     ///
-    /// The whole takes hours: each change is a build of one crate and its tests. Ends with 1 if a change survives that
-    /// docs/mutants.md does not explain, or, in a run of the whole, if it explains one that does not survive; with 2 if
-    /// nothing could be tested.
+    /// A full run takes hours: each change is a build of one crate and its tests. Ends with 1 if
+    /// docs/mutants.md does not explain a survivor, or, after a full run, if it explains one that
+    /// did not survive. Ends with 2 if nothing could be tested.
     Mutants(mutants::Mutants),
-    /// Every proof there is, for so many hours, and one report.
+    /// Runs every proof for the given hours and prints one report.
     Prove(prove::Prove),
     /// Builds the server for packaging, with profile-guided optimisation (PGO).
     ///
@@ -108,7 +109,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs a command until it ends or somebody asks it to: dropping it kills every process it started.
+/// Runs a command until it ends or a signal asks it to. Dropping the command kills every process it
+/// started.
 fn until_interrupted(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -16,7 +16,8 @@ const TOOL: &str = "llvm-profdata";
 /// The Debian package of an LLVM that reads this compiler's profiles.
 const PACKAGE: &str = "llvm-19";
 
-/// Builds and profiles. Two build directories, because cargo does not see that the compiler reads a profile.
+/// Directory of builds and profiles. The two builds have separate directories, because cargo does
+/// not notice a changed profile.
 pub(crate) fn directory() -> PathBuf {
     target_directory().join("pgo")
 }

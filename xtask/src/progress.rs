@@ -1,14 +1,14 @@
-//! How far a long command is: a bar where a person looks, a line now and then where a program does.
+//! Progress of long commands: a bar on a terminal, occasional lines in a log.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Lines in a log, at most one in this time.
+/// Minimum interval between lines in a log.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// A progress display on stderr. Gone when dropped.
+/// A progress display on stderr. Dropping it removes it.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     total: u64,

@@ -1,8 +1,9 @@
-//! The crash campaign in small: the built server, killed and stopped for real. The long one is `cargo xtask crash`.
+//! A short crash campaign: the built server, killed and stopped for real. The long one is `cargo
+//! xtask crash`.
 
 use std::process::Command;
 
-/// Runs a campaign on the development build and gives its report, after a look at how it ended.
+/// Runs a campaign on the development build, checks its exit status, and returns its report.
 fn campaign(arguments: &[&str], holds: bool) -> serde_json::Value {
     let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["crash", "--json", "--profile", "dev"])
@@ -33,7 +34,7 @@ fn ten_kills_of_two_servers_on_one_database_that_dies_too() {
     lively(&report);
 }
 
-/// A campaign that asked for nothing has proven nothing.
+/// Checks that the campaign did enough work to prove something.
 #[track_caller]
 fn lively(report: &serde_json::Value) {
     let figure = |name| report[name].as_u64().unwrap_or(0);
@@ -79,7 +80,8 @@ fn a_provider_that_charges_twice_is_found() {
     assert!(report["examples"].as_array().is_some_and(|examples| !examples.is_empty()));
 }
 
-/// Every provider once and every fault at least once; the whole matrix is `cargo xtask crash --matrix`.
+/// Covers every provider once and every fault at least once; the whole matrix is `cargo xtask crash
+/// --matrix`.
 #[test]
 fn twelve_providers_that_keep_their_contracts_and_fail_within_them() {
     let report = campaign(&["--matrix", "--cells", "12"], true);

@@ -1,4 +1,4 @@
-//! The rules of this repository, as tests: what points where, how large a file may be, what it may be called.
+//! The rules of this repository, as tests: dependencies, file sizes, names, prose.
 
 #![expect(clippy::expect_used, reason = "a rule that cannot look has to fail")]
 

@@ -1,24 +1,26 @@
-//! Inputs from inputs: a few small changes, blind to the language but for its words.
+//! Mutations: a few small changes of an input, without knowledge of its language except its words.
 
 use counterfoil_prng::Prng;
 
-/// Changes that are stacked on one input.
+/// Most changes of one input.
 const CHANGES_MAX: usize = 6;
-/// Bytes a change moves, repeats or deletes at once.
+/// Most bytes that one change moves, repeats or deletes.
 const RANGE_MAX: usize = 32;
-/// Bytes at the edges of classes: ends, signs, brackets, the first and last of each length of UTF-8.
+/// Bytes at the edges of classes: controls, signs, brackets, the first and last of each length of
+/// UTF-8.
 const EDGES: [u8; 24] = [
     0x00, 0x01, 0x09, 0x0a, 0x0d, 0x1f, 0x20, b'"', b'%', b'&', b'+', b'-', b'.', b'0', b'9', b'=', b'[',
     b'\\', b']', 0x7f, 0x80, 0xc3, 0xf4, 0xff,
 ];
 
-/// The stream that belongs to an input: a check that needs chance takes it from the bytes it checks (FNV-1a).
+/// A stream seeded with an input (FNV-1a), for checks that need chance.
 pub(crate) fn prng_of(input: &[u8]) -> Prng {
     let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     Prng::new(input.iter().fold(0xcbf2_9ce4_8422_2325, mix))
 }
 
-/// A changed copy of `input`, with parts of `other` and of `words`, at most `length_max` bytes long.
+/// A changed copy of `input`, with parts of `other` and of `words`, at most `length_max` bytes
+/// long.
 pub(crate) fn mutate(
     input: &[u8],
     other: &[u8],
@@ -68,7 +70,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&'static str], prng: &mut 
             bytes.splice(at..at, other.get(start..end).unwrap_or_default().iter().copied());
         }
         10 => {
-            // The head of this, the tail of the other.
+            // The head of this input, the tail of the other.
             bytes.truncate(at);
             let start = prng.index(other.len().saturating_add(1));
             bytes.extend_from_slice(other.get(start..).unwrap_or_default());
@@ -83,7 +85,7 @@ fn set(bytes: &mut [u8], at: usize, change: impl FnOnce(u8) -> u8) {
     }
 }
 
-/// Puts a number near an edge in the place of the digits at or after `at`.
+/// Replaces the digits at or after `at` by a number near an edge.
 fn number(bytes: &mut Vec<u8>, at: usize, prng: &mut Prng) {
     const NUMBERS: [&str; 14] = [
         "0",

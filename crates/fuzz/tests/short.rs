@@ -1,4 +1,4 @@
-//! Every target for a moment, from one seed; and every input that once broke a promise.
+//! A short run of every target with one seed, and every input that once broke a promise.
 
 #![allow(clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -100,7 +100,7 @@ fn one_seed_makes_one_sequence() {
 
 #[test]
 fn what_once_failed_holds() {
-    // A byte that is no text, in a field nobody asks for, was passed over.
+    // A byte outside UTF-8, in an ignored field, was passed over.
     holds("answer", b"\x00\x00{\"id\":\"1\",\"\":\"\x80\",\"amount_received\":0,\"status\":\"succeeded\"}");
     // A reference that PostgreSQL cannot hold was believed.
     holds("answer", b"\x00\x00{\"id\":\"\\u0000\",\"amount_received\":0,\"status\":\"succeeded\"}");

@@ -1,4 +1,5 @@
-//! Servers of the kit: they keep what they confirmed, they are really killed, and nothing of them stays.
+//! PostgreSQL servers of the kit: they keep confirmed commits, are really killed, and leave nothing
+//! behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

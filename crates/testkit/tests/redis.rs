@@ -1,4 +1,4 @@
-//! Redis servers of the kit: really killed, really paused, followed, and nothing of them stays.
+//! Redis servers of the kit: really killed, really paused, replicated, and nothing is left behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

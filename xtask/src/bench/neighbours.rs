@@ -1,4 +1,4 @@
-//! How much of the machine others took while we measured: figures of a busy machine have to say so.
+//! CPU use of other programs during a measurement. Figures of a busy machine must say so.
 
 use crate::failure::{Failure, Result};
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl Machine {
             .ok_or_else(|| Failure::new("/proc/stat is unreadable"))
     }
 
-    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal; user includes guests.
     fn parse(text: &str, ticks_per_second: u64) -> Option<Machine> {
         let fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
         let ticks: Vec<u64> = fields.take(8).filter_map(|field| field.parse().ok()).collect();
@@ -37,13 +37,13 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// `own`: CPU time of our processes between the two looks.
+    /// Adds one measurement; `own` is the CPU time of our processes in it.
     pub(super) fn add(&mut self, before: Machine, after: Machine, own: Duration) {
         self.theirs += after.busy.saturating_sub(before.busy).saturating_sub(own);
         self.total += after.total.saturating_sub(before.total);
     }
 
-    /// Their share of the machine, in percent.
+    /// The other programs' share of the machine, in percent.
     pub(super) fn percent(&self) -> f64 {
         super::targets::percent(self.theirs.as_secs_f64(), self.total.as_secs_f64())
     }

@@ -1,4 +1,4 @@
-//! The processes of a run: the product and its provider, and the servers it is compared with.
+//! The processes of a run: the product, its provider, and the servers to compare with.
 
 use super::Place;
 use super::child::{self, NO_KEY};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::process::Command;
 
-/// Whom the load goes to.
+/// The server under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     Echo,
@@ -24,7 +24,7 @@ pub(super) enum Who {
     Replay,
     /// An ordinary proxy between an ordinary client and an ordinary provider.
     OrdinaryProxy,
-    /// The product between the two.
+    /// The product between the same two.
     OrdinaryCharge,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Run {
     pub(super) duration: Duration,
 }
 
-/// Everything that runs.
+/// All processes.
 pub(super) struct Stage {
     product: Product,
     xtask: PathBuf,
@@ -77,7 +77,7 @@ impl Stage {
         })
     }
 
-    /// Says which processes ended although nobody asked them to.
+    /// Reports the processes that ended unexpectedly.
     pub(super) fn tell_the_dead(&mut self) {
         for (name, (running, _)) in [
             ("simulator", &mut self.simulator),
@@ -92,12 +92,12 @@ impl Stage {
         }
     }
 
-    /// A server on a new store.
+    /// Starts a server on a new store.
     pub(super) async fn server(&mut self) -> Result<Server> {
         self.server_for(self.simulator.1).await
     }
 
-    /// The same, with the ordinary provider.
+    /// Starts a server on a new store, with the ordinary provider.
     pub(super) async fn ordinary_server(&mut self) -> Result<Server> {
         self.server_for(self.ordinary_provider.1).await
     }
@@ -108,7 +108,8 @@ impl Stage {
         Server::start(&self.product, provider, store).await
     }
 
-    /// Puts load on one of the servers and measures it, CPU time of everybody included.
+    /// Puts load on one of the servers and measures it, with the CPU time of all processes
+    /// involved.
     pub(super) async fn measure(&mut self, server: &mut Server, run: Run) -> Result<Sample> {
         forget_payments(self.simulator.1).await?;
         let (address, api_key, pids) = match run.who {
@@ -162,14 +163,14 @@ impl Stage {
     }
 }
 
-/// A provider that has seen a million payments must not be compared with one that has seen none.
+/// Clears the provider's payments, so that every measurement starts with an empty provider.
 pub(super) async fn forget_payments(simulator: SocketAddr) -> Result<()> {
     let reset = http::ask(simulator, "DELETE", "/_sim/effects", "", Duration::from_mins(1)).await;
     reset.map_err(Failure::while_("resetting the provider"))?;
     Ok(())
 }
 
-/// One of the servers to compare with, listening.
+/// Starts one of the servers to compare with and waits until it listens.
 pub(super) async fn raw(
     program: &Path,
     name: &'static str,

@@ -18,7 +18,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// Often enough to time a start in milliseconds.
 const READY_POLL: Duration = Duration::from_millis(1);
 
-/// The built binary and where its logs go.
+/// The built binary and the directory of its logs.
 pub(crate) struct Product {
     binary: PathBuf,
     logs: PathBuf,
@@ -41,14 +41,14 @@ impl Product {
         opened.map_err(Failure::while_(format!("opening {}", path.display())))
     }
 
-    /// What was logged so far under a name.
+    /// The log with this name so far.
     pub(crate) fn read_log(&self, name: &str) -> Result<String> {
         let path = self.logs.join(format!("{name}.log"));
         let read = std::fs::read(&path).map_err(Failure::while_(format!("reading {}", path.display())))?;
         Ok(String::from_utf8_lossy(&read).into_owned())
     }
 
-    /// The provider simulator on a port of its own choice.
+    /// Starts the provider simulator on a port chosen by the kernel.
     pub(crate) async fn simulator(&self) -> Result<(Running, SocketAddr)> {
         let mut command = self.command();
         command.args(["simulator", "--listen", "127.0.0.1:0"]);
@@ -67,7 +67,7 @@ impl Product {
         Ok((simulator, address))
     }
 
-    /// The server, just started: it may not be ready yet.
+    /// Starts the server, without waiting until it is ready.
     pub(crate) fn server(
         &self,
         address: SocketAddr,
@@ -85,7 +85,7 @@ impl Product {
         Running::start("server", &mut command)
     }
 
-    /// Makes a tenant and gives its API key, which may do everything.
+    /// Creates a tenant and returns an API key with all scopes.
     pub(crate) async fn tenant(&self, store: impl AsRef<OsStr>) -> Result<String> {
         let arguments = ["tenant", "create", "xtask", "--scopes", "read,write,admin", "--json"];
         let (succeeded, told) = self.told(&arguments, store).await?;
@@ -95,7 +95,7 @@ impl Product {
         }
     }
 
-    /// Whether every invariant of the store holds, and the report.
+    /// Runs `counterfoil verify`: whether every invariant holds, and the report.
     pub(crate) async fn verify(&self, store: impl AsRef<OsStr>) -> Result<(bool, serde_json::Value)> {
         self.told(&["verify", "--json"], store).await
     }
@@ -111,11 +111,11 @@ impl Product {
 }
 
 impl Running {
-    /// Waits until `/readyz` says so, and tells how long that took.
+    /// Waits until `/readyz` answers 200; returns the time since `begun`.
     pub(crate) async fn ready(&mut self, address: SocketAddr, begun: Instant) -> Result<Duration> {
         while begun.elapsed() < START_LIMIT {
             let answer = http::ask(address, "GET", "/readyz", "", START_LIMIT).await;
-            // Before the answer is believed: somebody else may have taken the address.
+            // Check the process before the answer: another program may have taken the address.
             if let Some(status) = self.ended() {
                 return Err(Failure::new(format!(
                     "the server ended with {status} instead of getting ready; see its log"
@@ -130,7 +130,7 @@ impl Running {
     }
 }
 
-/// Nothing of the caller's environment may change what is measured.
+/// Removes product settings from the environment, which would change the measurement.
 pub(crate) fn clean(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("COUNTERFOIL_") {

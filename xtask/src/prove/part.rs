@@ -1,52 +1,50 @@
-//! The parts of a campaign: which command each one is, how much of the time it gets, and where its figures stand in what
-//! it prints.
+//! The parts of a campaign: command, share of the time, and location of the figures in the output.
 
 use super::read::{counted, last_json, sum};
 use crate::compile::root;
 use crate::mutants::survivors::Run;
 
-/// One part.
 pub(super) struct Part {
     pub(super) name: &'static str,
-    /// Of a thousand seconds.
+    /// Share of the campaign's time, in thousandths.
     pub(super) share: u64,
     pub(super) program: Program,
-    /// The command's words, for so many seconds.
+    /// The command line for a number of seconds and a seed.
     pub(super) words: fn(u64, u64) -> String,
     pub(super) ends: Ends,
-    /// Its figures, from what it printed.
+    /// Extracts figures from the output.
     pub(super) read: fn(&str) -> Vec<(&'static str, u64)>,
 }
 
-/// What is started.
+/// The program to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
-    /// The executable of this package.
+    /// The executable of a package.
     Package(&'static str),
-    /// This one, with the product's binary.
+    /// `xtask crash` with the product's binary.
     Crash,
-    /// This one.
+    /// `xtask`.
     Own,
 }
 
-/// When it ends.
+/// How a part ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// By itself; one that takes far longer hangs, and that is a violation.
+    /// By itself; running far longer counts as a hang and as a violation.
     ByItself,
-    /// When its time is over: what it has found until then counts.
+    /// When its time is over; the results until then count.
     WithItsTime,
 }
 
-/// Kills a second that a campaign manages, with all that comes after the last one.
+/// Time of one kill, with its share of the work after the last one.
 const KILL_MS: u64 = 900;
 const KILL_SHARED_MS: u64 = 1_800;
-/// Targets of bad bytes, each of which runs so long.
+/// Number of fuzz targets; each runs for the given seconds.
 const TARGETS: u64 = 12;
 
 const SIMULATOR: Program = Program::Package("counterfoil-dst");
 
-/// All of them, in their order. Shares add up to a thousand.
+/// All parts, in order. The shares add up to a thousand.
 pub(super) const PARTS: [Part; 17] = [
     Part {
         name: "simulator",
@@ -204,7 +202,7 @@ fn of_simulator(text: &str, charges: &'static str, seeds: &'static str) -> Vec<(
     pick(text, &[("charges", charges), ("seeds", seeds), ("broken", "broken"), ("differing", "differing")])
 }
 
-/// The lines that hold a word: one for each thing that was done, without the sum at the end.
+/// The lines that contain a word: one per completed item, without the final sum.
 fn lines(text: &str, word: &str) -> String {
     text.lines().filter(|line| line.contains(word)).collect::<Vec<_>>().join("\n")
 }
@@ -214,7 +212,8 @@ fn of_faults(text: &str, name: &'static str, word: &str) -> Vec<(&'static str, u
     vec![(name, sum(&text, word)), ("broken", sum(&text, "broken"))]
 }
 
-/// Every bug has its line as soon as it is known: `name: Some(seeds)` or `name: None`.
+/// The bank prints a line per bug as soon as its result is known: `name: Some(seeds)` or `name:
+/// None`.
 fn of_bank(text: &str) -> Vec<(&'static str, u64)> {
     let count = |end: fn(&str) -> bool| {
         let ends = text.lines().filter_map(|line| line.split_once(": ")).filter(|(_, told)| end(told));
@@ -230,7 +229,7 @@ fn of_crash(text: &str) -> Vec<(&'static str, u64)> {
     pick(text, &names)
 }
 
-/// Members of the last line of JSON, by their names there and here.
+/// Members of the last line of JSON, with their names in the report.
 fn pick(text: &str, names: &[(&str, &'static str)]) -> Vec<(&'static str, u64)> {
     let line = last_json(text);
     names.iter().filter_map(|(there, here)| Some((*here, line[there.replace(' ', "_")].as_u64()?))).collect()

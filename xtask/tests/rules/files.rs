@@ -1,14 +1,14 @@
-//! Files: small, finished, and named after what they hold.
+//! Rules for files: short, finished, and named after their content.
 
 use crate::tree::{Source, none, sources};
 use std::path::Path;
 
-/// Lines of a file before its tests.
+/// Limit of lines before the tests.
 const LINES_MAX: usize = 500;
-/// Names that say nothing.
+/// Names without meaning.
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "v2"];
-/// Words of unfinished work, in pieces so that this file may name them.
+/// Words of unfinished work, split so that this file may contain them.
 const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("#[ig", "nore")];
 
 fn unfinished(line: &str) -> bool {

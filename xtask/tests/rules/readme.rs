@@ -1,9 +1,9 @@
-//! The README: short, and with the two commands a newcomer needs.
+//! The README is short and has the two commands a newcomer needs.
 
 use crate::tree::root;
 
 const LINES_MAX: usize = 120;
-/// A first charge, and the tests.
+/// The first charge, and the tests.
 const COMMANDS: [&str; 2] = ["cargo run --release -- dev", "cargo xtask test"];
 
 #[test]

@@ -1,4 +1,5 @@
-//! JSON bodies and their canonical bytes against the second reader, and against serde's where both take the input.
+//! JSON bodies and their canonical bytes against the second reader, and against serde's where both
+//! accept the input.
 
 use super::decimal::agree;
 use super::naive::{self, Number, Value};
@@ -53,7 +54,7 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// Bodies each new one is compared with.
+/// Earlier bodies that a new body is compared with.
 const KEPT: usize = 16;
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -149,7 +150,8 @@ fn same(json: &Json, second: &Value) {
     }
 }
 
-/// What serde makes of it. It holds numbers as doubles, so it refuses or rounds what only exact decimals can hold.
+/// Compares with serde, which holds numbers as doubles and therefore refuses or rounds exact
+/// decimals.
 fn third(input: &[u8], json: &Json) {
     match serde_json::from_slice::<serde_json::Value>(input) {
         Ok(value) => alike(json, &value),
@@ -184,7 +186,7 @@ fn alike(json: &Json, value: &serde_json::Value) {
     }
 }
 
-/// The value once more: members in another order, other white space, other escapes, other numerals.
+/// Writes the value differently: other order of members, white space, escapes and numerals.
 fn spell(value: &Value, prng: &mut Prng) -> String {
     let space = prng.pick(&["", "", " ", "\n\t", " \r"], "");
     let spelled = match value {

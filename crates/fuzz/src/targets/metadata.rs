@@ -1,4 +1,4 @@
-//! Metadata as the stores keep it: whatever reads, is written and read again the same.
+//! Metadata in the stores' format: text that parses is written and parsed again without change.
 
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::types::mask::Masked;
@@ -43,7 +43,7 @@ fn start() -> Check {
         if let Some(read) = &read {
             comes_back(read);
         }
-        // The input as pairs: names and values that no client could send are kept all the same.
+        // The input as pairs; names and values that no client could send are kept too.
         let mut lines = text.split('\n');
         let mut pairs = Metadata::new();
         while let Some(name) = lines.next() {

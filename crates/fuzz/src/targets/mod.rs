@@ -1,5 +1,3 @@
-//! Every target.
-
 mod answer;
 mod config;
 mod decimal;
@@ -19,7 +17,6 @@ mod webhook;
 
 use crate::target::Target;
 
-/// All of them.
 pub const TARGETS: [Target; 14] = [
     key::TARGET,
     json::TARGET,

@@ -1,4 +1,4 @@
-//! The earlier requests of a connection that a replay may repeat, each with its first answer.
+//! Earlier requests of a connection that may be replayed, each with its first answer.
 
 use crate::client::{Answer, Head};
 use counterfoil_prng::Prng;
@@ -22,7 +22,7 @@ impl Done {
 pub(crate) struct Earlier(Vec<Done>);
 
 impl Earlier {
-    /// When full, the new one takes a place by chance, so that old and young ones are replayed alike.
+    /// A full list replaces a random entry, so that old and young requests are replayed alike.
     pub(crate) fn keep(&mut self, number: u64, answer: &Answer<'_>, prng: &mut Prng) {
         if self.0.len() < KEPT_MAX {
             self.0.push(Done { number, head: answer.head, bytes: answer.bytes.to_vec() });

@@ -1,4 +1,4 @@
-//! What the requests of a run ask for, and when an answer means that it was done.
+//! The kind of requests in a run, and the check of their answers.
 
 use super::body::{AMOUNT_DIGITS, Body, Field, NUMBER_DIGITS};
 use crate::client::Answer;
@@ -20,7 +20,7 @@ impl Work {
         }
     }
 
-    /// What a request counts as.
+    /// Number of items in a request.
     pub(crate) fn per_request(&self) -> u64 {
         match self {
             Work::Charge => 1,
@@ -54,7 +54,7 @@ impl Work {
         pair.map_or(("", ""), |(debited, credited)| (debited, credited))
     }
 
-    /// What the first answer to a request says.
+    /// Classifies the first answer to a request.
     pub(crate) fn judge(&self, answer: &Answer<'_>) -> Outcome {
         let status = answer.head.status;
         let count = match self {

@@ -1,4 +1,4 @@
-//! `/_sim/…`: what a test asks of the provider behind its clients' backs. No API key.
+//! `/_sim/…`: the control interface for tests. No API key.
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -51,7 +51,7 @@ fn set(sim: &Simulator, json: &[u8]) -> Result<Response<Body>, Refusal> {
 }
 
 fn show(sim: &Simulator) -> Response<Body> {
-    // Numbers, a flag and an optional number: there is nothing in it that could fail to serialize.
+    // Numbers, a flag and an optional number always serialize.
     let json = serde_json::to_vec(&sim.faults()).unwrap_or_default();
     respond::reply(sim, Reply::new(StatusCode::OK, Bytes::from(json)))
 }

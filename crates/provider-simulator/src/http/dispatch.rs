@@ -17,10 +17,10 @@ use crate::refusal::Refusal;
 use crate::simulator::Simulator;
 use crate::state::State;
 
-/// How long a hung request stays open if its client never goes away.
+/// Longest time that a hung request stays open.
 const HANG_MS_MAX: u64 = 600_000;
 
-/// What a request under `/v1` wants.
+/// The operation of a request under `/v1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route<'a> {
     Create,
@@ -87,7 +87,7 @@ fn route<'a>(method: &Method, path: &'a str) -> Option<Route<'a>> {
         (&Method::GET, id, None, None) if !id.is_empty() => Some(Route::Get(id)),
         (&Method::POST, id, Some("capture"), None) if !id.is_empty() => Some(Route::Capture(id)),
         (&Method::POST, id, Some("cancel"), None) if !id.is_empty() => Some(Route::Cancel(id)),
-        // Whatever else is under this path, Stripe has it and this provider does not.
+        // Other paths exist at Stripe, but not here.
         (_, _, _, _) => None,
     }
 }

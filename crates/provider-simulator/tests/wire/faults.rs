@@ -1,4 +1,4 @@
-//! Each fault by name: what the client sees, what really happened, and what a retry gets.
+//! Each fault by name: the client's view, the real effects, and the answer to a retry.
 
 use std::pin::pin;
 

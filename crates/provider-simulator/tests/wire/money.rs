@@ -1,4 +1,4 @@
-//! What moves money, and what must not.
+//! Requests that move money, and requests that must not.
 
 use serde_json::json;
 

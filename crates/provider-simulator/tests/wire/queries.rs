@@ -1,4 +1,4 @@
-//! Queries: what they find, and how far they lag behind.
+//! Queries: their results, and their lag.
 
 use counterfoil_provider_simulator::Faults;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The ledger by itself: transfers over HTTP and through the engine's door, on distinct accounts and on one that all
-//! share, beside the figures of TigerBeetle for orientation.
+//! The ledger alone: transfers over HTTP and through the engine's interface, on distinct accounts
+//! and on one shared account. TigerBeetle's figures stand beside them for orientation.
 
 mod cell;
 mod chart;

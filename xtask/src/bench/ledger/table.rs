@@ -1,4 +1,4 @@
-//! What was measured of the ledger where a person looks.
+//! Tables of the ledger's figures.
 
 use super::cell::{Accounts, BATCHES, Cell, SHARDS, Way, spread};
 use super::figures::Figures;
@@ -52,7 +52,7 @@ fn figures_of(sample: &Sample, orientation: f64) -> [String; 7] {
     ]
 }
 
-/// Writes/s on one account by its spread, and beside distinct accounts that do the same work.
+/// Writes/s on one account by number of shards, beside distinct accounts with the same work.
 fn one_account(figures: &Figures) -> Table {
     let mut head = vec!["one account, transfers/s".to_owned(), "no guard".to_owned()];
     head.extend(SHARDS.map(spread));

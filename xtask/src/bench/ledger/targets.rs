@@ -1,13 +1,13 @@
-//! What the ledger should reach. The figures of TigerBeetle are for orientation: a machine of this kind, real syncs,
-//! 64 clients with one transfer each or batches of this size.
+//! Targets of the ledger. TigerBeetle's figures are for orientation: a similar machine, real syncs,
+//! 64 clients with single transfers or batches of this size.
 
 use super::cell::{Accounts, Cell, SHARDS, Way};
 use super::figures::Figures;
 use crate::bench::targets::{Target, percent};
 
-/// Times the orientation figure for single transfers.
+/// Multiple of the orientation figure for single transfers.
 const SINGLES_TIMES: f64 = 7.0;
-/// A hot account with the widest spread, of distinct ones.
+/// A hot account with most shards, as a percentage of distinct accounts.
 const HOT_PERCENT: f64 = 80.0;
 
 /// TigerBeetle's transfers/s in batches of this size.
@@ -20,7 +20,7 @@ pub(super) fn orientation(batch: usize) -> f64 {
     }
 }
 
-/// All targets, judged.
+/// All targets with their results.
 pub(super) fn targets(figures: &Figures) -> Vec<Target> {
     let found = |way, batch, accounts| figures.per_second(Cell::usual(way, batch, accounts));
     let mut targets = Vec::new();

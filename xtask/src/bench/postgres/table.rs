@@ -1,4 +1,4 @@
-//! What was measured against PostgreSQL where a person looks.
+//! Tables of the figures on PostgreSQL.
 
 use super::figures::{Figures, Pair};
 use crate::bench::sample::Sample;

@@ -7,7 +7,7 @@ use crate::{LoadError, Report};
 
 type Seen = Arc<Mutex<BTreeSet<String>>>;
 
-/// A provider that checks the call it gets and notes the key.
+/// A provider that checks each call and records its key.
 async fn provider(seen: Seen, request: Request<Incoming>) -> Response<Full<Bytes>> {
     assert_eq!(request.uri().path(), "/v1/payment_intents");
     assert_eq!(request.headers()["authorization"], PROVIDER_KEY);

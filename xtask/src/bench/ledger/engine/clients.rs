@@ -1,4 +1,4 @@
-//! The closed loop: every task asks for its next transfers when the answer to the last ones is there.
+//! The closed loop: each task sends its next transfers after the answer to the last ones.
 
 use super::bank::Bank;
 use super::{Done, Order};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Amounts as the load over HTTP has them.
+/// The amounts of the load over HTTP.
 const AMOUNT_MIN: i64 = 1_000;
 const AMOUNTS: i64 = 9_000;
 
-/// When calls are measured, and when the last one starts.
+/// Start of the measurement, and start of the last call.
 #[derive(Clone, Copy)]
 struct Window {
     start: Instant,
@@ -82,7 +82,8 @@ pub(super) async fn measure(bank: &Arc<Bank>, order: Order) -> Result<Done> {
 }
 
 impl Tally {
-    /// By the client's own time: dividing by that of all would count the end, when some are done and others are not.
+    /// Uses the client's own time span. The span of all clients would count the end, when some have
+    /// finished.
     fn per_second(&self) -> f64 {
         let span = self.span.map_or(Duration::ZERO, |(first, last)| last - first);
         if span.is_zero() { 0.0 } else { number(self.posted) / span.as_secs_f64() }
@@ -109,7 +110,7 @@ impl Client {
         tally
     }
 
-    /// How many transfers were new and posted.
+    /// Returns the number of transfers that were new and posted.
     async fn once(&mut self) -> u64 {
         let request = self.bank.request();
         let submitted = if self.batch == 1 {

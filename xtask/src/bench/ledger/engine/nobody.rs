@@ -1,4 +1,4 @@
-//! A provider that is never called: the ledger need none.
+//! A provider that is never called: ledger commands need none.
 
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Found, Outcome, Rules};

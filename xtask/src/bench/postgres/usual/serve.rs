@@ -1,5 +1,6 @@
-//! An HTTP server of the usual kind: the API key is looked up, the charge is claimed and noted as work to do in one
-//! transaction, the provider is called, and what came of it is committed with its ledger entries in another.
+//! An HTTP server of the usual kind. It looks up the API key, writes the claim and the pending work
+//! in one transaction, calls the provider, and writes the result with its ledger entries in
+//! another.
 
 use super::{OPENING, Order, Pool, SETTLING, Work};
 use crate::bench::child::serving;
@@ -125,7 +126,7 @@ impl Shop {
     }
 }
 
-/// Reads an order; nothing if it cannot be one.
+/// Reads an order, if the body is a valid one.
 fn order<'a>(body: &'a Value, metadata: &'a str) -> Option<Order<'a>> {
     Some(Order {
         amount: body["amount"].as_i64().filter(|amount| *amount > 0)?,
