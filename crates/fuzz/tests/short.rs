@@ -99,7 +99,7 @@ fn one_seed_makes_one_sequence() {
 }
 
 #[test]
-fn what_once_failed_holds() {
+fn inputs_that_once_failed_hold() {
     // A byte outside UTF-8, in an ignored field, was passed over.
     holds("answer", b"\x00\x00{\"id\":\"1\",\"\":\"\x80\",\"amount_received\":0,\"status\":\"succeeded\"}");
     // A reference that PostgreSQL cannot hold was believed.

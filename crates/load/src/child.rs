@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_begun_before_the_start_is_answered_and_not_measured() {
+    fn requests_begun_before_the_start_are_not_measured() {
         let begun = Instant::now();
         let start = begun + Duration::from_millis(1);
         while Instant::now() < start {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// CPU time of a process so far.
 pub fn cpu_of(pid: u32) -> Result<Duration> {
-    of_itself(pid).map(|(ticks, _)| time(ticks))
+    ticks_of_process(pid).map(|(ticks, _)| time(ticks))
 }
 
 /// CPU time of this process so far.
@@ -15,10 +15,10 @@ pub fn cpu_of_self() -> Result<Duration> {
 
 /// CPU time so far of a process and all its children, including those that have ended.
 pub fn cpu_of_family(pid: u32) -> Result<Duration> {
-    let mut before = of_itself(pid)?;
+    let mut before = ticks_of_process(pid)?;
     loop {
-        let living = of_the_living(pid)?;
-        let after = of_itself(pid)?;
+        let living = ticks_of_running_children(pid)?;
+        let after = ticks_of_process(pid)?;
         // A child that ended during the count may be counted twice or not at all: count again.
         if after.1 == before.1 {
             return Ok(time(after.0 + after.1 + living));
@@ -28,13 +28,13 @@ pub fn cpu_of_family(pid: u32) -> Result<Duration> {
 }
 
 /// Ticks of the process itself, and of its ended children.
-fn of_itself(pid: u32) -> Result<(u64, u64)> {
+fn ticks_of_process(pid: u32) -> Result<(u64, u64)> {
     let [_, user, system, of_the_dead] = read(&format!("/proc/{pid}/stat"))?;
     Ok((user + system, of_the_dead))
 }
 
 /// Ticks of its running children.
-fn of_the_living(pid: u32) -> Result<u64> {
+fn ticks_of_running_children(pid: u32) -> Result<u64> {
     let mut all = 0;
     for entry in std::fs::read_dir("/proc")?.flatten() {
         // Not every entry is a process, and a process may have ended meanwhile.
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_fields_behind_any_name() {
+    fn fields_are_found_behind_any_process_name() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194304 100 0 0 0 17 25 3 4 20 0 5 0 99 1000 10";
         assert_eq!(fields(stat), Some([1, 17, 25, 7]));
         assert_eq!(fields("42 (x) S 1"), None);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_simple_cases() {
+    fn simple_cases_are_exact() {
         assert_eq!(filled(&[]).percentile_us(500), 0);
         let thousand: Vec<u64> = (1..=1000).map(|us| us * 1000).collect();
         let histogram = filled(&thousand);

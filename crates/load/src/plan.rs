@@ -90,7 +90,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_run() {
+    fn plans_out_of_bounds_are_refused() {
         let plan = small("127.0.0.1:1".parse().unwrap());
         assert!(plan.check().is_ok());
         let odd = [

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_succeeded_is_an_error_that_tells_what_happened() {
+    fn a_run_without_success_is_an_error_with_counts() {
         let mut tally = Tally::new(1);
         tally.count(&Outcome::Refused(429), Duration::ZERO);
         let message = tally.report(1, Duration::from_secs(1)).unwrap_err().to_string();

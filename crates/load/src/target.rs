@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_addresses() {
+    fn urls_are_parsed() {
         for (url, host) in [
             ("http://127.0.0.1:8080", "127.0.0.1:8080"),
             ("http://localhost:8080/", "localhost:8080"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_use_and_says_why() {
+    fn unusable_urls_are_refused_with_a_reason() {
         for (url, says) in [
             ("https://pay.example.com", "TLS"),
             ("127.0.0.1:8080", "http://host:port"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn resolves_to_the_address_that_listens() {
+    async fn a_host_resolves_to_the_address_that_listens() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let target = Target::parse(&format!("http://localhost:{}", addr.port())).unwrap();

@@ -95,18 +95,21 @@ async fn executed(
 }
 
 /// The provider's URL and the client that calls it.
-struct Way {
+struct ProviderCall {
     client: Client,
     url: String,
 }
 
 async fn forward(listen: SocketAddr, provider: SocketAddr) -> io::Result<()> {
-    let way = Way { client: client().map_err(io::Error::other)?, url: format!("http://{provider}{INTENTS}") };
+    let way = ProviderCall {
+        client: client().map_err(io::Error::other)?,
+        url: format!("http://{provider}{INTENTS}"),
+    };
     serve(listen, Router::new().route(CHARGES, post(charged)).with_state(Arc::new(way))).await
 }
 
 async fn charged(
-    State(way): State<Arc<Way>>,
+    State(way): State<Arc<ProviderCall>>,
     headers: HeaderMap,
     Json(order): Json<Value>,
 ) -> (StatusCode, Json<Value>) {
@@ -117,7 +120,7 @@ async fn charged(
     }
 }
 
-impl Way {
+impl ProviderCall {
     async fn pay(&self, key: &str, order: &Value) -> reqwest::Result<Value> {
         let text = |name: &str| order.get(name).and_then(Value::as_str).unwrap_or_default();
         let amount = order.get("amount").map(Value::to_string).unwrap_or_default();

@@ -10,6 +10,6 @@
 pub mod failure;
 pub mod faketime;
 pub mod http;
-mod keeper;
 pub mod postgres;
 pub mod redis;
+mod supervisor;

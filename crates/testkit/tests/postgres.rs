@@ -6,7 +6,7 @@
 use counterfoil_testkit::postgres::{Database, Server, connect};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_comes_back_with_what_it_confirmed_and_goes_for_good_when_dropped() {
+async fn a_killed_server_keeps_confirmed_writes_and_a_dropped_one_is_gone() {
     let mut server = Server::start(&[]).unwrap();
     let fill = async |url: String| {
         let db = connect(&url).await.map_err(|failure| failure.to_string())?;

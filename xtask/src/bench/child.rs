@@ -1,7 +1,7 @@
 //! Child processes, so that their CPU time can be counted separately: the load, and the servers to
 //! compare with.
 
-use super::runtime::as_the_server_runs;
+use super::runtime::runtime_like_the_servers;
 use crate::failure::{Failure, Result};
 use crate::process::{captured, clean, cpu_of_self};
 use clap::Args;
@@ -92,12 +92,12 @@ impl Load {
         let report = report.map_err(Failure::while_("the load"))?;
         let cpu_us = u64::try_from(cpu_of_self()?.as_micros()).unwrap_or(u64::MAX);
         let driven = Driven { report, answered: answered.get(), cpu_us };
-        told(&driven)
+        print_report(&driven)
     }
 }
 
 /// Prints the figures for the parent process.
-pub(super) fn told(figures: &impl Serialize) -> Result<ExitCode> {
+pub(super) fn print_report(figures: &impl Serialize) -> Result<ExitCode> {
     println!("{}", serde_json::to_string(figures).map_err(Failure::while_("telling the figures"))?);
     Ok(ExitCode::SUCCESS)
 }
@@ -143,6 +143,6 @@ impl Proxy {
 
 /// Serves until it is killed.
 pub(super) fn serving(serving: impl Future<Output = std::io::Result<()>>) -> Result<ExitCode> {
-    as_the_server_runs()?.block_on(serving).map_err(Failure::while_("serving"))?;
+    runtime_like_the_servers()?.block_on(serving).map_err(Failure::while_("serving"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_files_in_folders() {
+    fn files_in_subdirectories_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("inner")).unwrap();
         let empty = used(directory.path()).unwrap();

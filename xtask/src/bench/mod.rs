@@ -28,7 +28,7 @@ use counterfoil_load::limits::fsync::{self, FsyncReport};
 use figures::{Figures, Fsync, Growth, Level, Ordinary};
 use sample::{Sample, number};
 use server::Server;
-use stage::{Run, Stage, Who};
+use stage::{LoadTarget, Run, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -143,7 +143,7 @@ impl Bench {
         let mut stage = Stage::set(place, built.path("counterfoil-ordinary")?).await?;
         let measured = self.measure(&mut stage, place.directory).await;
         if measured.is_err() {
-            stage.tell_the_dead();
+            stage.report_ended_processes();
         }
         let figures = measured?;
         let targets = targets(&figures);
@@ -170,13 +170,19 @@ impl Bench {
             done += 1;
             for &connections in &connections {
                 let taken = samples.entry(connections).or_default();
-                for (who, taken) in [Who::Echo, Who::Proxy, Who::Charge, Who::Replay].into_iter().zip(taken) {
+                for (who, taken) in
+                    [LoadTarget::Echo, LoadTarget::Proxy, LoadTarget::Charge, LoadTarget::Replay]
+                        .into_iter()
+                        .zip(taken)
+                {
                     progress.show(done, &format!("round {round}: {who:?} with {connections} connections"));
                     taken.push(stage.measure(&mut server, self.load(who, connections)).await?);
                     done += 1;
                 }
             }
-            for (who, taken) in [Who::OrdinaryProxy, Who::OrdinaryCharge].into_iter().zip(&mut ordinary) {
+            for (who, taken) in
+                [LoadTarget::OrdinaryProxy, LoadTarget::OrdinaryCharge].into_iter().zip(&mut ordinary)
+            {
                 progress.show(done, &format!("round {round}: {who:?} with {CROWD} connections"));
                 taken.push(stage.measure(&mut ordinary_server, self.load(who, CROWD)).await?);
                 done += 1;
@@ -196,7 +202,7 @@ impl Bench {
         })
     }
 
-    fn load(&self, who: Who, connections: usize) -> Run {
+    fn load(&self, who: LoadTarget, connections: usize) -> Run {
         Run { who, connections, duration: Duration::from_secs(self.seconds) }
     }
 
@@ -211,10 +217,10 @@ impl Bench {
             let mut fresh = stage.server().await?;
             fill(stage, &mut fresh, SMALL, 1).await?;
             small_keys = fresh.charges;
-            small.push(stage.measure(&mut fresh, self.load(Who::Charge, CROWD)).await?);
+            small.push(stage.measure(&mut fresh, self.load(LoadTarget::Charge, CROWD)).await?);
             drop(fresh);
             progress.show(round * 2 + 1, "charges on a large store");
-            large.push(stage.measure(server, self.load(Who::Charge, CROWD)).await?);
+            large.push(stage.measure(server, self.load(LoadTarget::Charge, CROWD)).await?);
         }
         let (small, large) = (Sample::middle(&small), Sample::middle(&large));
         Ok(Growth { small_keys, small, large_keys, large })
@@ -227,7 +233,7 @@ async fn fill(stage: &mut Stage, server: &mut Server, keys: u64, connections: us
     let duration = Duration::from_millis(if keys > SMALL { 5_000 } else { 200 });
     while server.charges < keys {
         progress.show(server.charges, "keys stored");
-        stage.measure(server, Run { who: Who::Charge, connections, duration }).await?;
+        stage.measure(server, Run { who: LoadTarget::Charge, connections, duration }).await?;
     }
     Ok(())
 }

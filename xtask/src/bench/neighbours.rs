@@ -11,7 +11,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn look() -> Result<Machine> {
+    pub(super) fn read() -> Result<Machine> {
         let text = std::fs::read_to_string("/proc/stat").map_err(Failure::while_("reading /proc/stat"))?;
         Machine::parse(&text, rustix::param::clock_ticks_per_second())
             .ok_or_else(|| Failure::new("/proc/stat is unreadable"))
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_ours_is_theirs() {
+    fn cpu_time_that_is_not_ours_belongs_to_other_programs() {
         let before = Machine::parse("cpu  100 0 0 100 0 0 0 0 0 0\ncpu0 1\n", 100).unwrap();
         let after = Machine::parse("cpu  200 10 60 200 20 5 5 20 0 0\n", 100).unwrap();
         let mut neighbours = Neighbours::default();
@@ -62,6 +62,6 @@ mod tests {
         // 2 s busy of 3.2 s, 1 s of it ours.
         assert_eq!(format!("{:.2}", neighbours.percent()), "31.25");
         assert_eq!(Machine::parse("intr 1", 100), None);
-        assert!(Machine::look().is_ok());
+        assert!(Machine::read().is_ok());
     }
 }

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_sum_and_count_among_other_lines() {
+    fn sum_and_count_are_found_among_other_lines() {
         let text = "# TYPE counterfoil_store_commit_batch histogram\n\
                     counterfoil_store_commit_batch_sum 12.0\n\
                     counterfoil_store_commit_batch_count 3\n\

@@ -17,7 +17,7 @@ use tokio::process::Command;
 
 /// The server under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum LoadTarget {
     Echo,
     Proxy,
     Charge,
@@ -31,7 +31,7 @@ pub(super) enum Who {
 /// One load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    pub(super) who: Who,
+    pub(super) who: LoadTarget,
     pub(super) connections: usize,
     pub(super) duration: Duration,
 }
@@ -78,7 +78,7 @@ impl Stage {
     }
 
     /// Reports the processes that ended unexpectedly.
-    pub(super) fn tell_the_dead(&mut self) {
+    pub(super) fn report_ended_processes(&mut self) {
         for (name, (running, _)) in [
             ("simulator", &mut self.simulator),
             ("echo", &mut self.echo),
@@ -113,28 +113,28 @@ impl Stage {
     pub(super) async fn measure(&mut self, server: &mut Server, run: Run) -> Result<Sample> {
         forget_payments(self.simulator.1).await?;
         let (address, api_key, pids) = match run.who {
-            Who::Echo => (self.echo.1, NO_KEY, vec![self.echo.0.pid()]),
-            Who::Proxy => (self.proxy.1, NO_KEY, vec![self.proxy.0.pid(), self.simulator.0.pid()]),
-            Who::Charge | Who::Replay => {
+            LoadTarget::Echo => (self.echo.1, NO_KEY, vec![self.echo.0.pid()]),
+            LoadTarget::Proxy => (self.proxy.1, NO_KEY, vec![self.proxy.0.pid(), self.simulator.0.pid()]),
+            LoadTarget::Charge | LoadTarget::Replay => {
                 (server.address, server.api_key.as_str(), vec![server.pid(), self.simulator.0.pid()])
             }
-            Who::OrdinaryProxy => (
+            LoadTarget::OrdinaryProxy => (
                 self.ordinary_proxy.1,
                 NO_KEY,
                 vec![self.ordinary_proxy.0.pid(), self.ordinary_provider.0.pid()],
             ),
-            Who::OrdinaryCharge => {
+            LoadTarget::OrdinaryCharge => {
                 (server.address, server.api_key.as_str(), vec![server.pid(), self.ordinary_provider.0.pid()])
             }
         };
         self.runs += 1;
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu(&pids)?);
-        let before = Machine::look()?;
+        let before = Machine::read()?;
         let (program, what): (&Path, &[&str]) = match run.who {
-            Who::Replay => (&self.xtask, &["load", "--replay-percent", "100"]),
-            Who::Echo | Who::Proxy | Who::Charge => (&self.xtask, &["load"]),
-            Who::OrdinaryProxy | Who::OrdinaryCharge => (&self.ordinary, &["load"]),
+            LoadTarget::Replay => (&self.xtask, &["load", "--replay-percent", "100"]),
+            LoadTarget::Echo | LoadTarget::Proxy | LoadTarget::Charge => (&self.xtask, &["load"]),
+            LoadTarget::OrdinaryProxy | LoadTarget::OrdinaryCharge => (&self.ordinary, &["load"]),
         };
         let what: Vec<&OsStr> = what.iter().map(OsStr::new).collect();
         let order = child::Order {
@@ -146,14 +146,14 @@ impl Stage {
         };
         let driven = order.drive(program, &what).await?;
         let own = cpu_since(&pids, cpu)? + Duration::from_micros(driven.cpu_us);
-        self.neighbours.add(before, Machine::look()?, own);
+        self.neighbours.add(before, Machine::read()?, own);
         let sets_per_write = match run.who {
-            Who::Charge | Who::OrdinaryCharge => {
+            LoadTarget::Charge | LoadTarget::OrdinaryCharge => {
                 Commits::read(server.address).await?.per_write_since(commits)
             }
-            Who::Echo | Who::Proxy | Who::Replay | Who::OrdinaryProxy => 0.0,
+            LoadTarget::Echo | LoadTarget::Proxy | LoadTarget::Replay | LoadTarget::OrdinaryProxy => 0.0,
         };
-        if run.who == Who::Charge {
+        if run.who == LoadTarget::Charge {
             server.charges = server.charges.saturating_add(driven.answered);
         }
         if driven.report.differing_replays > 0 {

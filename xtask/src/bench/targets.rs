@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_reached() {
+    fn targets_without_measurements_are_missed() {
         let targets = targets(&Figures::default());
         let reached: Vec<&str> = targets.iter().filter(|it| it.reached).map(|it| it.what.as_str()).collect();
         // Differences and sums of zeros are zeros; every share of zero is missed.

@@ -1,8 +1,8 @@
 //! State shared by the clients: their orders, the answers so far, and the queue of requests.
 
+use super::attempt::Attempt;
 use super::mix::Mix;
 use super::order::{Order, What};
-use super::told::Attempt;
 use counterfoil_prng::Prng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -161,11 +161,11 @@ impl Board {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::tests::told;
+    use super::super::attempt::tests::told;
     use super::*;
 
     #[test]
-    fn a_key_is_asked_for_until_it_is_final() {
+    fn a_key_is_retried_until_its_answer_is_final() {
         let mut board = Board::new(Prng::new(1), Mix::CHARGES, ORDERS_MAX);
         let now = Instant::now();
         assert_eq!(board.next(now), Errand::Ask(0));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_bounded() {
+    fn open_orders_are_bounded() {
         let mut board = Board::new(Prng::new(1), Mix::CHARGES, ORDERS_MAX);
         let now = Instant::now();
         let asked = (0..OPEN_MAX * 2).filter(|_| board.next(now) != Errand::Idle).count();

@@ -1,8 +1,8 @@
 //! Clients send requests, record the answers, and retry until an answer is final.
 
+use super::attempt::{Attempt, FinalAnswer};
 use super::board::{Board, Errand};
-use super::order::{Letter, Order};
-use super::told::{Attempt, Told};
+use super::order::{Order, OrderRequest};
 use counterfoil_prng::Prng;
 use counterfoil_testkit::http::{Answer, Connection, Request};
 use std::net::SocketAddr;
@@ -48,12 +48,12 @@ impl Client {
         Client { address: address.clone(), connections, turn: 0 }
     }
 
-    pub(super) async fn ask(&mut self, letter: &Letter) -> Attempt {
-        Attempt::of(self.send("POST", &letter.path, &letter.key, &letter.body).await)
+    pub(super) async fn ask(&mut self, request: &OrderRequest) -> Attempt {
+        Attempt::of(self.send("POST", &request.path, &request.key, &request.body).await)
     }
 
     /// Sends a GET request.
-    pub(super) async fn look(&mut self, path: &str) -> std::io::Result<Answer> {
+    pub(super) async fn get(&mut self, path: &str) -> std::io::Result<Answer> {
         self.send("GET", path, "", "").await
     }
 
@@ -101,8 +101,8 @@ async fn work(mut client: Client, board: Shared, mut prng: Prng) {
         let errand = lock(&board).next(Instant::now());
         match errand {
             Errand::Ask(index) => {
-                let letter = lock(&board).orders[index].letter();
-                let attempt = client.ask(&letter).await;
+                let request = lock(&board).orders[index].request();
+                let attempt = client.ask(&request).await;
                 let cut = attempt == Attempt::Cut;
                 lock(&board).note(index, attempt, Instant::now());
                 if cut {
@@ -116,10 +116,10 @@ async fn work(mut client: Client, board: Shared, mut prng: Prng) {
 }
 
 /// Sends a request again after all faults have ended.
-pub(super) async fn replay(client: &mut Client, order: &Order) -> Option<Told> {
-    let letter = order.letter();
+pub(super) async fn replay(client: &mut Client, order: &Order) -> Option<FinalAnswer> {
+    let request = order.request();
     for _ in 0..REPLAY_TRIES {
-        match client.ask(&letter).await {
+        match client.ask(&request).await {
             Attempt::Final(told) => return Some(told),
             Attempt::Strange(_) => return None,
             Attempt::Later | Attempt::Away | Attempt::Cut => tokio::time::sleep(IDLE).await,

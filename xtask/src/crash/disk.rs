@@ -2,7 +2,7 @@
 //! again, with the server running or killed. Every acknowledged write must survive, the provider
 //! must not be called for a write that failed, and work must continue once there is room.
 
-use super::kill::{Toll, Victim};
+use super::kill::FaultCounts;
 use super::scene::Scene;
 use crate::failure::{Failure, Result};
 use counterfoil_prng::Prng;
@@ -94,35 +94,36 @@ impl Drop for Disk {
 }
 
 /// Fills and empties the disk. In one of three turns the server is killed while it is full.
-pub(super) async fn torment(
+pub(super) async fn fill_repeatedly(
     scene: &mut Scene,
     disk: &Disk,
     prng: &mut Prng,
-    told: impl Fn(u64),
-) -> Result<Toll> {
-    let mut toll = Toll::default();
+    shown: impl Fn(u64),
+) -> Result<FaultCounts> {
+    let mut counts = FaultCounts::default();
     for turn in 1..=TURNS {
         sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
         disk.fill()?;
         sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
-        let Scene { stands, victim, .. } = scene;
-        let stand = stands.first_mut().ok_or_else(|| Failure::new("there is no server on the full disk"))?;
-        if let Some(status) = stand.server.ended() {
+        let Scene { servers, launcher, .. } = scene;
+        let running =
+            servers.first_mut().ok_or_else(|| Failure::new("there is no server on the full disk"))?;
+        if let Some(status) = running.server.ended() {
             return Err(Failure::new(format!("the server ended with {status} when the disk was full")));
         }
         if prng.once_in(3) {
-            stand.server.kill().await?;
+            running.server.kill().await?;
             disk.free()?;
-            *stand = Victim::stand(victim, stand.address).await?;
-            toll.kills += 1;
+            *running = launcher.start_server(running.address).await?;
+            counts.kills += 1;
         } else {
             disk.free()?;
-            stand.server.ready(stand.address, Instant::now()).await?;
+            running.server.ready(running.address, Instant::now()).await?;
         }
-        toll.full += 1;
-        told(turn);
+        counts.full += 1;
+        shown(turn);
     }
-    Ok(toll)
+    Ok(counts)
 }
 
 pub(super) const fn turns() -> u64 {
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_written_to_is_told() {
+    fn an_unmountable_disk_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let missing = place.path().join("none/filler");
         assert_eq!(fill(&missing).unwrap_err().kind(), ErrorKind::NotFound);

@@ -9,7 +9,7 @@ mod payouts;
 pub(super) use money::judge_ledger;
 pub(super) use payments::{Evidence, Judged, judge};
 
-use super::told::Told;
+use super::attempt::FinalAnswer;
 use std::collections::BTreeMap;
 
 /// Kinds of violations.
@@ -77,7 +77,7 @@ pub(super) enum Replay {
 }
 
 impl Replay {
-    pub(super) fn of(first: &Told, now: Option<&Told>) -> Replay {
+    pub(super) fn of(first: &FinalAnswer, now: Option<&FinalAnswer>) -> Replay {
         match now {
             Some(told) if told == first => Replay::Same,
             Some(_) => Replay::Differs,

@@ -18,7 +18,7 @@ const DURING_START_MS: u64 = 40;
 const AWAY_MS: u64 = 300;
 
 /// Parameters with which servers are started and restarted.
-pub(super) struct Victim {
+pub(super) struct ServerLauncher {
     pub(super) product: Product,
     /// A path or a URL.
     pub(super) store: String,
@@ -27,7 +27,7 @@ pub(super) struct Victim {
 }
 
 /// A server at its address.
-pub(super) struct Stand {
+pub(super) struct RunningServer {
     pub(super) address: SocketAddr,
     pub(super) server: Running,
 }
@@ -43,7 +43,7 @@ pub(super) struct Plan {
 
 /// Counters of the inflicted faults.
 #[derive(Default)]
-pub(super) struct Toll {
+pub(super) struct FaultCounts {
     /// Times from kill to ready.
     pub(super) readiness: Vec<Duration>,
     pub(super) kills: u64,
@@ -54,13 +54,13 @@ pub(super) struct Toll {
     pub(super) moves: u64,
 }
 
-impl Victim {
+impl ServerLauncher {
     /// Starts a server and waits until it is ready.
-    pub(super) async fn stand(&self, address: SocketAddr) -> Result<Stand> {
+    pub(super) async fn start_server(&self, address: SocketAddr) -> Result<RunningServer> {
         let begun = Instant::now();
         let mut server = self.start(address)?;
         server.ready(address, begun).await?;
-        Ok(Stand { address, server })
+        Ok(RunningServer { address, server })
     }
 
     fn start(&self, address: SocketAddr) -> Result<Running> {
@@ -70,30 +70,30 @@ impl Victim {
     }
 
     /// Kills servers as planned, one at a time, and leaves all of them ready.
-    pub(super) async fn torment(
+    pub(super) async fn kill_repeatedly(
         &self,
-        stands: &mut [Stand],
+        servers: &mut [RunningServer],
         mut database: Option<&mut Database>,
         plan: &Plan,
         prng: &mut Prng,
         told: impl Fn(u64),
-    ) -> Result<Toll> {
+    ) -> Result<FaultCounts> {
         let within_us = u64::try_from(plan.within.as_micros()).unwrap_or(u64::MAX);
-        let mut toll = Toll::default();
+        let mut counts = FaultCounts::default();
         let mut done = 0;
         while done < plan.kills {
             sleep(Duration::from_micros(prng.below(within_us))).await;
-            let chosen = usize::try_from(prng.below(stands.len() as u64)).unwrap_or(0);
-            let Stand { address, server } = &mut stands[chosen];
+            let chosen = usize::try_from(prng.below(servers.len() as u64)).unwrap_or(0);
+            let RunningServer { address, server } = &mut servers[chosen];
             server.kill().await?;
             done += 1;
             if let Some(database) = &mut database
-                && done / plan.database_every.max(1) > toll.database_kills
+                && done / plan.database_every.max(1) > counts.database_kills
             {
                 // A server cannot start without its database; the running ones must recover once it
                 // is back.
                 database.crash(Duration::from_millis(prng.below(AWAY_MS))).await?;
-                toll.database_kills += 1;
+                counts.database_kills += 1;
             }
             let mut begun = Instant::now();
             *server = self.start(*address)?;
@@ -104,13 +104,13 @@ impl Victim {
                 begun = Instant::now();
                 *server = self.start(*address)?;
             }
-            toll.kills = done;
-            toll.readiness.push(server.ready(*address, begun).await?);
-            for Stand { address, server } in stands.iter_mut() {
+            counts.kills = done;
+            counts.readiness.push(server.ready(*address, begun).await?);
+            for RunningServer { address, server } in servers.iter_mut() {
                 server.ready(*address, Instant::now()).await?;
             }
             told(done);
         }
-        Ok(toll)
+        Ok(counts)
     }
 }

@@ -117,7 +117,7 @@ pub(super) async fn balances(address: &Address, field: &str) -> Result<Balances>
 
 async fn balance(client: &mut Client, code: &str, field: &str) -> Result<i64> {
     for _ in 0..TRIES {
-        if let Some(found) = look(client, code, field).await {
+        if let Some(found) = fetch(client, code, field).await {
             return Ok(found);
         }
         tokio::time::sleep(PAUSE).await;
@@ -125,8 +125,8 @@ async fn balance(client: &mut Client, code: &str, field: &str) -> Result<i64> {
     Err(Failure::new(format!("the balance of {code} cannot be read")))
 }
 
-async fn look(client: &mut Client, code: &str, field: &str) -> Option<i64> {
-    let answer = client.look(&format!("/v1/accounts/{code}/balance")).await.ok()?;
+async fn fetch(client: &mut Client, code: &str, field: &str) -> Option<i64> {
+    let answer = client.get(&format!("/v1/accounts/{code}/balance")).await.ok()?;
     // A chart account is opened on first use.
     if answer.status == 404 { Some(0) } else { read(&answer, field) }
 }
@@ -151,7 +151,7 @@ impl Watch {
             while !ended.load(Ordering::Relaxed) {
                 for (code, _) in GUARDED {
                     if let Some(balance) =
-                        look(&mut client, code, "available").await.filter(|balance| *balance < 0)
+                        fetch(&mut client, code, "available").await.filter(|balance| *balance < 0)
                     {
                         seen.push(format!("{code} was seen at {balance}"));
                     }

@@ -1,9 +1,9 @@
 //! The mix of orders: the next charge or payout, and the operations that follow a charge.
 //! Operations come in bunches, each under its own key, so that several clients race on one charge.
 
+use super::attempt::FinalAnswer;
 use super::ledger;
 use super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
-use super::told::Told;
 use counterfoil_prng::Prng;
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl Mix {
     }
 
     /// Follow-up orders, due as soon as `order` was answered.
-    pub(super) fn after(&self, order: &Order, told: &Told, prng: &mut Prng) -> Vec<What> {
+    pub(super) fn after(&self, order: &Order, told: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
         if !told.is_success() || self.held == 0 {
             return Vec::new();
         }
@@ -83,12 +83,12 @@ impl Mix {
     }
 }
 
-fn named(told: &Told) -> Option<Box<str>> {
+fn named(told: &FinalAnswer) -> Option<Box<str>> {
     told.names().map(Into::into)
 }
 
 /// Captures and voids of a held charge, of which one may succeed.
-fn claims(charge: &str, told: &Told, prng: &mut Prng) -> Vec<What> {
+fn claims(charge: &str, told: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
     let amount = told.number("amount").unwrap_or(1).max(1);
     (0..=prng.below(BUNCH_MAX))
         .map(|_| match prng.below(5) {
@@ -100,7 +100,7 @@ fn claims(charge: &str, told: &Told, prng: &mut Prng) -> Vec<What> {
 }
 
 /// Refunds of a captured charge; together they may exceed the captured amount.
-fn refunds(charge: &str, told: &Told, prng: &mut Prng) -> Vec<What> {
+fn refunds(charge: &str, told: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
     let captured = told.number("amount_captured").unwrap_or(1).max(1);
     (0..=prng.below(BUNCH_MAX))
         .map(|_| {
@@ -116,7 +116,7 @@ fn operate(action: SagaAction, charge: &str, amount: Option<u64>) -> What {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::tests::told;
+    use super::super::attempt::tests::told;
     use super::*;
 
     fn mix() -> Mix {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_fits_what_was_answered() {
+    fn follow_up_operations_fit_the_answer() {
         let mut prng = Prng::new(1);
         let made = told(201, r#"{"id":"ch_1","amount":500,"amount_captured":500}"#);
         let order = |tender| Order {

@@ -4,6 +4,7 @@
 //! and store.
 
 mod aftermath;
+mod attempt;
 mod board;
 mod client;
 mod clock;
@@ -21,7 +22,6 @@ mod report;
 mod scene;
 mod served;
 mod stop;
-mod told;
 
 use crate::compile::{self, Profile};
 use crate::failure::{Failure, Result};
@@ -34,12 +34,12 @@ use clock::Clock;
 use counterfoil_prng::Prng;
 use disk::Disk;
 use judge::{EXAMPLES_MAX, Evidence, Wrong, judge, judge_ledger};
-use kill::{Plan, Toll};
+use kill::{FaultCounts, Plan};
 use ledger::Watch;
 use mix::Mix;
 use proxy::Proxy;
 use report::{Report, asked};
-use scene::{Kind, Plot, Scene};
+use scene::{Kind, Scene, SceneOptions};
 use served::Parked;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ use tokio::task::LocalSet;
 const ORDERS_ON_A_SMALL_DISK: usize = 15_000;
 
 /// Faults of the servers besides kills.
-struct Harm {
+struct ExtraFaults {
     disk: Option<Disk>,
     clock: Option<Clock>,
 }
@@ -162,30 +162,30 @@ impl Crash {
             return self.matrix(&binary, seed).await;
         }
         let mut prng = Prng::new(seed);
-        let mut harm = Harm {
+        let mut extra = ExtraFaults {
             disk: if self.disk { Some(Disk::mount()?) } else { None },
             clock: if self.clock { Some(Clock::build()?) } else { None },
         };
-        let plot = Plot {
+        let options = SceneOptions {
             store: self.store,
-            place: harm.disk.as_ref().map(Disk::store),
+            place: extra.disk.as_ref().map(Disk::store),
             lease_ms: self.stop.then_some(stop::LEASE_MS),
             cut_bytes: (self.cut_bytes > 0 && !self.stop).then_some(self.cut_bytes),
-            settings: harm.clock.as_ref().map_or(Vec::new(), Clock::settings),
+            settings: extra.clock.as_ref().map_or(Vec::new(), Clock::settings),
             prng: prng.fork(),
         };
-        let mut scene = Scene::set(&binary, plot).await?;
+        let mut scene = Scene::set(&binary, options).await?;
         let judged = if self.stop {
             stop::run(&mut scene, seed).await
         } else {
-            self.campaign(&mut scene, &harm, seed, prng).await
+            self.campaign(&mut scene, &extra, seed, prng).await
         };
         let holds = judged.as_ref().is_ok_and(Report::holds);
         // Requested duplicates are no failure to investigate.
         if !holds && self.duplicates == 0 {
             let kept = scene.keep();
             eprintln!("xtask: what is left on disk is kept in {}", kept.display());
-            if let Some(disk) = &mut harm.disk {
+            if let Some(disk) = &mut extra.disk {
                 eprintln!("xtask: and in {}, which is still mounted", disk.keep().display());
             }
         }
@@ -214,7 +214,13 @@ impl Crash {
         Ok(if matrix.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    async fn campaign(&self, scene: &mut Scene, harm: &Harm, seed: u64, mut prng: Prng) -> Result<Report> {
+    async fn campaign(
+        &self,
+        scene: &mut Scene,
+        extra: &ExtraFaults,
+        seed: u64,
+        mut prng: Prng,
+    ) -> Result<Report> {
         let begun = Instant::now();
         let wallets = ledger::open(&scene.address).await?;
         provider::set_faults(scene.provider, &self.faults(prng.next_u64())).await?;
@@ -226,12 +232,12 @@ impl Crash {
             wallets,
         };
         // A small disk has no room for more.
-        let made_max = if harm.disk.is_some() { ORDERS_ON_A_SMALL_DISK } else { ORDERS_MAX };
+        let made_max = if extra.disk.is_some() { ORDERS_ON_A_SMALL_DISK } else { ORDERS_MAX };
         let board: Shared = Arc::new(Mutex::new(Board::new(prng.fork(), mix, made_max)));
         let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut prng);
         let watch = Watch::start(&scene.address);
 
-        let toll = self.torment(scene, harm, &board, &mut prng).await?;
+        let counts = self.inflict_faults(scene, extra, &board, &mut prng).await?;
         provider::clear_faults(scene.provider).await?;
         lock(&board).close();
         settle(clients, &board, Duration::from_secs(self.settle_seconds)).await;
@@ -239,7 +245,7 @@ impl Crash {
 
         let (orders, differing, strange) = {
             let mut board = lock(&board);
-            if harm.disk.is_some() && board.away == 0 {
+            if extra.disk.is_some() && board.away == 0 {
                 return Err(Failure::new("nobody was told that the store was away: nothing was tested"));
             }
             (std::mem::take(&mut board.orders), board.differing.clone(), board.strange.clone())
@@ -266,33 +272,39 @@ impl Crash {
         }
         let (drained, verified) = scene.close().await?;
         let mut figures = vec![
-            ("kills", toll.kills),
-            ("database kills", toll.database_kills),
+            ("kills", counts.kills),
+            ("database kills", counts.database_kills),
             ("told that the store was away", lock(&board).away),
-            ("full disks", toll.full),
-            ("clock moves", toll.moves),
+            ("full disks", counts.full),
+            ("clock moves", counts.moves),
             ("cut connections", scene.line.as_ref().map_or(0, Proxy::cuts)),
         ];
         figures.extend(asked(&orders));
         figures.extend([("effects", effects.len() as u64), ("replays", replays.len() as u64)]);
-        let Toll { readiness, .. } = toll;
+        let FaultCounts { readiness, .. } = counts;
         let took = begun.elapsed();
         Ok(Report { seed, took, figures, readiness, verdict: judged.verdict, verified, drained })
     }
 
-    async fn torment(&self, scene: &mut Scene, harm: &Harm, board: &Shared, prng: &mut Prng) -> Result<Toll> {
-        let progress = Progress::new(if harm.disk.is_some() { disk::turns() } else { self.kills });
+    async fn inflict_faults(
+        &self,
+        scene: &mut Scene,
+        extra: &ExtraFaults,
+        board: &Shared,
+        prng: &mut Prng,
+    ) -> Result<FaultCounts> {
+        let progress = Progress::new(if extra.disk.is_some() { disk::turns() } else { self.kills });
         let within = Duration::from_millis(self.within_ms);
         let plan = Plan { kills: self.kills, within, database_every: self.database_every };
         let told = |done| progress.show(done, &format!("times, {} requests", lock(board).orders.len()));
-        if let Some(disk) = &harm.disk {
-            return disk::torment(scene, disk, prng, told).await;
+        if let Some(disk) = &extra.disk {
+            return disk::fill_repeatedly(scene, disk, prng, told).await;
         }
-        if let Some(clock) = &harm.clock {
-            return clock::torment(scene, clock, &plan, prng, told).await;
+        if let Some(clock) = &extra.clock {
+            return clock::move_repeatedly(scene, clock, &plan, prng, told).await;
         }
-        let Scene { victim, stands, database, .. } = scene;
-        victim.torment(stands, database.as_mut(), &plan, prng, told).await
+        let Scene { launcher, servers, database, .. } = scene;
+        launcher.kill_repeatedly(servers, database.as_mut(), &plan, prng, told).await
     }
 
     /// The provider's faults as JSON for its control route.

@@ -1,8 +1,8 @@
 //! Orders: one request of a client under one key. A charge, an operation on a charge, a payout, or
 //! a transfer between ledger accounts.
 
+use super::attempt::FinalAnswer;
 use super::ledger;
-use super::told::Told;
 use std::sync::Arc;
 
 /// The content of an order.
@@ -86,12 +86,12 @@ pub(super) struct Order {
     pub(super) key: String,
     pub(super) what: What,
     /// The first final answer.
-    pub(super) first: Option<Told>,
+    pub(super) first: Option<FinalAnswer>,
 }
 
 /// The request of an order.
 #[derive(Clone, Debug)]
-pub(super) struct Letter {
+pub(super) struct OrderRequest {
     pub(super) path: String,
     pub(super) key: String,
     pub(super) body: String,
@@ -118,7 +118,7 @@ impl Order {
         self.first.as_ref().is_some_and(|told| !told.is_success())
     }
 
-    pub(super) fn letter(&self) -> Letter {
+    pub(super) fn request(&self) -> OrderRequest {
         let (path, body) = match &self.what {
             What::Charge(charge) => ("/v1/charges".to_owned(), charge_body(charge)),
             What::Operate(Operate { action: SagaAction::Refund, charge, amount }) => {
@@ -138,7 +138,7 @@ impl Order {
                 ("/v1/transfers".to_owned(), body)
             }
         };
-        Letter { path, key: self.key.clone(), body }
+        OrderRequest { path, key: self.key.clone(), body }
     }
 }
 
@@ -163,18 +163,18 @@ fn payout_body(Payout { amount, closed }: Payout) -> String {
 mod tests {
     use super::*;
 
-    fn letter(what: What) -> (String, String) {
-        let Letter { path, body, .. } = Order { key: "k".into(), what, first: None }.letter();
+    fn request(what: What) -> (String, String) {
+        let OrderRequest { path, body, .. } = Order { key: "k".into(), what, first: None }.request();
         (path, body)
     }
 
     fn operate(action: SagaAction, amount: Option<u64>) -> (String, String) {
-        letter(What::Operate(Operate { action, charge: "ch_1".into(), amount }))
+        request(What::Operate(Operate { action, charge: "ch_1".into(), amount }))
     }
 
     #[test]
     fn every_kind_has_its_path_and_body() {
-        let charge = |declined, tender| letter(What::Charge(Charge { amount: 700, declined, tender }));
+        let charge = |declined, tender| request(What::Charge(Charge { amount: 700, declined, tender }));
         assert_eq!(
             charge(true, Tender::Card),
             (
@@ -196,7 +196,7 @@ mod tests {
         );
         assert_eq!(operate(SagaAction::Capture, None).1, "{}");
         assert_eq!(operate(SagaAction::Void, None), ("/v1/charges/ch_1/void".into(), "{}".into()));
-        let payout = |closed| letter(What::Payout(Payout { amount: 7, closed }));
+        let payout = |closed| request(What::Payout(Payout { amount: 7, closed }));
         let body = r#"{"amount":7,"currency":"USD","destination":"ba_campaign"}"#;
         assert_eq!(payout(false), ("/v1/payouts".into(), body.into()));
         assert!(payout(true).1.contains("ba_account_closed"));

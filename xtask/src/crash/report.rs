@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_campaign_holds_and_tells_its_figures() {
+    fn a_clean_campaign_holds_and_reports_its_figures() {
         let report = report();
         assert!(report.holds());
         let json = report.json();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_wrong_fails_it() {
+    fn any_violation_fails_the_campaign() {
         let mut wrong = report();
         wrong.verdict.note(Wrong::Lost, "key-1".into());
         let broken = [wrong, Report { verified: false, ..report() }, Report { drained: false, ..report() }];

@@ -2,7 +2,7 @@
 
 use super::client::Address;
 use super::database::Database;
-use super::kill::{Stand, Victim};
+use super::kill::{RunningServer, ServerLauncher};
 use super::proxy::Proxy;
 use crate::failure::{Failure, Result};
 use crate::process::{Product, Running, free_address};
@@ -37,7 +37,7 @@ pub(super) enum Kind {
 }
 
 /// Parameters of a scene.
-pub(super) struct Plot {
+pub(super) struct SceneOptions {
     pub(super) store: Kind,
     /// Directory of the embedded store; a temporary one if not given.
     pub(super) place: Option<PathBuf>,
@@ -52,9 +52,9 @@ pub(super) struct Plot {
 
 /// The running servers, their provider and their store.
 pub(super) struct Scene {
-    pub(super) victim: Victim,
+    pub(super) launcher: ServerLauncher,
     pub(super) address: Address,
-    pub(super) stands: Vec<Stand>,
+    pub(super) servers: Vec<RunningServer>,
     pub(super) database: Option<Database>,
     /// The provider's own address, without the proxy.
     pub(super) provider: SocketAddr,
@@ -64,15 +64,15 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) async fn set(binary: &Path, plot: Plot) -> Result<Scene> {
+    pub(super) async fn set(binary: &Path, options: SceneOptions) -> Result<Scene> {
         // The build is on a disk; the system's temporary directory may be memory.
         let beside = binary.parent().unwrap_or(binary);
         let made = tempfile::Builder::new().prefix("crash-").tempdir_in(beside);
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
         let product = Product::new(binary, directory.path());
-        let (database, store, servers) = match plot.store {
+        let (database, store, count) = match options.store {
             Kind::Embedded => {
-                let place = plot.place.unwrap_or_else(|| directory.path().join("store"));
+                let place = options.place.unwrap_or_else(|| directory.path().join("store"));
                 (None, place.to_string_lossy().into_owned(), 1)
             }
             Kind::Postgres => {
@@ -81,37 +81,37 @@ impl Scene {
                 (Some(database), url, SERVERS)
             }
         };
-        let lease_ms = match plot.store {
-            Kind::Embedded => plot.lease_ms,
-            Kind::Postgres => plot.lease_ms.or(Some(SHARED_LEASE_MS)),
+        let lease_ms = match options.store {
+            Kind::Embedded => options.lease_ms,
+            Kind::Postgres => options.lease_ms.or(Some(SHARED_LEASE_MS)),
         };
         let mut settings: Vec<_> = EAGER.map(|(name, value)| (name, value.to_owned())).to_vec();
         settings.extend(lease_ms.map(|ms| ("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", ms.to_string())));
-        settings.extend(plot.settings);
+        settings.extend(options.settings);
         let api_key = product.tenant(&store).await?;
         let (simulator, provider) = product.simulator().await?;
-        let line = match plot.cut_bytes {
-            Some(bytes) => Some(Proxy::start(provider, bytes, plot.prng).await?),
+        let line = match options.cut_bytes {
+            Some(bytes) => Some(Proxy::start(provider, bytes, options.prng).await?),
             None => None,
         };
         let gateway = line.as_ref().map_or(provider, |line| line.address);
-        let victim = Victim { product, store, gateway, settings };
-        let mut stands = Vec::new();
-        for _ in 0..servers {
-            stands.push(victim.stand(free_address()?).await?);
+        let launcher = ServerLauncher { product, store, gateway, settings };
+        let mut servers = Vec::new();
+        for _ in 0..count {
+            servers.push(launcher.start_server(free_address()?).await?);
         }
-        let address = Address { servers: stands.iter().map(|stand| stand.address).collect(), api_key };
+        let address = Address { servers: servers.iter().map(|running| running.address).collect(), api_key };
         let directory = Some(directory);
-        Ok(Scene { victim, address, stands, database, provider, line, _simulator: simulator, directory })
+        Ok(Scene { launcher, address, servers, database, provider, line, _simulator: simulator, directory })
     }
 
     /// Stops the servers and verifies the store they leave.
     pub(super) async fn close(&mut self) -> Result<(bool, bool)> {
         let mut drained = true;
-        for stand in &mut self.stands {
-            drained &= stand.server.terminate(DRAIN_LIMIT).await?.success();
+        for running in &mut self.servers {
+            drained &= running.server.terminate(DRAIN_LIMIT).await?.success();
         }
-        let (verified, told) = self.victim.product.verify(&self.victim.store).await?;
+        let (verified, told) = self.launcher.product.verify(&self.launcher.store).await?;
         if !verified {
             eprintln!("xtask: counterfoil verify: {told}");
         }

@@ -76,7 +76,7 @@ pub(super) async fn parked(address: &Address, orders: &[Order]) -> Result<Parked
     let names: HashSet<String> = letters.iter().map(of).collect();
     let mut client = Client::new(address);
     for (index, order) in orders.iter().enumerate().filter(|(_, order)| order.first.is_none()) {
-        let key = look(&mut client, &format!("/v1/idempotency-keys/{}", order.key)).await?;
+        let key = fetch(&mut client, &format!("/v1/idempotency-keys/{}", order.key)).await?;
         let of_parked = |charge: &str| parked.charges.contains(charge);
         match (key["resource"]["id"].as_str(), &order.what) {
             (Some(id), _) if names.contains(id) => {
@@ -100,7 +100,7 @@ async fn list(address: &Address, path: &str) -> Result<Vec<Value>> {
     let mut client = Client::new(address);
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
-        let mut page = look(&mut client, &format!("{path}?limit=100{after}")).await?;
+        let mut page = fetch(&mut client, &format!("{path}?limit=100{after}")).await?;
         let more = page["has_more"] == true;
         let Some(data) = page["data"].as_array_mut() else {
             return Err(Failure::new(format!("{path} is no list: {page}")));
@@ -113,10 +113,10 @@ async fn list(address: &Address, path: &str) -> Result<Vec<Value>> {
     }
 }
 
-async fn look(client: &mut Client, path: &str) -> Result<Value> {
+async fn fetch(client: &mut Client, path: &str) -> Result<Value> {
     let mut last = String::new();
     for _ in 0..TRIES {
-        match client.look(path).await {
+        match client.get(path).await {
             Ok(answer) if matches!(answer.status, 200 | 404) => {
                 return serde_json::from_slice(&answer.body)
                     .map_err(Failure::while_(format!("reading {path}")));

@@ -1,6 +1,7 @@
 //! A server stopped for longer than its leases while the provider works. After it resumes it must
 //! notice that its lease has expired, and every key must still get one effect and one answer.
 
+use super::attempt::Attempt;
 use super::board::{Board, Errand, ORDERS_MAX};
 use super::client::{Address, Client};
 use super::judge::{Evidence, Replay, Verdict, Wrong, judge};
@@ -9,7 +10,6 @@ use super::order::Order;
 use super::report::{Report, asked};
 use super::scene::Scene;
 use super::served::Parked;
-use super::told::Attempt;
 use super::{provider, served};
 use crate::failure::{Failure, Result};
 use counterfoil_prng::Prng;
@@ -46,12 +46,12 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
             charges.push(board.orders[index].clone());
         }
         let mut asking = ask_all(&scene.address, &charges[before..]);
-        under_way(&scene.address, &charges[before..]).await?;
-        scene.stands[0].server.signal(Signal::STOP)?;
+        wait_until_claimed(&scene.address, &charges[before..]).await?;
+        scene.servers[0].server.signal(Signal::STOP)?;
         let executed = provider::effects(gateway).await?.len();
         sleep(STANDSTILL).await;
         in_silence += provider::effects(gateway).await?.len().saturating_sub(executed);
-        scene.stands[0].server.signal(Signal::CONT)?;
+        scene.servers[0].server.signal(Signal::CONT)?;
         while let Some(answered) = asking.join_next().await {
             let (index, attempt) = answered.map_err(Failure::while_("asking for a charge"))?;
             charges[before + index].first = match attempt {
@@ -69,7 +69,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
     let mut verdict = Verdict::default();
     let mut replays = 0;
     for charge in &mut charges {
-        let told = last_word(&scene.address, charge).await;
+        let told = final_answer(&scene.address, charge).await;
         match (&charge.first, told) {
             (Some(first), told) => {
                 replays += 1;
@@ -104,13 +104,13 @@ fn ask_all(address: &Address, charges: &[Order]) -> JoinSet<(usize, Attempt)> {
     let mut asking = JoinSet::new();
     for (index, charge) in charges.iter().cloned().enumerate() {
         let mut client = Client::new(address);
-        asking.spawn(async move { (index, client.ask(&charge.letter()).await) });
+        asking.spawn(async move { (index, client.ask(&charge.request()).await) });
     }
     asking
 }
 
 /// Waits until the server has claimed every key, so that it is calling the provider.
-async fn under_way(address: &Address, charges: &[Order]) -> Result<()> {
+async fn wait_until_claimed(address: &Address, charges: &[Order]) -> Result<()> {
     let begun = Instant::now();
     let mut client = Client::new(address);
     for charge in charges {
@@ -125,15 +125,15 @@ async fn under_way(address: &Address, charges: &[Order]) -> Result<()> {
 }
 
 async fn is_claimed(client: &mut Client, key: &str) -> bool {
-    client.look(&format!("/v1/idempotency-keys/{key}")).await.is_ok_and(|answer| answer.status == 200)
+    client.get(&format!("/v1/idempotency-keys/{key}")).await.is_ok_and(|answer| answer.status == 200)
 }
 
 /// Retries until the answer is final.
-async fn last_word(address: &Address, charge: &Order) -> Option<super::told::Told> {
+async fn final_answer(address: &Address, charge: &Order) -> Option<super::attempt::FinalAnswer> {
     let begun = Instant::now();
     let mut client = Client::new(address);
     while begun.elapsed() < LIMIT {
-        match client.ask(&charge.letter()).await {
+        match client.ask(&charge.request()).await {
             Attempt::Final(told) => return Some(told),
             Attempt::Strange(_) => return None,
             Attempt::Later | Attempt::Away | Attempt::Cut => sleep(Duration::from_millis(50)).await,

@@ -31,7 +31,7 @@ pub(super) async fn run(binary: &Path, examples: u32, seed: u32) -> Result<bool>
     let made = tempfile::Builder::new().prefix("hostile-").tempdir_in(beside);
     let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
     let settings = directory.path().join("schemathesis.toml");
-    let ids = furnish(address).await?;
+    let ids = create_objects(address).await?;
     std::fs::write(&settings, configuration(&ids)).map_err(Failure::while_("writing schemathesis.toml"))?;
 
     let mut command = Command::new(tool);
@@ -106,7 +106,7 @@ async fn run_quietly(command: &mut Command) -> bool {
 }
 
 /// Creates one object of each kind, so that requests meet more than 404; returns the ids.
-async fn furnish(address: SocketAddr) -> Result<Vec<String>> {
+async fn create_objects(address: SocketAddr) -> Result<Vec<String>> {
     let hold = r#"{"from":"a","to":"b","amount":100,"currency":"usd","hold":true}"#;
     let post = r#"{"entries":[{"account":"a","direction":"debit","amount":5,"asset":"usd"},{"account":"b","direction":"credit","amount":5,"asset":"usd"}]}"#;
     let mut ids = Vec::new();

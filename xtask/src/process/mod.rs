@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ends_on_request() {
+    async fn processes_end_on_request() {
         let mut asked = sleeper();
         assert!(asked.ended().is_none());
         assert!(!asked.terminate(Duration::from_secs(10)).await.unwrap().success());

@@ -88,8 +88,8 @@ impl Product {
     /// Creates a tenant and returns an API key with all scopes.
     pub(crate) async fn tenant(&self, store: impl AsRef<OsStr>) -> Result<String> {
         let arguments = ["tenant", "create", "xtask", "--scopes", "read,write,admin", "--json"];
-        let (succeeded, told) = self.told(&arguments, store).await?;
-        match told["secret"].as_str() {
+        let (succeeded, run_json) = self.run_json(&arguments, store).await?;
+        match run_json["secret"].as_str() {
             Some(secret) if succeeded => Ok(secret.to_owned()),
             Some(_) | None => Err(Failure::new("`counterfoil tenant create` gave no API key; see above")),
         }
@@ -97,16 +97,20 @@ impl Product {
 
     /// Runs `counterfoil verify`: whether every invariant holds, and the report.
     pub(crate) async fn verify(&self, store: impl AsRef<OsStr>) -> Result<(bool, serde_json::Value)> {
-        self.told(&["verify", "--json"], store).await
+        self.run_json(&["verify", "--json"], store).await
     }
 
-    async fn told(&self, arguments: &[&str], store: impl AsRef<OsStr>) -> Result<(bool, serde_json::Value)> {
+    async fn run_json(
+        &self,
+        arguments: &[&str],
+        store: impl AsRef<OsStr>,
+    ) -> Result<(bool, serde_json::Value)> {
         let doing = format!("counterfoil {}", arguments.join(" "));
         let mut command = self.command();
         command.args(arguments).arg("--store").arg(store);
         let output = captured(&mut command).await.map_err(Failure::while_(&doing))?;
-        let told = serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))?;
-        Ok((output.status.success(), told))
+        let run_json = serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))?;
+        Ok((output.status.success(), run_json))
     }
 }
 
@@ -151,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_address_that_is_announced() {
+    fn the_announced_address_is_read() {
         let line = "provider simulator on http://127.0.0.1:4711 (effects: GET /_sim/effects)\n";
         assert_eq!(address_in(line), Some(SocketAddr::from(([127, 0, 0, 1], 4711))));
         assert_eq!(address_in("counterfoil: no"), None);

@@ -52,7 +52,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |seconds, seed| format!("--minutes {} --seed {seed}", minutes(seconds)),
         ends: Ends::ByItself,
-        read: |text| of_simulator(text, "simulated charges", "seeds"),
+        read: |text| read_simulator(text, "simulated charges", "seeds"),
     },
     Part {
         name: "seeds twice",
@@ -60,7 +60,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |seconds, seed| format!("--minutes {} --seed {} --twice", minutes(seconds), seed / 2),
         ends: Ends::ByItself,
-        read: |text| of_simulator(text, "charges run twice", "seeds run twice"),
+        read: |text| read_simulator(text, "charges run twice", "seeds run twice"),
     },
     Part {
         name: "every fault once",
@@ -68,7 +68,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |_, _| "--exhaust singles".to_owned(),
         ends: Ends::WithItsTime,
-        read: |text| of_faults(text, "single faults", "singles"),
+        read: |text| read_faults(text, "single faults", "singles"),
     },
     Part {
         name: "every pair of faults",
@@ -76,7 +76,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |_, _| "--exhaust all-pairs".to_owned(),
         ends: Ends::WithItsTime,
-        read: |text| of_faults(text, "pairs of faults", "pairs"),
+        read: |text| read_faults(text, "pairs of faults", "pairs"),
     },
     Part {
         name: "planted bugs",
@@ -84,7 +84,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |_, _| "--bank --seeds 3000".to_owned(),
         ends: Ends::WithItsTime,
-        read: of_bank,
+        read: read_bank,
     },
     Part {
         name: "state space",
@@ -124,7 +124,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: Program::Crash,
         words: |seconds, seed| format!("--kills {} --seed {seed} --json", kills(seconds, KILL_MS)),
         ends: Ends::ByItself,
-        read: of_crash,
+        read: read_crash,
     },
     Part {
         name: "kills, PostgreSQL",
@@ -134,7 +134,7 @@ pub(super) const PARTS: [Part; 17] = [
             format!("--store postgres --kills {} --seed {seed} --json", kills(seconds, KILL_SHARED_MS))
         },
         ends: Ends::ByItself,
-        read: of_crash,
+        read: read_crash,
     },
     Part {
         name: "matrix",
@@ -182,7 +182,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: Program::Own,
         words: |_, _| "mutants".to_owned(),
         ends: Ends::WithItsTime,
-        read: |_| of_mutants(),
+        read: |_| read_mutants(),
     },
 ];
 
@@ -198,7 +198,7 @@ fn last(text: &str, word: &str) -> u64 {
     counted(text, word).last().copied().unwrap_or(0)
 }
 
-fn of_simulator(text: &str, charges: &'static str, seeds: &'static str) -> Vec<(&'static str, u64)> {
+fn read_simulator(text: &str, charges: &'static str, seeds: &'static str) -> Vec<(&'static str, u64)> {
     pick(text, &[("charges", charges), ("seeds", seeds), ("broken", "broken"), ("differing", "differing")])
 }
 
@@ -207,14 +207,14 @@ fn lines(text: &str, word: &str) -> String {
     text.lines().filter(|line| line.contains(word)).collect::<Vec<_>>().join("\n")
 }
 
-fn of_faults(text: &str, name: &'static str, word: &str) -> Vec<(&'static str, u64)> {
+fn read_faults(text: &str, name: &'static str, word: &str) -> Vec<(&'static str, u64)> {
     let text = lines(text, "exclusive=");
     vec![(name, sum(&text, word)), ("broken", sum(&text, "broken"))]
 }
 
 /// The bank prints a line per bug as soon as its result is known: `name: Some(seeds)` or `name:
 /// None`.
-fn of_bank(text: &str) -> Vec<(&'static str, u64)> {
+fn read_bank(text: &str) -> Vec<(&'static str, u64)> {
     let count = |end: fn(&str) -> bool| {
         let ends = text.lines().filter_map(|line| line.split_once(": ")).filter(|(_, told)| end(told));
         ends.count() as u64
@@ -223,7 +223,7 @@ fn of_bank(text: &str) -> Vec<(&'static str, u64)> {
     vec![("planted bugs found", found), ("planted bugs missed", missed)]
 }
 
-fn of_crash(text: &str) -> Vec<(&'static str, u64)> {
+fn read_crash(text: &str) -> Vec<(&'static str, u64)> {
     let names =
         [("kills", "kills"), ("charges", "charges under kills"), ("operations", "operations under kills")];
     pick(text, &names)
@@ -235,7 +235,7 @@ fn pick(text: &str, names: &[(&str, &'static str)]) -> Vec<(&'static str, u64)> 
     names.iter().filter_map(|(there, here)| Some((*here, line[there.replace(' ', "_")].as_u64()?))).collect()
 }
 
-fn of_mutants() -> Vec<(&'static str, u64)> {
+fn read_mutants() -> Vec<(&'static str, u64)> {
     let Ok(run) = Run::read(&root()) else { return Vec::new() };
     let figure = |count: usize| count as u64;
     vec![
@@ -256,13 +256,13 @@ mod tests {
     #[test]
     fn figures_are_found_in_what_is_printed() {
         let bank = "claim-twice: Some(3)\nheld-is-declined: None\n| bug | what is wrong | seeds |\n2 bugs, 1 not found";
-        assert_eq!(of_bank(bank), [("planted bugs found", 1), ("planted bugs missed", 1)]);
+        assert_eq!(read_bank(bank), [("planted bugs found", 1), ("planted bugs missed", 1)]);
         let line = "10 runs\n{\"seeds\":10,\"broken\":1,\"charges\":90,\"differing\":0}\n";
         assert_eq!(
-            of_simulator(line, "simulated charges", "seeds"),
+            read_simulator(line, "simulated charges", "seeds"),
             [("simulated charges", 90), ("seeds", 10), ("broken", 1), ("differing", 0)]
         );
-        assert_eq!(of_crash("nothing"), []);
+        assert_eq!(read_crash("nothing"), []);
         let pairs = "ideal exclusive=false 40 singles 1000 pairs 0 broken 7 ms\n\
             stripe exclusive=true 41 singles 1001 pairs 2 broken 7 ms\n81 singles, 2001 pairs, 2 broken";
         let [.., pair, _] = PARTS.first_chunk::<5>().unwrap();

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn one_violation_fails_the_whole_and_goals_are_told() {
+    fn one_violation_fails_the_campaign_and_goals_are_reported() {
         let report = |end| Report {
             seed: 1,
             took: Duration::from_secs(9),

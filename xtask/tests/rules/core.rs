@@ -70,7 +70,7 @@ fn core_files() -> Vec<Source> {
 }
 
 #[test]
-fn rooms_do_not_know_each_other() {
+fn core_modules_do_not_depend_on_each_other() {
     let mut complaints = Vec::new();
     for source in core_files() {
         let Some(room) = room(&source.path) else { continue };
@@ -87,7 +87,7 @@ fn rooms_do_not_know_each_other() {
 }
 
 #[test]
-fn the_core_does_not_know_the_world() {
+fn the_core_uses_no_clock_no_io_and_no_tasks() {
     let mut complaints = Vec::new();
     for source in core_files() {
         for (number, line) in source.code_lines() {

@@ -35,7 +35,7 @@ fn no_file_is_long() {
 }
 
 #[test]
-fn nothing_is_left_for_later() {
+fn no_work_is_left_for_later() {
     let mut complaints = Vec::new();
     for source in sources("") {
         for (index, line) in source.text.lines().enumerate() {
@@ -48,7 +48,7 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn names_say_something() {
+fn file_names_say_something() {
     let empty = rust_files().into_iter().filter(|source| says_nothing(&source.path));
     none(&empty.map(|source| format!("{}: name it after what it holds", source.name())).collect::<Vec<_>>());
 }

@@ -1,7 +1,7 @@
 //! A provider's answers, through the connector and a real socket: the connector believes nothing
 //! that the bytes do not say.
 
-use super::mouth::{http, mouth, read, storable};
+use super::prepared_server::{http, prepared_server, read, storable};
 use crate::target::{Check, Kind, Target};
 use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step};
 use counterfoil_core::types::asset::Asset;
@@ -264,7 +264,7 @@ fn call(gateway: &StripeGateway) -> Call {
 
 /// Starts a provider with prepared answers, and a connector to it.
 async fn provider(stays: bool) -> (Arc<Mutex<Vec<u8>>>, StripeGateway) {
-    let (says, address) = mouth(stays).await;
+    let (says, address) = prepared_server(stays).await;
     let settings = Settings {
         url: Masked::new(format!("stripe+http://sk_test_1@{address}")),
         profile: Profile::named("stripe").expect("a profile"),

@@ -1,7 +1,7 @@
 //! A peer's answers, through its connector and a real socket: a transfer counts as ours only if the
 //! peer's answer says so.
 
-use super::mouth::{http, mouth, read, storable};
+use super::prepared_server::{http, prepared_server, read, storable};
 use crate::target::{Check, Kind, Target};
 use counterfoil_core::payments::provider::{Approval, Cause, Fault, Found, Outcome, Stands, Step};
 use counterfoil_core::types::asset::Asset;
@@ -232,7 +232,7 @@ fn lookup(gateway: &PeerGateway) -> Lookup {
 
 /// Starts a peer with prepared answers, and a connector to it.
 async fn peer() -> (Arc<Mutex<Vec<u8>>>, PeerGateway) {
-    let (says, address) = mouth(true).await;
+    let (says, address) = prepared_server(true).await;
     let settings = Settings {
         name: PeerName::parse("eu").expect("a name"),
         url: Masked::new(format!("counterfoil+http://sk_test_1@{address}/ac_ours")),

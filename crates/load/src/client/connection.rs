@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_an_answer_in_any_pieces() {
+    async fn an_answer_in_any_pieces_is_read() {
         let bytes = b"HTTP/1.1 201 Created\r\ncontent-length: 5\r\n\r\nhello";
         let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(answered(&pieces).await.unwrap(), (201, b"hello".to_vec()));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_a_body_larger_than_its_buffer() {
+    async fn bodies_larger_than_the_buffer_are_read() {
         let body = vec![b'x'; 10 * READ_BYTES];
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
         assert_eq!(answered(&[head.as_bytes(), &body]).await.unwrap(), (200, body));

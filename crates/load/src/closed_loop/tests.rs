@@ -216,7 +216,7 @@ async fn a_server_that_cuts_every_connection_costs_transport_errors() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_a_clear_error() {
+async fn an_unreachable_server_is_a_clear_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plan = small(listener.local_addr().unwrap());
     drop(listener);

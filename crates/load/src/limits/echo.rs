@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn carries_load() {
+    async fn an_echo_server_carries_load() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let plan = crate::plan::tests::small(listener.local_addr().unwrap());
         let report = tokio::select! {

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measures_and_leaves_nothing_behind() {
+    fn a_measurement_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let report = run(directory.path(), Duration::from_millis(20)).unwrap();
         assert!(report.operations >= 1 && report.seconds >= 0.02);

@@ -73,7 +73,7 @@ async fn against(manner: Manner, batch: usize) -> (Result<Report, LoadError>, u6
 }
 
 #[test]
-fn what_cannot_run_is_refused() {
+fn transfers_out_of_bounds_are_refused() {
     let plan = small("127.0.0.1:1".parse().unwrap());
     let good = Transfers { pairs: pairs(3), batch: 10 };
     assert!(good.check(&plan).is_ok());

@@ -2,7 +2,7 @@
 
 use super::binaries::{Binaries, find};
 use crate::failure::{Failure, Result};
-use crate::keeper::{Keeper, free_port, is_alive, log, pid_in, until};
+use crate::supervisor::{Supervisor, free_port, is_alive, log, pid_in, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -36,7 +36,7 @@ pub struct Server {
     dir: TempDir,
     port: u16,
     settings: Vec<(String, String)>,
-    keeper: Option<Keeper>,
+    supervisor: Option<Supervisor>,
 }
 
 impl Server {
@@ -86,7 +86,7 @@ impl Server {
         }
         let settings =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Ok(Server { binaries, dir, port: free_port()?, settings, keeper: None })
+        Ok(Server { binaries, dir, port: free_port()?, settings, supervisor: None })
     }
 
     /// `postgres://USER@HOST:PORT`, to which a test adds its database.
@@ -112,8 +112,8 @@ impl Server {
     pub fn restart(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
-            self.let_go();
-            self.keeper = Some(self.spawn()?);
+            self.stop();
+            self.supervisor = Some(self.spawn()?);
             if self.comes_up()? {
                 return Ok(());
             }
@@ -136,7 +136,7 @@ impl Server {
         Err(Failure::new("PostgreSQL does not die"))
     }
 
-    fn spawn(&self) -> Result<Keeper> {
+    fn spawn(&self) -> Result<Supervisor> {
         let mut server = self.program("postgres");
         server.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
         server.arg("-c").arg("listen_addresses=127.0.0.1");
@@ -147,7 +147,7 @@ impl Server {
         for (name, value) in &self.settings {
             server.arg("-c").arg(format!("{name}={value}"));
         }
-        Keeper::start(&server, "QUIT", self.dir.path())
+        Supervisor::start(&server, "QUIT", self.dir.path())
     }
 
     /// Waits until the server answers; returns false if it ended instead.
@@ -181,9 +181,9 @@ impl Server {
     }
 
     /// Stops the supervisor and with it the server, but keeps the directory.
-    fn let_go(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.let_go();
+    fn stop(&mut self) {
+        if let Some(supervisor) = self.supervisor.take() {
+            supervisor.stop();
         }
     }
 
@@ -206,7 +206,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.let_go();
+        self.stop();
     }
 }
 
@@ -237,7 +237,7 @@ fn run(command: &mut Command, name: &str) -> Result<()> {
 }
 
 /// Gives PostgreSQL a file that it must own, such as a TLS key.
-pub(super) fn hand_over(path: &Path) -> Result<()> {
+pub(super) fn give_to_postgres(path: &Path) -> Result<()> {
     if let Some((uid, gid)) = unprivileged()? {
         chown(path, Some(uid), Some(gid)).map_err(Failure::while_("giving PostgreSQL a file"))?;
     }
@@ -250,7 +250,7 @@ impl Server {
     pub fn keep(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.own().join(name);
         fs::write(&path, text).map_err(Failure::while_("writing a file for PostgreSQL"))?;
-        hand_over(&path)?;
+        give_to_postgres(&path)?;
         Ok(path)
     }
 

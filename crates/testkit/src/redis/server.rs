@@ -2,7 +2,7 @@
 //! replica and promote it.
 
 use crate::failure::{Failure, Result};
-use crate::keeper::{Keeper, free_port, is_alive, log, pid_in, until};
+use crate::supervisor::{Supervisor, free_port, is_alive, log, pid_in, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -44,7 +44,7 @@ pub struct Server {
     port: u16,
     tls_port: Option<u16>,
     settings: Vec<(String, String)>,
-    keeper: Option<Keeper>,
+    supervisor: Option<Supervisor>,
 }
 
 impl Server {
@@ -78,7 +78,7 @@ impl Server {
         let settings = SETTINGS.iter().chain(settings);
         let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (program, port) = (find()?, free_port()?);
-        Ok(Server { program, dir, port, tls_port: None, settings, keeper: None })
+        Ok(Server { program, dir, port, tls_port: None, settings, supervisor: None })
     }
 
     /// Starts a replica of `primary` and waits until it has caught up.
@@ -115,13 +115,13 @@ impl Server {
 
     /// Starts the server again, empty. A running server is killed first.
     pub fn restart(&mut self) -> Result<()> {
-        self.let_go();
+        self.stop();
         let mut server = Command::new(&self.program);
         server.arg("--port").arg(self.port.to_string()).arg("--dir").arg(self.dir.path());
         for (name, value) in &self.settings {
             server.arg(format!("--{name}")).arg(value);
         }
-        self.keeper = Some(Keeper::start(&server, "KILL", self.dir.path())?);
+        self.supervisor = Some(Supervisor::start(&server, "KILL", self.dir.path())?);
         // A server with a password refuses, which proves that it is up.
         if until(READY_WITHIN, || {
             self.say(&["PING"]).is_ok_and(|word| word == "PONG" || word.starts_with("NOAUTH"))
@@ -182,15 +182,15 @@ impl Server {
         }
     }
 
-    fn let_go(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.let_go();
+    fn stop(&mut self) {
+        if let Some(supervisor) = self.supervisor.take() {
+            supervisor.stop();
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.let_go();
+        self.stop();
     }
 }

@@ -16,7 +16,7 @@ pub(super) const SHARDS: [u16; 3] = [1, 16, 256];
 /// The route of a transfer into the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Way {
+pub(super) enum Route {
     /// End to end: a client's request to the server's answer.
     Http,
     /// The engine's interface, in a separate process.
@@ -43,7 +43,7 @@ pub(super) enum Accounts {
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Cell {
-    pub(super) way: Way,
+    pub(super) way: Route,
     pub(super) batch: usize,
     pub(super) clients: usize,
     pub(super) accounts: Accounts,
@@ -51,7 +51,7 @@ pub(super) struct Cell {
 
 impl Cell {
     /// The cell with the usual number of clients for this batch size.
-    pub(super) fn usual(way: Way, batch: usize, accounts: Accounts) -> Cell {
+    pub(super) fn usual(way: Route, batch: usize, accounts: Accounts) -> Cell {
         Cell { way, batch, clients: if batch == 1 { CROWD } else { BULK_CLIENTS }, accounts }
     }
 }
@@ -59,7 +59,7 @@ impl Cell {
 /// All cells. `connections` adds numbers of clients that send single transfers over HTTP.
 pub(super) fn cells(connections: &[usize]) -> BTreeSet<Cell> {
     let mut cells = BTreeSet::new();
-    for way in [Way::Http, Way::Engine] {
+    for way in [Route::Http, Route::Engine] {
         for batch in BATCHES {
             cells.extend(
                 [Accounts::Distinct, Accounts::Guarded, Accounts::Hot]
@@ -72,17 +72,17 @@ pub(super) fn cells(connections: &[usize]) -> BTreeSet<Cell> {
     }
     for &clients in connections {
         for accounts in [Accounts::Distinct, Accounts::Guarded] {
-            cells.insert(Cell { clients, ..Cell::usual(Way::Http, 1, accounts) });
+            cells.insert(Cell { clients, ..Cell::usual(Route::Http, 1, accounts) });
         }
     }
     cells
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Way::Http => "HTTP",
-            Way::Engine => "engine",
+            Route::Http => "HTTP",
+            Route::Engine => "engine",
         })
     }
 }
@@ -117,14 +117,14 @@ mod tests {
     #[test]
     fn every_batch_is_measured_on_both_ways_and_on_distinct_and_hot_accounts() {
         let cells = cells(&[1, CROWD]);
-        for way in [Way::Http, Way::Engine] {
+        for way in [Route::Http, Route::Engine] {
             for batch in BATCHES {
                 let of = |accounts| cells.contains(&Cell::usual(way, batch, accounts));
                 assert!(of(Accounts::Distinct) && of(Accounts::Guarded) && of(Accounts::Hot));
                 assert!(SHARDS.iter().all(|&shards| of(Accounts::HotDebited { shards })));
             }
         }
-        let alone = Cell { clients: 1, ..Cell::usual(Way::Http, 1, Accounts::Guarded) };
+        let alone = Cell { clients: 1, ..Cell::usual(Route::Http, 1, Accounts::Guarded) };
         assert!(cells.contains(&alone));
     }
 }

@@ -49,14 +49,14 @@ impl Direct {
             tasks: cell.clients,
             milliseconds: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         };
-        let before = Machine::look()?;
+        let before = Machine::read()?;
         let line = serde_json::to_string(&order).map_err(Failure::while_("telling the engine"))?;
         let sent = self.orders.write_all(format!("{line}\n").as_bytes()).await;
         sent.map_err(Failure::while_("telling the engine"))?;
         let answer = self.line().await?;
         let done: Done = serde_json::from_str(&answer).map_err(Failure::while_("reading from the engine"))?;
         let cpu = Duration::from_micros(done.cpu_us);
-        neighbours.add(before, Machine::look()?, cpu);
+        neighbours.add(before, Machine::read()?, cpu);
         Ok(Sample {
             per_second: done.per_second,
             p50_ms: ms(done.p50_us),

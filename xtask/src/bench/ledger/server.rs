@@ -72,7 +72,7 @@ impl OverHttp {
             prefix: &prefix,
         };
         let batch = cell.batch.to_string();
-        let (before, used) = (Machine::look()?, disk::used(&server.store)?);
+        let (before, used) = (Machine::read()?, disk::used(&server.store)?);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu_of(server.pid())?);
         let driven = order
             .drive(
@@ -81,7 +81,7 @@ impl OverHttp {
             )
             .await?;
         let cpu = cpu_of(server.pid())?.saturating_sub(cpu);
-        neighbours.add(before, Machine::look()?, cpu + Duration::from_micros(driven.cpu_us));
+        neighbours.add(before, Machine::read()?, cpu + Duration::from_micros(driven.cpu_us));
         let sets_per_write = Commits::read(server.address).await?.per_write_since(commits);
         if cell.batch == 1 {
             self.grown.0 += disk::used(&server.store)?.saturating_sub(used);

@@ -1,6 +1,6 @@
 //! Tables of the ledger's figures.
 
-use super::cell::{Accounts, BATCHES, Cell, SHARDS, Way, spread};
+use super::cell::{Accounts, BATCHES, Cell, Route, SHARDS, spread};
 use super::figures::Figures;
 use super::targets::orientation;
 use crate::bench::sample::Sample;
@@ -58,7 +58,7 @@ fn one_account(figures: &Figures) -> Table {
     head.extend(SHARDS.map(spread));
     head.extend(["distinct guarded".to_owned(), "widest of distinct".to_owned()]);
     let mut table = new(&head.iter().map(String::as_str).collect::<Vec<_>>());
-    for way in [Way::Http, Way::Engine] {
+    for way in [Route::Http, Route::Engine] {
         for batch in BATCHES {
             let debited = |shards| Accounts::HotDebited { shards };
             table.add_row(row(figures, way, batch, "debited", debited));
@@ -73,7 +73,7 @@ fn one_account(figures: &Figures) -> Table {
 
 fn row(
     figures: &Figures,
-    way: Way,
+    way: Route,
     batch: usize,
     side: &str,
     accounts: impl Fn(u16) -> Accounts,

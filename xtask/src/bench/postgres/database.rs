@@ -37,7 +37,7 @@ impl Database {
             eprintln!("xtask: {} is memory: durable writes cost nothing here", server.data().display());
         }
         let database = Database { server, pid };
-        for step in aged(pages) {
+        for step in warm_up_sql(pages) {
             database.order("using log and memory once", &step).await?;
         }
         Ok(database)
@@ -65,7 +65,7 @@ impl Database {
 /// has such memory and recycled log files. A new server gets its memory page by page and creates
 /// each log file when needed: 16 MB of zeros and a sync, while every commit waits for 40 ms. The
 /// faster side would pay more often.
-fn aged(pages: u64) -> [String; 4] {
+fn warm_up_sql(pages: u64) -> [String; 4] {
     let by_pages = pages.saturating_mul(PAGE).div_euclid(1_000_000);
     let more = LOG_MB.saturating_sub(by_pages);
     [
@@ -98,7 +98,7 @@ mod tests {
     fn the_log_is_as_long_whatever_the_memory() {
         assert!(memory().unwrap() > 0);
         for (pages, by_words) in [(524_288, "1..3706 "), (131_072, "1..6927 "), (2_000_000, "1..0 ")] {
-            assert!(aged(pages)[2].contains(by_words), "{pages}: {}", aged(pages)[2]);
+            assert!(warm_up_sql(pages)[2].contains(by_words), "{pages}: {}", warm_up_sql(pages)[2]);
         }
     }
 }

@@ -4,8 +4,8 @@
 
 use super::charge::{ANSWER, opening, settling};
 use super::usual::{OPENING, Order, Pool, SETTLING, Work};
-use crate::bench::child::told;
-use crate::bench::runtime::as_the_server_runs;
+use crate::bench::child::print_report;
+use crate::bench::runtime::runtime_like_the_servers;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
 use clap::{Args, ValueEnum};
@@ -77,7 +77,7 @@ struct Scene {
 
 impl Commits {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        told(&as_the_server_runs()?.block_on(self.measure())?)
+        print_report(&runtime_like_the_servers()?.block_on(self.measure())?)
     }
 
     async fn measure(self) -> Result<Produced> {

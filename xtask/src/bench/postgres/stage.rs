@@ -80,13 +80,13 @@ impl Stage {
     ) -> Result<Sample> {
         self.runs += 1;
         forget_payments(self.simulator.1).await?;
-        let before = (Machine::look()?, self.cpu()?);
+        let before = (Machine::read()?, self.cpu()?);
         let (driven, sets_per_write) = match what {
             What::Commits => self.commits(by, level, duration).await?,
             What::Charges => self.charges(by, level, duration).await?,
         };
         let own = self.cpu()?.saturating_sub(before.1) + Duration::from_micros(driven.cpu_us);
-        self.neighbours.add(before.0, Machine::look()?, own);
+        self.neighbours.add(before.0, Machine::read()?, own);
         Ok(Sample::of(&driven, own, sets_per_write))
     }
 

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_reached() {
+    fn targets_without_measurements_are_missed() {
         assert!(targets(&Figures::default()).iter().all(|target| !target.reached));
     }
 }

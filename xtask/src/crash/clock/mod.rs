@@ -5,7 +5,7 @@
 //! builds it, so nothing has to be installed. Unlike `libfaketime` it leaves the monotonic clock
 //! alone, as setting a system clock does.
 
-use super::kill::{Plan, Toll};
+use super::kill::{FaultCounts, Plan};
 use super::scene::Scene;
 use crate::failure::{Failure, Result};
 use counterfoil_prng::Prng;
@@ -75,34 +75,34 @@ impl Clock {
 }
 
 /// Moves the clock and kills servers alternately.
-pub(super) async fn torment(
+pub(super) async fn move_repeatedly(
     scene: &mut Scene,
     clock: &Clock,
     plan: &Plan,
     prng: &mut Prng,
     told: impl Fn(u64),
-) -> Result<Toll> {
-    let mut toll = Toll::default();
+) -> Result<FaultCounts> {
+    let mut counts = FaultCounts::default();
     let pause_ms = u64::try_from(plan.within.as_millis()).unwrap_or(u64::MAX) / MOVES;
-    while toll.kills < plan.kills {
+    while counts.kills < plan.kills {
         for _ in 0..MOVES {
             sleep(Duration::from_millis(prng.below(pause_ms))).await;
             clock.shift(prng)?;
-            toll.moves += 1;
+            counts.moves += 1;
         }
         let once = Plan { kills: 1, within: Duration::from_millis(1), ..*plan };
-        let Scene { victim, stands, database, .. } = scene;
-        let killed = victim.torment(stands, database.as_mut(), &once, prng, |_| {}).await?;
-        toll.kills += killed.kills;
-        toll.database_kills += killed.database_kills;
-        toll.readiness.extend(killed.readiness);
-        told(toll.kills);
+        let Scene { launcher, servers, database, .. } = scene;
+        let killed = launcher.kill_repeatedly(servers, database.as_mut(), &once, prng, |_| {}).await?;
+        counts.kills += killed.kills;
+        counts.database_kills += killed.database_kills;
+        counts.readiness.extend(killed.readiness);
+        told(counts.kills);
     }
     // The real clock alone gives a short campaign at most two different hours.
-    if hours(&scene.victim.product.read_log("server")?) < 3 {
+    if hours(&scene.launcher.product.read_log("server")?) < 3 {
         return Err(Failure::new("the server's own log is from one hour only: its clock was not moved"));
     }
-    Ok(toll)
+    Ok(counts)
 }
 
 /// Number of different hours in the lines of a log.

@@ -1,10 +1,10 @@
 //! Charges, their operations, and payouts: clients' answers against the provider's effects and the
 //! API.
 
+use super::super::attempt::FinalAnswer;
 use super::super::order::{Charge, Operate, Order, SagaAction, Tender, What};
 use super::super::provider::Effect;
 use super::super::served::{Parked, Shown};
-use super::super::told::Told;
 use super::effects::{Done, sort};
 use super::{Verdict, Wrong, payouts};
 use std::collections::{HashMap, HashSet};
@@ -106,7 +106,12 @@ pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
 }
 
 /// The payment that an answer is about. A charge that its account could not pay for has none.
-fn named(order: &Order, first: &Told, seen: &mut HashSet<String>, verdict: &mut Verdict) -> Option<String> {
+fn named(
+    order: &Order,
+    first: &FinalAnswer,
+    seen: &mut HashSet<String>,
+    verdict: &mut Verdict,
+) -> Option<String> {
     let key = &order.key;
     match first.names() {
         Some(id) if seen.insert(id.clone()) => Some(id),
@@ -174,7 +179,7 @@ fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String,
 struct Case<'a> {
     order: &'a Order,
     charge: &'a Charge,
-    first: &'a Told,
+    first: &'a FinalAnswer,
     id: &'a str,
     done: &'a Done,
     asked: &'a Asked,

@@ -1,9 +1,9 @@
 //! Payouts: clients' answers against the provider's effects and the API. Each is paid once or not
 //! at all.
 
+use super::super::attempt::FinalAnswer;
 use super::super::order::Payout;
 use super::super::served::Shown;
-use super::super::told::Told;
 use super::effects::Done;
 use super::{Verdict, Wrong};
 
@@ -11,7 +11,7 @@ use super::{Verdict, Wrong};
 pub(super) struct Case<'a> {
     pub(super) key: &'a str,
     pub(super) payout: Payout,
-    pub(super) first: &'a Told,
+    pub(super) first: &'a FinalAnswer,
     pub(super) id: &'a str,
     pub(super) done: &'a Done,
 }

@@ -1,19 +1,19 @@
 //! Planted lies: the judge must find each, and only that one.
 
+use super::super::attempt::tests::told;
 use super::super::ledger::Balances;
 use super::super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
 use super::super::provider::{Effect, Kind};
 use super::super::served::{Parked, Shown};
-use super::super::told::tests::told;
 use super::*;
 use std::collections::HashMap;
 
-fn order(number: u64, what: What, first: Option<Told>) -> Order {
+fn order(number: u64, what: What, first: Option<FinalAnswer>) -> Order {
     Order { key: format!("key-{number}"), what, first }
 }
 
 /// The charge with this number, for an amount no other charge has.
-fn charge(number: u64, tender: Tender, first: Option<Told>) -> Order {
+fn charge(number: u64, tender: Tender, first: Option<FinalAnswer>) -> Order {
     order(number, What::Charge(Charge { amount: 100 + number, declined: false, tender }), first)
 }
 
@@ -38,7 +38,7 @@ fn declined(mut order: Order) -> Order {
     order
 }
 
-fn operation(key: u64, action: SagaAction, of: u64, first: Option<Told>) -> Order {
+fn operation(key: u64, action: SagaAction, of: u64, first: Option<FinalAnswer>) -> Order {
     let operate = Operate { action, charge: format!("ch_{of}").into(), amount: None };
     order(key, What::Operate(operate), first)
 }
@@ -144,7 +144,7 @@ fn an_honest_history_is_clean() {
 }
 
 #[test]
-fn two_effects_of_one_step_or_of_one_key() {
+fn two_effects_of_one_step_or_of_one_key_are_found() {
     let other_key = Effect { key: Some("k9".into()), ..done(1) };
     assert_eq!(wrongs(&[paid(1)], &[done(1), other_key]), [Wrong::Double]);
     let same_key = Effect { key: done(1).key, ..done(2) };
@@ -155,7 +155,7 @@ fn two_effects_of_one_step_or_of_one_key() {
 }
 
 #[test]
-fn what_a_provider_repeats_by_itself_is_counted_and_nobodys_fault() {
+fn repeats_by_the_provider_are_counted_and_no_violation() {
     let (orders, effects) = ([paid(1)], [done(1), done(1)]);
     let shown = honest(&orders, &effects[..1]);
     let evidence = Evidence {
@@ -174,7 +174,7 @@ fn what_a_provider_repeats_by_itself_is_counted_and_nobodys_fault() {
 }
 
 #[test]
-fn captured_and_voided_and_more_given_back_than_taken() {
+fn a_captured_and_voided_charge_and_an_excess_refund_are_found() {
     let both = [held(1), effect(Kind::Capture, 1, 101), effect(Kind::Cancel, 1, 101)];
     let orders = [made(1, Tender::Held), captured(2, 1, 101), voided(3, 1)];
     assert_eq!(wrongs(&orders, &both), [Wrong::Both]);
@@ -184,14 +184,14 @@ fn captured_and_voided_and_more_given_back_than_taken() {
 }
 
 #[test]
-fn a_success_without_effect() {
+fn a_success_without_effect_is_found() {
     assert_eq!(wrongs(&[paid(1), paid(2)], &[done(2)]), [Wrong::Unpaid]);
     assert_eq!(wrongs(&[paid(1), given_back(2, 1, 5)], &[done(1)]), [Wrong::Unpaid]);
     assert_eq!(wrongs(&[made(1, Tender::Held), voided(2, 1)], &[held(1)]), [Wrong::Unpaid]);
 }
 
 #[test]
-fn a_refusal_with_an_effect() {
+fn a_refusal_with_an_effect_is_found() {
     assert_eq!(wrongs(&[refused(1)], &[done(1)]), [Wrong::PaidRefusal]);
     let orders = [paid(1), conflict(2, SagaAction::Refund, 1)];
     assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::PaidRefusal]);
@@ -200,7 +200,7 @@ fn a_refusal_with_an_effect() {
 }
 
 #[test]
-fn another_amount_at_the_provider_or_in_the_answer() {
+fn a_wrong_amount_at_the_provider_or_in_the_answer_is_found() {
     assert_eq!(wrongs(&[paid(1)], &[effect(Kind::Charge, 1, 7)]), [Wrong::Amount]);
     let answered = charge(1, Tender::Card, Some(told(201, r#"{"id":"ch_1","amount":7}"#)));
     assert_eq!(wrongs(&[answered], &[done(1)]), [Wrong::Amount]);
@@ -209,7 +209,7 @@ fn another_amount_at_the_provider_or_in_the_answer() {
 }
 
 #[test]
-fn a_key_without_an_answer_and_an_effect_nobody_was_told_of() {
+fn an_unanswered_key_and_an_unexplained_effect_are_found() {
     assert_eq!(wrongs(&[charge(1, Tender::Card, None)], &[]), [Wrong::Unanswered]);
     assert_eq!(
         wrongs(&[paid(1), operation(2, SagaAction::Refund, 1, None)], &[done(1)]),
@@ -222,7 +222,7 @@ fn a_key_without_an_answer_and_an_effect_nobody_was_told_of() {
 }
 
 #[test]
-fn what_is_parked_is_no_wrong_whether_or_not_it_was_done() {
+fn parked_orders_are_no_violation_whether_or_not_executed() {
     let orders = [charge(1, Tender::Card, None), paid(2), operation(3, SagaAction::Refund, 2, None)];
     let parked = Parked {
         orders: [0, 2].into(),
@@ -242,7 +242,7 @@ fn what_is_parked_is_no_wrong_whether_or_not_it_was_done() {
 }
 
 #[test]
-fn a_charge_that_is_shown_otherwise_or_not_at_all() {
+fn a_charge_shown_differently_or_not_at_all_is_found() {
     let (orders, effects) = ([paid(1)], [done(1)]);
     let wrong = |shown: &HashMap<String, Shown>| {
         let parked = Parked::default();
@@ -267,7 +267,7 @@ fn a_charge_that_is_shown_otherwise_or_not_at_all() {
 }
 
 #[test]
-fn two_keys_with_one_charge_or_one_refund() {
+fn two_keys_with_one_charge_or_one_refund_are_found() {
     let twin = Order { key: "key-9".into(), ..paid(1) };
     assert_eq!(wrongs(&[paid(1), twin], &[done(1)]), [Wrong::Mistaken]);
     assert_eq!(wrongs(&[charge(1, Tender::Card, Some(told(201, "{}")))], &[]), [Wrong::Mistaken]);
@@ -277,7 +277,7 @@ fn two_keys_with_one_charge_or_one_refund() {
 }
 
 #[test]
-fn a_declined_card_that_succeeds() {
+fn a_declined_card_that_succeeds_is_found() {
     assert_eq!(wrongs(&[declined(paid(1))], &[done(1)]), [Wrong::Strange]);
 }
 
@@ -304,7 +304,7 @@ mod money {
 
     const SHORT: &str = r#"{"error":"insufficient_funds"}"#;
 
-    fn transfer(number: u64, first: Option<Told>) -> Order {
+    fn transfer(number: u64, first: Option<FinalAnswer>) -> Order {
         order(number, What::Transfer { from: 0, to: 1, amount: number }, first)
     }
 
@@ -321,7 +321,7 @@ mod money {
     }
 
     #[test]
-    fn honest_ledger_are_clean() {
+    fn honest_balances_are_clean() {
         assert!(wrongs(&[], &ledger([10_000; 4])).is_empty());
         let refused = transfer(9, Some(told(400, SHORT)));
         let orders = [made(7), refused, charge(8, Tender::Card, None), made(5)];
@@ -329,7 +329,7 @@ mod money {
     }
 
     #[test]
-    fn a_transfer_that_is_lost_or_made_twice() {
+    fn a_transfer_lost_or_made_twice_is_found() {
         assert_eq!(wrongs(&[made(7)], &ledger([10_000; 4])), [Wrong::Balance]);
         assert_eq!(wrongs(&[made(7)], &ledger([9_986, 10_014, 10_000, 10_000])), [Wrong::Balance]);
         let refused = transfer(7, Some(told(400, SHORT)));
@@ -337,14 +337,14 @@ mod money {
     }
 
     #[test]
-    fn money_from_nowhere_and_a_broken_floor() {
+    fn money_from_nowhere_and_a_broken_floor_are_found() {
         let leak = Balances { world: -39_999, ..ledger([10_000; 4]) };
         assert_eq!(wrongs(&[], &leak), [Wrong::Balance]);
         assert_eq!(wrongs(&[made(10_001)], &ledger([-1, 20_001, 10_000, 10_000])), [Wrong::Floor]);
     }
 
     #[test]
-    fn ledger_that_differ_from_the_provider_by_one_minor_unit() {
+    fn balances_off_by_one_minor_unit_are_found() {
         let tender = Tender::Split { place: 2, account: "ac_1".into(), wallet: 50 };
         let orders = [super::made(4, tender)];
         let judged = Judged { cards: 54, wallets: 50, ..Judged::default() };
@@ -357,7 +357,7 @@ mod money {
     }
 
     #[test]
-    fn answers_that_are_missing_strange_or_mistaken() {
+    fn missing_strange_and_mistaken_answers_are_found() {
         let still = ledger([10_000; 4]);
         assert_eq!(wrongs(&[transfer(7, None)], &still), [Wrong::Unanswered]);
         let declined = transfer(7, Some(told(402, r#"{"error":"card_declined"}"#)));
@@ -373,7 +373,7 @@ mod money {
 mod payouts {
     use super::*;
 
-    fn payout(number: u64, closed: bool, first: Option<Told>) -> Order {
+    fn payout(number: u64, closed: bool, first: Option<FinalAnswer>) -> Order {
         order(number, What::Payout(Payout { amount: 100 + number, closed }), first)
     }
 

@@ -9,7 +9,7 @@ use super::super::mix::Mix;
 use super::super::order::Order;
 use super::super::provider::{history, set_faults};
 use super::super::report::asked;
-use super::super::scene::{Kind, Plot, Scene};
+use super::super::scene::{Kind, Scene, SceneOptions};
 use super::super::served::{self, Parked};
 use super::super::{ledger, provider};
 use super::contract::Contract;
@@ -61,7 +61,7 @@ pub(super) async fn run(
     blind: bool,
     mut prng: Prng,
 ) -> Result<Found> {
-    let plot = Plot {
+    let options = SceneOptions {
         store: Kind::Embedded,
         place: None,
         lease_ms: None,
@@ -69,7 +69,7 @@ pub(super) async fn run(
         settings: if blind { Contract::BLIND.settings() } else { contract.settings() },
         prng: prng.fork(),
     };
-    let mut scene = Scene::set(binary, plot).await?;
+    let mut scene = Scene::set(binary, options).await?;
     let found = play(&mut scene, contract, fault, prng).await;
     // With `blind`, a violation is expected and needs no investigation.
     if !found.as_ref().is_ok_and(Found::holds) && !blind {
@@ -88,12 +88,12 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut prng: Prn
 
     for kill in 0..KILLS {
         sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
-        let stand = scene.stands.first_mut().ok_or_else(|| Failure::new("there is no server to kill"))?;
-        stand.server.kill().await?;
+        let running = scene.servers.first_mut().ok_or_else(|| Failure::new("there is no server to kill"))?;
+        running.server.kill().await?;
         if kill == 0 {
             sleep(fault.away(&contract)).await;
         }
-        *stand = scene.victim.stand(stand.address).await?;
+        *running = scene.launcher.start_server(running.address).await?;
     }
     let parked = settle(&mut clients, &board, scene).await?;
     clients.shutdown().await;
@@ -104,7 +104,7 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut prng: Prn
     };
     let orders = Arc::new(orders);
     let replays = replay_all(&scene.address, &orders).await;
-    let mut judged = stock(scene, &orders, &parked, fault).await?;
+    let mut judged = judge_now(scene, &orders, &parked, fault).await?;
     note_answers(&mut judged.verdict, &orders, &differing, &strange, &replays);
     if orders.iter().filter(|order| order.is_charge()).count() < CHARGES {
         judged.verdict.note(Wrong::Strange, format!("only {} orders were made", orders.len()));
@@ -115,7 +115,7 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut prng: Prn
     let mut orders = Arc::unwrap_or_clone(orders);
     operator::ask_again(&scene.address, &mut orders).await;
     let left = served::parked(&scene.address, &orders).await?;
-    judged.verdict.join(stock(scene, &orders, &left, fault).await?.verdict);
+    judged.verdict.join(judge_now(scene, &orders, &left, fault).await?.verdict);
 
     let (drained, verified) = scene.close().await?;
     let mut figures = asked(&orders);
@@ -137,7 +137,7 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut prng: Prn
 }
 
 /// Judges the current state.
-async fn stock(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -> Result<Judged> {
+async fn judge_now(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -> Result<Judged> {
     let effects = arrived(scene).await?;
     let shown = served::payments(&scene.address).await?;
     let by_itself = fault.by_itself;

@@ -42,7 +42,7 @@ pub(super) const FAULTS: [Fault; 9] = [
 
 impl Fault {
     /// Whether the provider's contract allows this fault.
-    pub(super) fn befalls(&self, contract: &Contract) -> bool {
+    pub(super) fn applies_to(&self, contract: &Contract) -> bool {
         !self.reexecutes || contract.reexecutes || contract.window_ms.is_none()
     }
 
@@ -78,7 +78,7 @@ mod tests {
                 let read: serde_json::Value = serde_json::from_str(&faults).unwrap();
                 assert_eq!(read["seed"], 7, "{faults}");
                 assert!(!(read["store_errors"] == true && read["forget_errors"] == true), "{faults}");
-                befall += usize::from(fault.befalls(contract));
+                befall += usize::from(fault.applies_to(contract));
             }
         }
         assert_eq!(

@@ -57,7 +57,7 @@ fn cells() -> Vec<(Contract, Fault)> {
         })
     };
     let all = (0..FAULTS.len()).flat_map(diagonal);
-    all.filter(|(contract, fault)| fault.befalls(contract)).collect()
+    all.filter(|(contract, fault)| fault.applies_to(contract)).collect()
 }
 
 #[cfg(test)]

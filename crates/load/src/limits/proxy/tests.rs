@@ -30,7 +30,7 @@ async fn loaded(provider: SocketAddr) -> Result<Report, LoadError> {
 }
 
 #[tokio::test]
-async fn calls_the_provider_once_for_each_request() {
+async fn each_request_calls_the_provider_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     let seen = Seen::default();

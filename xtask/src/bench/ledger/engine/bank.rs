@@ -2,7 +2,7 @@
 
 use super::super::cell::Accounts;
 use super::super::chart::{FUND, OPENERS, SOURCE, wanted};
-use super::nobody::Nobody;
+use super::unused_provider::UnusedProvider;
 use crate::failure::{Failure, Result};
 use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
@@ -69,7 +69,7 @@ impl Bank {
             world: TokioWorld::new(),
             policy: policy(),
             store,
-            gateway: Nobody,
+            gateway: UnusedProvider,
         };
         let engine = Engine::start(parts).await.map_err(Failure::while_("starting the engine"))?;
         let service: Arc<dyn Service> = Arc::new(engine);

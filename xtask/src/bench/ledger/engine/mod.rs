@@ -4,10 +4,10 @@
 
 mod bank;
 mod clients;
-mod nobody;
+mod unused_provider;
 
 use super::cell::Accounts;
-use crate::bench::runtime::as_the_server_runs;
+use crate::bench::runtime::runtime_like_the_servers;
 use crate::failure::{Failure, Result};
 use bank::Bank;
 use clap::Args;
@@ -56,7 +56,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        as_the_server_runs()?.block_on(async {
+        runtime_like_the_servers()?.block_on(async {
             let bank = Arc::new(Bank::open(&self.store).await?);
             println!("ready");
             // Reading blocks only this thread; the engine has its own threads.

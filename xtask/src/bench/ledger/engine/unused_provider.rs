@@ -5,9 +5,9 @@ use counterfoil_core::payments::provider::{Found, Outcome, Rules};
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Call, Gateway, Lookup};
 
-pub(super) struct Nobody;
+pub(super) struct UnusedProvider;
 
-impl Gateway for Nobody {
+impl Gateway for UnusedProvider {
     fn binding(&self) -> ProviderBinding {
         ProviderBinding { profile: "nobody".into(), endpoint: "nowhere".into() }
     }

@@ -27,27 +27,27 @@ if read -r word; then kill -$signal $pid; wait $pid; else kill -$signal $pid; wa
 
 /// The supervisor process of a server.
 #[derive(Debug)]
-pub(crate) struct Keeper(Child);
+pub(crate) struct Supervisor(Child);
 
-impl Keeper {
+impl Supervisor {
     /// Starts `server`, which stops at once on `signal`, with its output in `log` in the directory.
-    pub(crate) fn start(server: &Command, signal: &str, dir: &Path) -> Result<Keeper> {
+    pub(crate) fn start(server: &Command, signal: &str, dir: &Path) -> Result<Supervisor> {
         let log = File::create(dir.join("log")).map_err(Failure::while_("making a server's log"))?;
         let errors = log.try_clone().map_err(Failure::while_("making a server's log"))?;
-        let mut keeper = Command::new("sh");
-        keeper.args(["-c", SCRIPT, "keeper", signal]).arg(dir);
-        keeper.arg(server.get_program()).args(server.get_args());
+        let mut supervisor = Command::new("sh");
+        supervisor.args(["-c", SCRIPT, "keeper", signal]).arg(dir);
+        supervisor.arg(server.get_program()).args(server.get_args());
         if let Some(folder) = server.get_current_dir() {
-            keeper.current_dir(folder);
+            supervisor.current_dir(folder);
         }
         // A separate process group: Ctrl-C on the tests must not reach the server before the
         // supervisor.
-        keeper.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
-        keeper.spawn().map(Keeper).map_err(Failure::while_("starting a server"))
+        supervisor.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
+        supervisor.spawn().map(Supervisor).map_err(Failure::while_("starting a server"))
     }
 
     /// Stops the server and keeps its directory.
-    pub(crate) fn let_go(mut self) {
+    pub(crate) fn stop(mut self) {
         if let Some(mut word) = self.0.stdin.take() {
             // The supervisor may have ended already, and the server with it.
             let _ = word.write_all(b"keep\n");

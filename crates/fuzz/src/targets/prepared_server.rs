@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Starts the server; returns the next answer and the address. It keeps one connection for all
 /// requests, or closes after each.
-pub(super) async fn mouth(stays: bool) -> (Arc<Mutex<Vec<u8>>>, SocketAddr) {
+pub(super) async fn prepared_server(stays: bool) -> (Arc<Mutex<Vec<u8>>>, SocketAddr) {
     let says = Arc::new(Mutex::new(Vec::new()));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

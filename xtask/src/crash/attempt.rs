@@ -24,7 +24,7 @@ const LASTING: [&str; 8] = [
 
 /// A final answer: status, declared headers and body, byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct FinalAnswer {
     pub(super) status: u16,
     declared: Box<str>,
     body: Box<[u8]>,
@@ -33,7 +33,7 @@ pub(super) struct Told {
 /// The result of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
-    Final(Told),
+    Final(FinalAnswer),
     /// Retry later: in progress, or not known yet.
     Later,
     /// Retry later: the store is unavailable.
@@ -48,9 +48,9 @@ impl Attempt {
     pub(super) fn of(answer: std::io::Result<Answer>) -> Attempt {
         let Ok(answer) = answer else { return Attempt::Cut };
         if matches!(answer.status, 200 | 201) {
-            return Attempt::Final(Told::of(&answer));
+            return Attempt::Final(FinalAnswer::of(&answer));
         }
-        let told = Told::of(&answer);
+        let told = FinalAnswer::of(&answer);
         match told.error() {
             Some(error) if error == AWAY => Attempt::Away,
             Some(error) if PASSING.contains(&error.as_str()) => Attempt::Later,
@@ -60,11 +60,11 @@ impl Attempt {
     }
 }
 
-impl Told {
-    fn of(answer: &Answer) -> Told {
+impl FinalAnswer {
+    fn of(answer: &Answer) -> FinalAnswer {
         let declared =
             DECLARED.map(|name| format!("{name}: {}\n", answer.header(name).unwrap_or("(absent)")));
-        Told {
+        FinalAnswer {
             status: answer.status,
             declared: declared.concat().into(),
             body: answer.body.as_slice().into(),
@@ -106,8 +106,8 @@ pub(super) mod tests {
         Answer { status, headers, body: body.as_bytes().to_vec() }
     }
 
-    pub(in crate::crash) fn told(status: u16, body: &str) -> Told {
-        Told::of(&answer(status, body))
+    pub(in crate::crash) fn told(status: u16, body: &str) -> FinalAnswer {
+        FinalAnswer::of(&answer(status, body))
     }
 
     #[test]
@@ -116,9 +116,9 @@ pub(super) mod tests {
         assert_eq!((first.names().as_deref(), first.number("amount")), (Some("ch_1"), Some(7)));
         let mut replay = answer(201, r#"{"id":"ch_1","amount":7}"#);
         replay.headers.push(("idempotent-replayed".into(), "true".into()));
-        assert_eq!(Told::of(&replay), first);
+        assert_eq!(FinalAnswer::of(&replay), first);
         replay.headers.push(("location".into(), "/v1/charges/ch_1".into()));
-        assert_ne!(Told::of(&replay), first);
+        assert_ne!(FinalAnswer::of(&replay), first);
         assert_ne!(told(201, r#"{"id":"ch_1", "amount":7}"#), first);
         assert_eq!(told(402, r#"{"charge":"ch_2"}"#).names().as_deref(), Some("ch_2"));
         assert_eq!(told(402, r#"{"payout":"po_2"}"#).names().as_deref(), Some("po_2"));
