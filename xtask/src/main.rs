@@ -7,7 +7,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the real clock, real tasks and real processes are what this is about"
+    reason = "the real clock, real tasks and real processes are the subject of this crate"
 )]
 
 mod bench;

@@ -45,7 +45,7 @@ impl Mutants {
         }
         let gone = if self.tool.is_empty() { run.gone.as_slice() } else { &[] };
         for name in gone {
-            eprintln!("explained in {}, but caught or gone: {name}", survivors::EXPLAINED);
+            eprintln!("explained in {}, but caught or removed: {name}", survivors::EXPLAINED);
         }
         eprintln!("{run}");
         let good = run.unexplained.is_empty() && gone.is_empty();
@@ -87,8 +87,8 @@ fn followed(command: &mut Command) -> Result<Option<i32>> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().map_err(Failure::while_("starting cargo-mutants"))?;
     let (mut progress, mut tested, mut survived) = (Progress::new(0), 0, 0);
-    for line in child.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines()) {
-        let line = line.map_err(Failure::while_("reading what cargo-mutants tells"))?;
+    for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
+        let line = line.map_err(Failure::while_("reading the output of cargo-mutants"))?;
         match line.split_whitespace().next() {
             Some("Found") => progress = Progress::new(found(&line)),
             Some("caught" | "unviable" | "TIMEOUT") => tested += 1,

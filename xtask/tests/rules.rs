@@ -1,6 +1,6 @@
 //! The rules of this repository, as tests: dependencies, file sizes, names, prose.
 
-#![expect(clippy::expect_used, reason = "a rule that cannot look has to fail")]
+#![expect(clippy::expect_used, reason = "a rule that cannot read the repository has to fail")]
 
 #[path = "rules/core.rs"]
 mod core;

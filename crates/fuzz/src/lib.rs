@@ -10,7 +10,7 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a check that cannot go on must stop, and what it runs is the real thing"
+    reason = "a check that cannot continue must stop; it runs the real code"
 )]
 
 pub mod campaign;

@@ -1,6 +1,6 @@
 //! The long run: every target in turn, or one, for the given seconds each.
 
-#![allow(clippy::disallowed_methods, reason = "a run of so many seconds needs the clock")]
+#![allow(clippy::disallowed_methods, reason = "a timed run needs the clock")]
 
 use clap::Parser;
 use counterfoil_fuzz::campaign::{Campaign, Failure};

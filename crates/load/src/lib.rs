@@ -10,7 +10,7 @@
 //! Starting processes, tables and progress bars belong to the command line and `cargo xtask bench`.
 //! TLS and open-loop (fixed rate) load are not supported.
 
-#![expect(clippy::disallowed_methods, reason = "measuring is about the real clock: no port stands between")]
+#![expect(clippy::disallowed_methods, reason = "measurements need the real clock, without a port")]
 
 pub mod charge;
 pub mod child;

@@ -5,7 +5,7 @@
 //! and puts the product between the same client and provider. A request costs all three about 0.1 ms of
 //! CPU, more than twice as much as our leanest proxy (`counterfoil_load`).
 
-#![expect(clippy::disallowed_methods, reason = "measuring is about the real clock and real tasks")]
+#![expect(clippy::disallowed_methods, reason = "measurements need the real clock and real tasks")]
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};

@@ -24,7 +24,7 @@ pub struct Running {
 
 impl Running {
     /// Starts a provider. Works inside and outside of an async runtime.
-    #[expect(clippy::disallowed_methods, reason = "a thread of its own keeps it out of the test's runtime")]
+    #[expect(clippy::disallowed_methods, reason = "a separate thread keeps it out of the test's runtime")]
     pub fn start(options: Options) -> io::Result<Running> {
         let sim = Simulator::new(options)?;
         let socket = std::net::TcpListener::bind(("127.0.0.1", 0))?;

@@ -3,7 +3,7 @@
 //! the ledger alone; `--store postgres` compares with the usual implementation on PostgreSQL.
 //! Rounds are interleaved and their median counts.
 
-#![expect(clippy::float_arithmetic, reason = "figures to look at, none of them money")]
+#![expect(clippy::float_arithmetic, reason = "figures for people, none of them money")]
 
 pub(crate) mod child;
 mod disk;

@@ -69,7 +69,7 @@ pub(super) fn ms(us: u64) -> f64 {
     number(us) / 1_000.0
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures to look at, far below 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "figures for people, far below 2^52")]
 pub(super) fn number(count: u64) -> f64 {
     count as f64
 }

@@ -44,8 +44,8 @@ pub(super) async fn replay_all(address: &Address, orders: &Arc<Vec<Order>>) -> V
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(order) = orders.get(index) else { return found };
                 if let Some(first) = &order.first {
-                    let told = client::replay(&mut client, order).await;
-                    found.push((index, Replay::of(first, told.as_ref())));
+                    let again = client::replay(&mut client, order).await;
+                    found.push((index, Replay::of(first, again.as_ref())));
                 }
             }
         });

@@ -106,23 +106,23 @@ pub(super) mod tests {
         Answer { status, headers, body: body.as_bytes().to_vec() }
     }
 
-    pub(in crate::crash) fn told(status: u16, body: &str) -> FinalAnswer {
+    pub(in crate::crash) fn final_answer(status: u16, body: &str) -> FinalAnswer {
         FinalAnswer::of(&answer(status, body))
     }
 
     #[test]
     fn only_declared_parts_count() {
-        let first = told(201, r#"{"id":"ch_1","amount":7}"#);
+        let first = final_answer(201, r#"{"id":"ch_1","amount":7}"#);
         assert_eq!((first.names().as_deref(), first.number("amount")), (Some("ch_1"), Some(7)));
         let mut replay = answer(201, r#"{"id":"ch_1","amount":7}"#);
         replay.headers.push(("idempotent-replayed".into(), "true".into()));
         assert_eq!(FinalAnswer::of(&replay), first);
         replay.headers.push(("location".into(), "/v1/charges/ch_1".into()));
         assert_ne!(FinalAnswer::of(&replay), first);
-        assert_ne!(told(201, r#"{"id":"ch_1", "amount":7}"#), first);
-        assert_eq!(told(402, r#"{"charge":"ch_2"}"#).names().as_deref(), Some("ch_2"));
-        assert_eq!(told(402, r#"{"payout":"po_2"}"#).names().as_deref(), Some("po_2"));
-        assert_eq!(told(402, "{}").names(), None);
+        assert_ne!(final_answer(201, r#"{"id":"ch_1", "amount":7}"#), first);
+        assert_eq!(final_answer(402, r#"{"charge":"ch_2"}"#).names().as_deref(), Some("ch_2"));
+        assert_eq!(final_answer(402, r#"{"payout":"po_2"}"#).names().as_deref(), Some("po_2"));
+        assert_eq!(final_answer(402, "{}").names(), None);
     }
 
     #[test]

@@ -118,19 +118,19 @@ impl Board {
     pub(super) fn note(&mut self, index: usize, attempt: Attempt, now: Instant) {
         self.asked -= 1;
         match attempt {
-            Attempt::Final(told) => {
+            Attempt::Final(answer) => {
                 match &self.orders[index].first {
                     None => {
                         if self.making {
-                            let next = self.mix.after(&self.orders[index], &told, &mut self.prng);
+                            let next = self.mix.after(&self.orders[index], &answer, &mut self.prng);
                             // All are due at once; the next free client takes the first.
                             let added = next.into_iter().map(|what| Reverse((now, self.add(what))));
                             let added: Vec<_> = added.collect();
                             self.again.extend(added);
                         }
-                        self.orders[index].first = Some(told);
+                        self.orders[index].first = Some(answer);
                     }
-                    Some(first) if *first == told => {}
+                    Some(first) if *first == answer => {}
                     Some(_) => self.differing.push(index),
                 }
                 if self.making && self.prng.once_in(REPLAY_ONCE_IN) {
@@ -161,7 +161,7 @@ impl Board {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attempt::tests::told;
+    use super::super::attempt::tests::final_answer;
     use super::*;
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         board.note(0, Attempt::Later, later);
         assert_eq!(board.next(later + Duration::from_secs(1)), Errand::Ask(0));
         assert_eq!((board.open(), board.next(later)), (1, Errand::Idle));
-        board.note(0, Attempt::Final(told(201, "{}")), later);
+        board.note(0, Attempt::Final(final_answer(201, "{}")), later);
         assert_eq!((board.open(), board.next(later)), (0, Errand::Done));
     }
 
@@ -190,10 +190,10 @@ mod tests {
             if board.orders.is_empty() {
                 board.make();
             }
-            board.note(0, Attempt::Final(told(201, body)), now);
+            board.note(0, Attempt::Final(final_answer(201, body)), now);
         }
         assert_eq!(board.differing, [0]);
-        assert_eq!(board.orders[0].first, Some(told(201, "a")));
+        assert_eq!(board.orders[0].first, Some(final_answer(201, "a")));
     }
 
     #[test]
@@ -202,8 +202,8 @@ mod tests {
         let mut board = Board::new(Prng::new(1), mix, 1);
         let now = Instant::now();
         assert_eq!(board.next(now), Errand::Ask(0));
-        assert_eq!(board.next(now), Errand::Idle, "there is to be one charge");
-        board.note(0, Attempt::Final(told(201, r#"{"id":"ch_1","amount":100}"#)), now);
+        assert_eq!(board.next(now), Errand::Idle, "the limit is one charge");
+        board.note(0, Attempt::Final(final_answer(201, r#"{"id":"ch_1","amount":100}"#)), now);
         assert_eq!(board.next(now), Errand::Ask(1));
         assert!(board.orders[1].is_operation());
     }

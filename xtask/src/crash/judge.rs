@@ -79,7 +79,7 @@ pub(super) enum Replay {
 impl Replay {
     pub(super) fn of(first: &FinalAnswer, now: Option<&FinalAnswer>) -> Replay {
         match now {
-            Some(told) if told == first => Replay::Same,
+            Some(answer) if answer == first => Replay::Same,
             Some(_) => Replay::Differs,
             None => Replay::Lost,
         }

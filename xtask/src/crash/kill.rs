@@ -76,7 +76,7 @@ impl ServerLauncher {
         mut database: Option<&mut Database>,
         plan: &Plan,
         prng: &mut Prng,
-        told: impl Fn(u64),
+        progress: impl Fn(u64),
     ) -> Result<FaultCounts> {
         let within_us = u64::try_from(plan.within.as_micros()).unwrap_or(u64::MAX);
         let mut counts = FaultCounts::default();
@@ -109,7 +109,7 @@ impl ServerLauncher {
             for RunningServer { address, server } in servers.iter_mut() {
                 server.ready(*address, Instant::now()).await?;
             }
-            told(done);
+            progress(done);
         }
         Ok(counts)
     }

@@ -60,36 +60,36 @@ impl Mix {
     }
 
     /// Follow-up orders, due as soon as `order` was answered.
-    pub(super) fn after(&self, order: &Order, told: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
-        if !told.is_success() || self.held == 0 {
+    pub(super) fn after(&self, order: &Order, answer: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
+        if !answer.is_success() || self.held == 0 {
             return Vec::new();
         }
         let charge = match &order.what {
             What::Charge(Charge { tender: Tender::Held, .. }) => {
-                return named(told).map_or(Vec::new(), |charge| claims(&charge, told, prng));
+                return named(answer).map_or(Vec::new(), |charge| claims(&charge, answer, prng));
             }
             What::Charge(Charge { tender: Tender::Card | Tender::Split { .. }, .. }) => {
                 if !prng.once_in(REFUNDED_ONCE_IN) {
                     return Vec::new();
                 }
-                named(told)
+                named(answer)
             }
             What::Operate(Operate { action: SagaAction::Capture, charge, .. }) => Some(charge.clone()),
             What::Operate(Operate { action: SagaAction::Void | SagaAction::Refund, .. })
             | What::Payout(_)
             | What::Transfer { .. } => None,
         };
-        charge.map_or(Vec::new(), |charge| refunds(&charge, told, prng))
+        charge.map_or(Vec::new(), |charge| refunds(&charge, answer, prng))
     }
 }
 
-fn named(told: &FinalAnswer) -> Option<Box<str>> {
-    told.names().map(Into::into)
+fn named(answer: &FinalAnswer) -> Option<Box<str>> {
+    answer.names().map(Into::into)
 }
 
 /// Captures and voids of a held charge, of which one may succeed.
-fn claims(charge: &str, told: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
-    let amount = told.number("amount").unwrap_or(1).max(1);
+fn claims(charge: &str, answer: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
+    let amount = answer.number("amount").unwrap_or(1).max(1);
     (0..=prng.below(BUNCH_MAX))
         .map(|_| match prng.below(5) {
             0 | 1 => operate(SagaAction::Capture, charge, None),
@@ -100,8 +100,8 @@ fn claims(charge: &str, told: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
 }
 
 /// Refunds of a captured charge; together they may exceed the captured amount.
-fn refunds(charge: &str, told: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
-    let captured = told.number("amount_captured").unwrap_or(1).max(1);
+fn refunds(charge: &str, answer: &FinalAnswer, prng: &mut Prng) -> Vec<What> {
+    let captured = answer.number("amount_captured").unwrap_or(1).max(1);
     (0..=prng.below(BUNCH_MAX))
         .map(|_| {
             let part = 1 + prng.below(captured);
@@ -116,7 +116,7 @@ fn operate(action: SagaAction, charge: &str, amount: Option<u64>) -> What {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attempt::tests::told;
+    use super::super::attempt::tests::final_answer;
     use super::*;
 
     fn mix() -> Mix {
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn follow_up_operations_fit_the_answer() {
         let mut prng = Prng::new(1);
-        let made = told(201, r#"{"id":"ch_1","amount":500,"amount_captured":500}"#);
+        let made = final_answer(201, r#"{"id":"ch_1","amount":500,"amount_captured":500}"#);
         let order = |tender| Order {
             key: "k".into(),
             what: What::Charge(Charge { amount: 500, declined: false, tender }),
@@ -164,7 +164,7 @@ mod tests {
                 assert!(&*charge == "ch_1" && amount.is_none_or(|amount| (1..=500).contains(&amount)));
                 refunded += u32::from(action == SagaAction::Refund);
             }
-            assert!(mix().after(&held, &told(402, "{}"), &mut prng).is_empty());
+            assert!(mix().after(&held, &final_answer(402, "{}"), &mut prng).is_empty());
             assert!(Mix::CHARGES.after(&held, &made, &mut prng).is_empty());
         }
         assert!(refunded > 10, "{refunded}");

@@ -184,7 +184,7 @@ impl Crash {
         // Requested duplicates are no failure to investigate.
         if !holds && self.duplicates == 0 {
             let kept = scene.keep();
-            eprintln!("xtask: what is left on disk is kept in {}", kept.display());
+            eprintln!("xtask: the remaining files are in {}", kept.display());
             if let Some(disk) = &mut extra.disk {
                 eprintln!("xtask: and in {}, which is still mounted", disk.keep().display());
             }
@@ -246,7 +246,9 @@ impl Crash {
         let (orders, differing, strange) = {
             let mut board = lock(&board);
             if extra.disk.is_some() && board.away == 0 {
-                return Err(Failure::new("nobody was told that the store was away: nothing was tested"));
+                return Err(Failure::new(
+                    "no answer said that the store was unavailable: nothing was tested",
+                ));
             }
             (std::mem::take(&mut board.orders), board.differing.clone(), board.strange.clone())
         };
@@ -274,7 +276,7 @@ impl Crash {
         let mut figures = vec![
             ("kills", counts.kills),
             ("database kills", counts.database_kills),
-            ("told that the store was away", lock(&board).away),
+            ("answers that the store was unavailable", lock(&board).away),
             ("full disks", counts.full),
             ("clock moves", counts.moves),
             ("cut connections", scene.line.as_ref().map_or(0, Proxy::cuts)),
@@ -296,15 +298,16 @@ impl Crash {
         let progress = Progress::new(if extra.disk.is_some() { disk::turns() } else { self.kills });
         let within = Duration::from_millis(self.within_ms);
         let plan = Plan { kills: self.kills, within, database_every: self.database_every };
-        let told = |done| progress.show(done, &format!("times, {} requests", lock(board).orders.len()));
+        let report_progress =
+            |done| progress.show(done, &format!("times, {} requests", lock(board).orders.len()));
         if let Some(disk) = &extra.disk {
-            return disk::fill_repeatedly(scene, disk, prng, told).await;
+            return disk::fill_repeatedly(scene, disk, prng, report_progress).await;
         }
         if let Some(clock) = &extra.clock {
-            return clock::move_repeatedly(scene, clock, &plan, prng, told).await;
+            return clock::move_repeatedly(scene, clock, &plan, prng, report_progress).await;
         }
         let Scene { launcher, servers, database, .. } = scene;
-        launcher.kill_repeatedly(servers, database.as_mut(), &plan, prng, told).await
+        launcher.kill_repeatedly(servers, database.as_mut(), &plan, prng, report_progress).await
     }
 
     /// The provider's faults as JSON for its control route.

@@ -115,7 +115,7 @@ impl Order {
     }
 
     pub(super) fn is_refused(&self) -> bool {
-        self.first.as_ref().is_some_and(|told| !told.is_success())
+        self.first.as_ref().is_some_and(|answer| !answer.is_success())
     }
 
     pub(super) fn request(&self) -> OrderRequest {

@@ -111,9 +111,9 @@ impl Scene {
         for running in &mut self.servers {
             drained &= running.server.terminate(DRAIN_LIMIT).await?.success();
         }
-        let (verified, told) = self.launcher.product.verify(&self.launcher.store).await?;
+        let (verified, report) = self.launcher.product.verify(&self.launcher.store).await?;
         if !verified {
-            eprintln!("xtask: counterfoil verify: {told}");
+            eprintln!("xtask: counterfoil verify: {report}");
         }
         Ok((drained, verified))
     }

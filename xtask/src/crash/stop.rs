@@ -55,7 +55,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
         while let Some(answered) = asking.join_next().await {
             let (index, attempt) = answered.map_err(Failure::while_("asking for a charge"))?;
             charges[before + index].first = match attempt {
-                Attempt::Final(told) => Some(told),
+                Attempt::Final(last) => Some(last),
                 Attempt::Later | Attempt::Away | Attempt::Strange(_) | Attempt::Cut => None,
             };
         }
@@ -69,11 +69,11 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
     let mut verdict = Verdict::default();
     let mut replays = 0;
     for charge in &mut charges {
-        let told = final_answer(&scene.address, charge).await;
-        match (&charge.first, told) {
-            (Some(first), told) => {
+        let last = final_answer(&scene.address, charge).await;
+        match (&charge.first, last) {
+            (Some(first), last) => {
                 replays += 1;
-                match Replay::of(first, told.as_ref()) {
+                match Replay::of(first, last.as_ref()) {
                     Replay::Same => {}
                     Replay::Differs => {
                         verdict.note(Wrong::Differing, format!("{}: the answer changed", charge.key));
@@ -81,7 +81,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
                     Replay::Lost => verdict.note(Wrong::Lost, format!("{}: the answer is gone", charge.key)),
                 }
             }
-            (None, told) => charge.first = told,
+            (None, last) => charge.first = last,
         }
     }
     let effects = provider::effects(gateway).await?;
@@ -134,7 +134,7 @@ async fn final_answer(address: &Address, charge: &Order) -> Option<super::attemp
     let mut client = Client::new(address);
     while begun.elapsed() < LIMIT {
         match client.ask(&charge.request()).await {
-            Attempt::Final(told) => return Some(told),
+            Attempt::Final(last) => return Some(last),
             Attempt::Strange(_) => return None,
             Attempt::Later | Attempt::Away | Attempt::Cut => sleep(Duration::from_millis(50)).await,
         }

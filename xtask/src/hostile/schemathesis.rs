@@ -96,7 +96,7 @@ async fn tool(environment: &Path) -> Result<PathBuf> {
         return Err(Failure::new("pip could not install Schemathesis; see above"));
     }
     // Only a complete installation has a stamp.
-    std::fs::rename(&wanted, &stamp).map_err(Failure::while_("noting what is installed"))?;
+    std::fs::rename(&wanted, &stamp).map_err(Failure::while_("recording the installed versions"))?;
     Ok(tool)
 }
 

@@ -216,10 +216,10 @@ fn read_faults(text: &str, name: &'static str, word: &str) -> Vec<(&'static str,
 /// None`.
 fn read_bank(text: &str) -> Vec<(&'static str, u64)> {
     let count = |end: fn(&str) -> bool| {
-        let ends = text.lines().filter_map(|line| line.split_once(": ")).filter(|(_, told)| end(told));
+        let ends = text.lines().filter_map(|line| line.split_once(": ")).filter(|(_, result)| end(result));
         ends.count() as u64
     };
-    let (found, missed) = (count(|told| told.starts_with("Some(")), count(|told| told == "None"));
+    let (found, missed) = (count(|result| result.starts_with("Some(")), count(|result| result == "None"));
     vec![("planted bugs found", found), ("planted bugs missed", missed)]
 }
 

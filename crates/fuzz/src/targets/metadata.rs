@@ -57,8 +57,8 @@ fn start() -> Check {
 fn comes_back(metadata: &Metadata) {
     let text = encode(metadata);
     assert_eq!(decode(&text).as_ref(), Some(metadata), "{text}");
-    let parsed: serde_json::Value = serde_json::from_str(&text).expect("what is stored is JSON");
-    let object = parsed.as_object().expect("what is stored is an object");
+    let parsed: serde_json::Value = serde_json::from_str(&text).expect("stored metadata is JSON");
+    let object = parsed.as_object().expect("stored metadata is an object");
     assert_eq!(object.len(), metadata.len());
     for (name, value) in metadata {
         assert_eq!(

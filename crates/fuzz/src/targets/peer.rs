@@ -161,7 +161,7 @@ fn believed(outcome: &Outcome, destination: &str, status: u16, body: &[u8]) {
 fn looked_up(found: &Found, status: u16, body: &[u8]) {
     match found {
         Found::Payment(Outcome::Approved(approval)) => {
-            assert_eq!(status, 200, "a record is told with 200");
+            assert_eq!(status, 200, "a record is answered with 200");
             let Some(json) = read(body) else { return };
             assert!(stands_in(approval, &json, None), "{approval:?}");
             let made = json["resource"]["id"].as_str().expect("the key names what it made");

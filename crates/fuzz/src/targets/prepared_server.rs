@@ -33,13 +33,13 @@ pub(super) fn http(status: u16, body: &[u8]) -> Vec<u8> {
 /// The body of a believed answer. `None` if serde's values cannot hold the JSON: half a surrogate
 /// pair, a number beyond doubles, or a hundred levels, in a field that the connector ignores.
 pub(super) fn read(body: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(body).expect("what is believed is text");
+    let text = std::str::from_utf8(body).expect("a believed answer is text");
     match serde_json::from_str(text) {
         Ok(json) => Some(json),
         Err(error) => {
             let said = error.to_string();
             let beyond = ["surrogate", "hex escape", "out of range", "recursion limit"];
-            assert!(beyond.iter().any(|words| said.contains(words)), "what is believed is JSON: {said}");
+            assert!(beyond.iter().any(|words| said.contains(words)), "a believed answer is JSON: {said}");
             None
         }
     }

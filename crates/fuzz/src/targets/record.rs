@@ -227,9 +227,9 @@ impl File {
         self.runtime.block_on(async {
             self.store.commit(set).await.expect("new rows");
             let read = self.store.read(keys.clone()).await.expect("rows that were written");
-            assert_eq!(read, rows.map(Some), "what was written");
+            assert_eq!(read, rows.map(Some), "the written rows");
             let feed = self.store.feed(Position(0), 100_000).await.expect("the feed");
-            assert!(feed.iter().any(|commit| commit.touched == keys), "what was touched");
+            assert!(feed.iter().any(|commit| commit.touched == keys), "the touched keys");
         });
         Kind::of(format!("back {}", words.len().min(5)))
     }

@@ -57,7 +57,7 @@ fn start() -> Check {
         assert_eq!(read.map(Time::ms), second(&text), "two readings");
         if let Some(time) = read {
             let stamp = Stamp::of(time);
-            let within = parse(stamp.as_str()).expect("what is written is a time");
+            let within = parse(stamp.as_str()).expect("a written time parses");
             let years = (-62_167_219_200_000..=253_402_300_799_999).contains(&time.ms());
             assert_eq!(within == time, years, "{stamp}");
         }

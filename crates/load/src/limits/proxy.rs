@@ -35,15 +35,18 @@ pub async fn serve_proxy(listener: TcpListener, provider: SocketAddr) -> io::Res
 
 async fn forward(provider: Arc<Provider>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let Some(key) = request.headers().get("idempotency-key").and_then(form_safe).cloned() else {
-        return told(StatusCode::BAD_REQUEST, "send an Idempotency-Key of letters, digits, '-' and '_'");
+        return text_answer(
+            StatusCode::BAD_REQUEST,
+            "send an Idempotency-Key of letters, digits, '-' and '_'",
+        );
     };
     if request.into_body().collect().await.is_err() {
-        return told(StatusCode::BAD_REQUEST, "the request body was cut");
+        return text_answer(StatusCode::BAD_REQUEST, "the request body was cut");
     }
     match provider.pay(key).await {
         Ok((status, body)) if status.is_success() => charge_answer(StatusCode::CREATED, body),
-        Ok((status, _)) => told(StatusCode::BAD_GATEWAY, &format!("the provider answered {status}")),
-        Err(error) => told(StatusCode::BAD_GATEWAY, &format!("the provider did not answer: {error}")),
+        Ok((status, _)) => text_answer(StatusCode::BAD_GATEWAY, &format!("the provider answered {status}")),
+        Err(error) => text_answer(StatusCode::BAD_GATEWAY, &format!("the provider did not answer: {error}")),
     }
 }
 
@@ -87,7 +90,7 @@ fn form_safe(key: &HeaderValue) -> Option<&HeaderValue> {
     safe.then_some(key)
 }
 
-fn told(status: StatusCode, sentence: &str) -> Response<Full<Bytes>> {
+fn text_answer(status: StatusCode, sentence: &str) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::new(Bytes::copy_from_slice(sentence.as_bytes())));
     *answer.status_mut() = status;
     answer

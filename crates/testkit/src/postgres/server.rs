@@ -133,7 +133,7 @@ impl Server {
         if until(READY_WITHIN, || !is_alive(pid)) {
             return Ok(());
         }
-        Err(Failure::new("PostgreSQL does not die"))
+        Err(Failure::new("PostgreSQL survived SIGKILL"))
     }
 
     fn spawn(&self) -> Result<Supervisor> {

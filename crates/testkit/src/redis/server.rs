@@ -137,7 +137,7 @@ impl Server {
         if until(READY_WITHIN, || !is_alive(pid)) {
             return Ok(());
         }
-        Err(Failure::new("Redis does not die"))
+        Err(Failure::new("Redis survived SIGKILL"))
     }
 
     /// Stops the process with SIGSTOP: connections stay open, nothing is answered.

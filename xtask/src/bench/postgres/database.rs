@@ -82,9 +82,10 @@ fn warm_up_sql(pages: u64) -> [String; 4] {
 /// The machine's memory, in bytes.
 fn memory() -> Result<u64> {
     let doing = "reading /proc/meminfo";
-    let told = std::fs::read_to_string("/proc/meminfo").map_err(Failure::while_(doing))?;
-    let total =
-        told.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB")?.trim().parse().ok());
+    let meminfo = std::fs::read_to_string("/proc/meminfo").map_err(Failure::while_(doing))?;
+    let total = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB")?.trim().parse().ok());
     let kib: u64 =
         total.ok_or_else(|| Failure::new(format!("{doing}: it does not say how much there is")))?;
     Ok(kib.saturating_mul(1_024))

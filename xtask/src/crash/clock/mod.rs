@@ -32,13 +32,13 @@ impl Clock {
         let place = tempfile::tempdir().map_err(Failure::while_("making a place for the clock"))?;
         let clock = Clock { place };
         let source = clock.file("moved.c");
-        std::fs::write(&source, SOURCE).map_err(Failure::while_("writing what moves the clock"))?;
+        std::fs::write(&source, SOURCE).map_err(Failure::while_("writing the clock library"))?;
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(clock.file("moved.so")).arg(source);
         let built =
             compiler.status().map_err(Failure::while_("moving the clock needs a C compiler, `cc`"))?;
         if !built.success() {
-            return Err(Failure::new("what moves the clock cannot be built; see above"));
+            return Err(Failure::new("the clock library cannot be built; see above"));
         }
         clock.set(0)?;
         Ok(clock)
@@ -80,7 +80,7 @@ pub(super) async fn move_repeatedly(
     clock: &Clock,
     plan: &Plan,
     prng: &mut Prng,
-    told: impl Fn(u64),
+    progress: impl Fn(u64),
 ) -> Result<FaultCounts> {
     let mut counts = FaultCounts::default();
     let pause_ms = u64::try_from(plan.within.as_millis()).unwrap_or(u64::MAX) / MOVES;
@@ -96,7 +96,7 @@ pub(super) async fn move_repeatedly(
         counts.kills += killed.kills;
         counts.database_kills += killed.database_kills;
         counts.readiness.extend(killed.readiness);
-        told(counts.kills);
+        progress(counts.kills);
     }
     // The real clock alone gives a short campaign at most two different hours.
     if hours(&scene.launcher.product.read_log("server")?) < 3 {
@@ -118,13 +118,13 @@ mod tests {
     #[test]
     fn only_the_wall_clock_of_a_process_is_moved() {
         let clock = Clock::build().unwrap();
-        let told = |seconds| {
+        let date_at = |seconds| {
             clock.set(seconds).unwrap();
-            let told = Command::new("date").arg("+%s").envs(clock.settings()).output().unwrap();
-            String::from_utf8(told.stdout).unwrap().trim().parse::<i64>().unwrap()
+            let output = Command::new("date").arg("+%s").envs(clock.settings()).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().trim().parse::<i64>().unwrap()
         };
         let day = 86_400;
-        let (now, later, earlier) = (told(0), told(day), told(-day));
+        let (now, later, earlier) = (date_at(0), date_at(day), date_at(-day));
         assert!((day..day + 60).contains(&(later - now)), "{later} after {now}");
         assert!((day - 60..=day).contains(&(now - earlier)), "{earlier} before {now}");
     }

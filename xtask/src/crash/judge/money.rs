@@ -21,7 +21,7 @@ pub(in super::super) fn judge_ledger(orders: &[Order], judged: &Judged, balances
                 expected[*to] += signed(*amount);
             }
             What::Charge(Charge { tender: Tender::Split { place, wallet, .. }, .. })
-                if order.first.as_ref().is_some_and(|told| told.status == 201) =>
+                if order.first.as_ref().is_some_and(|answer| answer.status == 201) =>
             {
                 expected[*place] -= signed(*wallet);
             }
@@ -34,15 +34,15 @@ pub(in super::super) fn judge_ledger(orders: &[Order], judged: &Judged, balances
     for ((found, expected), name) in found.zip(expected.iter().chain([&taken, &(taken + wallets)])).zip(names)
     {
         if found != expected {
-            let told = format!("{name} holds {found}; what was acknowledged and done makes {expected}");
-            verdict.note(Wrong::Balance, told);
+            let text = format!("{name} holds {found}; acknowledged requests and effects make {expected}");
+            verdict.note(Wrong::Balance, text);
         }
     }
     // Only parked and unanswered orders may hold a reservation.
     if balances.reserved != 0 && orders.iter().all(|order| order.first.is_some()) {
-        let told =
+        let text =
             format!("{} of {} are reserved though everything has ended", balances.reserved, ledger::PAYABLE);
-        verdict.note(Wrong::Balance, told);
+        verdict.note(Wrong::Balance, text);
     }
     for (place, found) in balances.guarded.iter().enumerate().filter(|(_, found)| **found < 0) {
         verdict.note(Wrong::Floor, format!("{} ended at {found}", ledger::code(place)));

@@ -46,7 +46,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn told(&self, action: SagaAction) -> &[u64] {
+    fn acknowledged(&self, action: SagaAction) -> &[u64] {
         match action {
             SagaAction::Capture => &self.captured,
             SagaAction::Void => &self.voided,
@@ -97,10 +97,10 @@ pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
     // be among them.
     let unexplained = |id: &&String| !seen.contains(*id) && !evidence.parked.charges.contains(*id);
     for id in done.keys().filter(unexplained) {
-        judged.verdict.note(Wrong::Unexplained, format!("{id} was executed and nobody was told"));
+        judged.verdict.note(Wrong::Unexplained, format!("{id} was executed without an answer"));
     }
     for id in evidence.shown.keys().filter(unexplained) {
-        judged.verdict.note(Wrong::Unexplained, format!("{id} is shown and nobody was told"));
+        judged.verdict.note(Wrong::Unexplained, format!("{id} is shown without an answer"));
     }
     judged
 }
@@ -169,7 +169,7 @@ fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String,
             SagaAction::Refund => !refunds.insert(id.clone()),
         };
         if mistaken {
-            verdict.note(Wrong::Mistaken, format!("{key} was told of {id}"));
+            verdict.note(Wrong::Mistaken, format!("{key} was answered with {id}"));
         }
     }
     all
@@ -228,13 +228,16 @@ impl Case<'_> {
     /// Compares the answers about one kind of operation with its effects, one by one.
     fn compare(&self, action: SagaAction, own: Option<u64>, done: &[u64], verdict: &mut Verdict) {
         let (id, mut done) = (self.id, done.to_vec());
-        for told in self.asked.told(action).iter().chain(&own) {
+        for told in self.asked.acknowledged(action).iter().chain(&own) {
             match done.iter().position(|amount| amount == told) {
                 Some(place) => {
                     done.swap_remove(place);
                 }
                 None => {
-                    verdict.note(Wrong::Unpaid, format!("{id}: {action:?} of {told} was told and not done"));
+                    verdict.note(
+                        Wrong::Unpaid,
+                        format!("{id}: {action:?} of {told} was acknowledged and not executed"),
+                    );
                 }
             }
         }
@@ -243,16 +246,16 @@ impl Case<'_> {
             let (wrong, told) = if self.asked.refused.contains(&action) {
                 (Wrong::PaidRefusal, "refused")
             } else {
-                (Wrong::Unexplained, "not told")
+                (Wrong::Unexplained, "not acknowledged")
             };
-            verdict.note(wrong, format!("{id}: {action:?} of {amount} was done and {told}"));
+            verdict.note(wrong, format!("{id}: {action:?} of {amount} was executed and {told}"));
         }
     }
 
     fn compare_shown(&self, shown: Option<&Shown>, settled: bool, verdict: &mut Verdict) {
         let (id, done) = (self.id, self.done);
         let Some(shown) = shown else {
-            return verdict.note(Wrong::Shown, format!("{id} was told and is not shown"));
+            return verdict.note(Wrong::Shown, format!("{id} was acknowledged and is not shown"));
         };
         if !settled {
             return;

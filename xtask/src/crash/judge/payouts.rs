@@ -45,7 +45,7 @@ impl Case<'_> {
         let (status, captured) = if first.is_success() { ("paid", *amount) } else { ("failed", 0) };
         let expected = Shown { status: status.to_owned(), captured, refunded: 0 };
         match shown {
-            None => verdict.note(Wrong::Shown, format!("{id} was told and is not shown")),
+            None => verdict.note(Wrong::Shown, format!("{id} was acknowledged and is not shown")),
             Some(shown) if *shown != expected => {
                 verdict.note(Wrong::Shown, format!("{id} is shown as {shown:?} and is {expected:?}"));
             }

@@ -1,6 +1,6 @@
 //! Planted lies: the judge must find each, and only that one.
 
-use super::super::attempt::tests::told;
+use super::super::attempt::tests::final_answer;
 use super::super::ledger::Balances;
 use super::super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
 use super::super::provider::{Effect, Kind};
@@ -19,7 +19,7 @@ fn charge(number: u64, tender: Tender, first: Option<FinalAnswer>) -> Order {
 
 fn made(number: u64, tender: Tender) -> Order {
     let body = format!(r#"{{"id":"ch_{number}","amount":{}}}"#, 100 + number);
-    charge(number, tender, Some(told(201, &body)))
+    charge(number, tender, Some(final_answer(201, &body)))
 }
 
 fn paid(number: u64) -> Order {
@@ -27,7 +27,7 @@ fn paid(number: u64) -> Order {
 }
 
 fn refused(number: u64) -> Order {
-    let refusal = told(402, &format!(r#"{{"charge":"ch_{number}","error":"card_declined"}}"#));
+    let refusal = final_answer(402, &format!(r#"{{"charge":"ch_{number}","error":"card_declined"}}"#));
     declined(charge(number, Tender::Card, Some(refusal)))
 }
 
@@ -45,21 +45,21 @@ fn operation(key: u64, action: SagaAction, of: u64, first: Option<FinalAnswer>) 
 
 fn captured(key: u64, of: u64, amount: u64) -> Order {
     let body = format!(r#"{{"id":"ch_{of}","amount_captured":{amount}}}"#);
-    operation(key, SagaAction::Capture, of, Some(told(200, &body)))
+    operation(key, SagaAction::Capture, of, Some(final_answer(200, &body)))
 }
 
 fn voided(key: u64, of: u64) -> Order {
     let body = format!(r#"{{"id":"ch_{of}","amount":{}}}"#, 100 + of);
-    operation(key, SagaAction::Void, of, Some(told(200, &body)))
+    operation(key, SagaAction::Void, of, Some(final_answer(200, &body)))
 }
 
 fn given_back(key: u64, of: u64, amount: u64) -> Order {
     let body = format!(r#"{{"id":"re_{key}","amount":{amount}}}"#);
-    operation(key, SagaAction::Refund, of, Some(told(201, &body)))
+    operation(key, SagaAction::Refund, of, Some(final_answer(201, &body)))
 }
 
 fn conflict(key: u64, action: SagaAction, of: u64) -> Order {
-    operation(key, action, of, Some(told(409, r#"{"error":"charge_state_conflict"}"#)))
+    operation(key, action, of, Some(final_answer(409, r#"{"error":"charge_state_conflict"}"#)))
 }
 
 fn effect(kind: Kind, number: u64, amount: u64) -> Effect {
@@ -202,7 +202,7 @@ fn a_refusal_with_an_effect_is_found() {
 #[test]
 fn a_wrong_amount_at_the_provider_or_in_the_answer_is_found() {
     assert_eq!(wrongs(&[paid(1)], &[effect(Kind::Charge, 1, 7)]), [Wrong::Amount]);
-    let answered = charge(1, Tender::Card, Some(told(201, r#"{"id":"ch_1","amount":7}"#)));
+    let answered = charge(1, Tender::Card, Some(final_answer(201, r#"{"id":"ch_1","amount":7}"#)));
     assert_eq!(wrongs(&[answered], &[done(1)]), [Wrong::Amount]);
     let orders = [paid(1), given_back(2, 1, 5)];
     assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 6)]), [Wrong::Unpaid, Wrong::Unexplained]);
@@ -232,13 +232,13 @@ fn parked_orders_are_no_violation_whether_or_not_executed() {
     for effects in [vec![done(2)], vec![done(1), done(2), effect(Kind::Refund, 2, 5)]] {
         let found = judged(&orders, &effects, &parked);
         assert!(found.verdict.is_clean(), "{:?}", found.verdict);
-        assert_eq!(found.cards, 102, "what nobody was told of is not in the ledger");
+        assert_eq!(found.cards, 102, "an effect without an answer is not in the ledger");
     }
     let behind = Parked { behind: [1].into(), ..Parked::default() };
     let orders = [paid(2), operation(3, SagaAction::Refund, 2, None)];
     assert!(judged(&orders, &[done(2)], &behind).verdict.is_clean());
     let done = judged(&orders, &[done(2), effect(Kind::Refund, 2, 5)], &behind).verdict;
-    assert_eq!(done.count(Wrong::Unexplained), 1, "what was never stored is never done");
+    assert_eq!(done.count(Wrong::Unexplained), 1, "an order that stored nothing has no effect");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_charge_shown_differently_or_not_at_all_is_found() {
 fn two_keys_with_one_charge_or_one_refund_are_found() {
     let twin = Order { key: "key-9".into(), ..paid(1) };
     assert_eq!(wrongs(&[paid(1), twin], &[done(1)]), [Wrong::Mistaken]);
-    assert_eq!(wrongs(&[charge(1, Tender::Card, Some(told(201, "{}")))], &[]), [Wrong::Mistaken]);
+    assert_eq!(wrongs(&[charge(1, Tender::Card, Some(final_answer(201, "{}")))], &[]), [Wrong::Mistaken]);
     let twin = Order { key: "key-9".into(), ..given_back(2, 1, 5) };
     let effects = [done(1), effect(Kind::Refund, 1, 5), Effect { key: None, ..effect(Kind::Refund, 1, 5) }];
     assert_eq!(wrongs(&[paid(1), given_back(2, 1, 5), twin], &effects), [Wrong::Mistaken]);
@@ -283,10 +283,10 @@ fn a_declined_card_that_succeeds_is_found() {
 
 #[test]
 fn replays_are_the_same_or_differ_or_are_lost() {
-    let first = told(201, "a");
-    assert_eq!(Replay::of(&first, Some(&told(201, "a"))), Replay::Same);
-    assert_eq!(Replay::of(&first, Some(&told(201, "b"))), Replay::Differs);
-    assert_eq!(Replay::of(&first, Some(&told(402, "a"))), Replay::Differs);
+    let first = final_answer(201, "a");
+    assert_eq!(Replay::of(&first, Some(&final_answer(201, "a"))), Replay::Same);
+    assert_eq!(Replay::of(&first, Some(&final_answer(201, "b"))), Replay::Differs);
+    assert_eq!(Replay::of(&first, Some(&final_answer(402, "a"))), Replay::Differs);
     assert_eq!(Replay::of(&first, None), Replay::Lost);
 }
 
@@ -309,7 +309,7 @@ mod money {
     }
 
     fn made(number: u64) -> Order {
-        transfer(number, Some(told(201, &format!(r#"{{"id":"tr_{number}","amount":{number}}}"#))))
+        transfer(number, Some(final_answer(201, &format!(r#"{{"id":"tr_{number}","amount":{number}}}"#))))
     }
 
     fn ledger(guarded: [i64; 4]) -> Balances {
@@ -323,7 +323,7 @@ mod money {
     #[test]
     fn honest_balances_are_clean() {
         assert!(wrongs(&[], &ledger([10_000; 4])).is_empty());
-        let refused = transfer(9, Some(told(400, SHORT)));
+        let refused = transfer(9, Some(final_answer(400, SHORT)));
         let orders = [made(7), refused, charge(8, Tender::Card, None), made(5)];
         assert!(wrongs(&orders, &ledger([9_988, 10_012, 10_000, 10_000])).is_empty());
     }
@@ -332,7 +332,7 @@ mod money {
     fn a_transfer_lost_or_made_twice_is_found() {
         assert_eq!(wrongs(&[made(7)], &ledger([10_000; 4])), [Wrong::Balance]);
         assert_eq!(wrongs(&[made(7)], &ledger([9_986, 10_014, 10_000, 10_000])), [Wrong::Balance]);
-        let refused = transfer(7, Some(told(400, SHORT)));
+        let refused = transfer(7, Some(final_answer(400, SHORT)));
         assert_eq!(wrongs(&[refused], &ledger([9_993, 10_007, 10_000, 10_000])), [Wrong::Balance]);
     }
 
@@ -360,12 +360,12 @@ mod money {
     fn missing_strange_and_mistaken_answers_are_found() {
         let still = ledger([10_000; 4]);
         assert_eq!(wrongs(&[transfer(7, None)], &still), [Wrong::Unanswered]);
-        let declined = transfer(7, Some(told(402, r#"{"error":"card_declined"}"#)));
+        let declined = transfer(7, Some(final_answer(402, r#"{"error":"card_declined"}"#)));
         assert_eq!(wrongs(&[declined], &still), [Wrong::Strange]);
         let moved = ledger([9_986, 10_014, 10_000, 10_000]);
         let twin = Order { key: "key-9".into(), ..made(7) };
         assert_eq!(wrongs(&[made(7), twin], &moved), [Wrong::Mistaken]);
-        let other = transfer(14, Some(told(201, r#"{"id":"tr_1","amount":13}"#)));
+        let other = transfer(14, Some(final_answer(201, r#"{"id":"tr_1","amount":13}"#)));
         assert_eq!(wrongs(&[other], &moved), [Wrong::Amount]);
     }
 }
@@ -379,12 +379,12 @@ mod payouts {
 
     fn paid_out(number: u64) -> Order {
         let body = format!(r#"{{"id":"po_{number}","amount":{}}}"#, 100 + number);
-        payout(number, false, Some(told(201, &body)))
+        payout(number, false, Some(final_answer(201, &body)))
     }
 
     fn failed(number: u64) -> Order {
         let body = format!(r#"{{"payout":"po_{number}","error":"payout_failed"}}"#);
-        payout(number, true, Some(told(402, &body)))
+        payout(number, true, Some(final_answer(402, &body)))
     }
 
     fn left(number: u64, amount: u64) -> Effect {
@@ -393,7 +393,7 @@ mod payouts {
 
     #[test]
     fn honest_payouts_are_clean_and_add_up() {
-        let short = payout(3, false, Some(told(400, r#"{"error":"insufficient_funds"}"#)));
+        let short = payout(3, false, Some(final_answer(400, r#"{"error":"insufficient_funds"}"#)));
         let orders = [paid_out(1), failed(2), short, paid(4)];
         let effects = [left(1, 101), done(4)];
         assert!(wrongs(&orders, &effects).is_empty());

@@ -18,8 +18,8 @@ pub(super) async fn adopt(address: &Address) -> Result<u64> {
             // The provider cannot be queried, or contradicts itself.
             409 => {}
             status => {
-                let told = String::from_utf8_lossy(&answer.body);
-                return Err(Failure::new(format!("resolving {letter} was answered {status}: {told}")));
+                let body = String::from_utf8_lossy(&answer.body);
+                return Err(Failure::new(format!("resolving {letter} was answered {status}: {body}")));
             }
         }
     }

@@ -23,7 +23,10 @@ impl Matrix {
 
     pub(in super::super) fn examples(&self) -> impl Iterator<Item = String> {
         self.found.iter().flat_map(|cell| {
-            cell.verdict.examples.iter().map(|told| format!("{} × {}: {told}", cell.profile, cell.fault))
+            cell.verdict
+                .examples
+                .iter()
+                .map(|example| format!("{} × {}: {example}", cell.profile, cell.fault))
         })
     }
 
