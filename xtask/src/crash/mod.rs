@@ -39,7 +39,7 @@ use ledger::Watch;
 use mix::Mix;
 use proxy::Proxy;
 use report::{Report, asked};
-use scene::{Kind, Scene, SceneOptions};
+use scene::{Scene, SceneOptions, StoreKind};
 use served::Parked;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ struct ExtraFaults {
 pub(crate) struct Crash {
     /// The store. With `postgres`, two servers share a database and either may be killed.
     #[arg(long, value_enum, default_value = "embedded")]
-    store: Kind,
+    store: StoreKind,
     /// Number of kills.
     #[arg(long, default_value_t = 1000)]
     kills: u64,

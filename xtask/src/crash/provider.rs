@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// Direction of an effect's money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum EffectKind {
     Charge,
     Authorize,
     Capture,
@@ -23,7 +23,7 @@ pub(super) enum Kind {
 /// An effect the provider executed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Effect {
-    pub(super) kind: Kind,
+    pub(super) kind: EffectKind,
     pub(super) key: Option<String>,
     pub(super) payment: Option<String>,
     pub(super) amount: u64,

@@ -29,7 +29,7 @@ const EAGER: [(&str, &str); 4] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum StoreKind {
     /// A directory, one server.
     Embedded,
     /// PostgreSQL started for the campaign, two servers on one database.
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 
 /// Parameters of a scene.
 pub(super) struct SceneOptions {
-    pub(super) store: Kind,
+    pub(super) store: StoreKind,
     /// Directory of the embedded store; a temporary one if not given.
     pub(super) place: Option<PathBuf>,
     /// Length of leases; the store's default if not given.
@@ -71,19 +71,19 @@ impl Scene {
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
         let product = Product::new(binary, directory.path());
         let (database, store, count) = match options.store {
-            Kind::Embedded => {
+            StoreKind::Embedded => {
                 let place = options.place.unwrap_or_else(|| directory.path().join("store"));
                 (None, place.to_string_lossy().into_owned(), 1)
             }
-            Kind::Postgres => {
+            StoreKind::Postgres => {
                 let database = Database::start().await?;
                 let url = database.url().to_owned();
                 (Some(database), url, SERVERS)
             }
         };
         let lease_ms = match options.store {
-            Kind::Embedded => options.lease_ms,
-            Kind::Postgres => options.lease_ms.or(Some(SHARED_LEASE_MS)),
+            StoreKind::Embedded => options.lease_ms,
+            StoreKind::Postgres => options.lease_ms.or(Some(SHARED_LEASE_MS)),
         };
         let mut settings: Vec<_> = EAGER.map(|(name, value)| (name, value.to_owned())).to_vec();
         settings.extend(lease_ms.map(|ms| ("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", ms.to_string())));

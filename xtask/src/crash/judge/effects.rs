@@ -1,7 +1,7 @@
 //! The provider's effects, grouped by payment, and the rules that hold for them regardless of any
 //! answer.
 
-use super::super::provider::{Effect, Kind};
+use super::super::provider::{Effect, EffectKind};
 use super::{Verdict, Wrong};
 use std::collections::HashMap;
 
@@ -61,12 +61,12 @@ pub(super) fn sort(
         };
         let done = all.entry(payment.clone()).or_default();
         let kind = match effect.kind {
-            Kind::Charge => &mut done.charges,
-            Kind::Authorize => &mut done.authorized,
-            Kind::Capture => &mut done.captures,
-            Kind::Cancel => &mut done.cancels,
-            Kind::Refund => &mut done.refunds,
-            Kind::Payout => &mut done.payouts,
+            EffectKind::Charge => &mut done.charges,
+            EffectKind::Authorize => &mut done.authorized,
+            EffectKind::Capture => &mut done.captures,
+            EffectKind::Cancel => &mut done.cancels,
+            EffectKind::Refund => &mut done.refunds,
+            EffectKind::Payout => &mut done.payouts,
         };
         kind.push(effect.amount);
     }

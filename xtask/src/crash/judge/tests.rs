@@ -3,7 +3,7 @@
 use super::super::attempt::tests::final_answer;
 use super::super::ledger::Balances;
 use super::super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
-use super::super::provider::{Effect, Kind};
+use super::super::provider::{Effect, EffectKind};
 use super::super::served::{Parked, Shown};
 use super::*;
 use std::collections::HashMap;
@@ -62,23 +62,23 @@ fn conflict(key: u64, action: SagaAction, of: u64) -> Order {
     operation(key, action, of, Some(final_answer(409, r#"{"error":"charge_state_conflict"}"#)))
 }
 
-fn effect(kind: Kind, number: u64, amount: u64) -> Effect {
+fn effect(kind: EffectKind, number: u64, amount: u64) -> Effect {
     let key = Some(format!("{kind:?}-{number}-{amount}"));
     Effect { kind, key, payment: Some(format!("ch_{number}")), amount, at: "now".into() }
 }
 
 /// The executed charge with this number.
 fn done(number: u64) -> Effect {
-    effect(Kind::Charge, number, 100 + number)
+    effect(EffectKind::Charge, number, 100 + number)
 }
 
 fn held(number: u64) -> Effect {
-    effect(Kind::Authorize, number, 100 + number)
+    effect(EffectKind::Authorize, number, 100 + number)
 }
 
 /// The API's view of a server that shows everything as the provider has it.
 fn honest(orders: &[Order], effects: &[Effect]) -> HashMap<String, Shown> {
-    let sum = |id: &str, kinds: &[Kind]| -> u64 {
+    let sum = |id: &str, kinds: &[EffectKind]| -> u64 {
         let of = effects.iter().filter(|one| one.payment.as_deref() == Some(id) && kinds.contains(&one.kind));
         of.map(|one| one.amount).sum()
     };
@@ -86,8 +86,9 @@ fn honest(orders: &[Order], effects: &[Effect]) -> HashMap<String, Shown> {
     let shown = charges.filter_map(|order| {
         let first = order.first.as_ref()?;
         let id = first.names()?;
-        let (taken, back) = (sum(&id, &[Kind::Charge, Kind::Capture]), sum(&id, &[Kind::Refund]));
-        let status = match (first.is_success(), sum(&id, &[Kind::Cancel]), taken, back) {
+        let (taken, back) =
+            (sum(&id, &[EffectKind::Charge, EffectKind::Capture]), sum(&id, &[EffectKind::Refund]));
+        let status = match (first.is_success(), sum(&id, &[EffectKind::Cancel]), taken, back) {
             (false, ..) => "failed",
             (true, 1.., ..) => "voided",
             (true, 0, 0, _) => "requires_capture",
@@ -128,18 +129,19 @@ fn an_honest_history_is_clean() {
         [made(1, Tender::Held), captured(2, 1, 60), conflict(3, SagaAction::Void, 1), made(4, split)];
     let effects = [
         held(1),
-        effect(Kind::Capture, 1, 60),
-        effect(Kind::Authorize, 4, 54),
-        effect(Kind::Capture, 4, 54),
-        effect(Kind::Refund, 1, 20),
-        effect(Kind::Refund, 1, 40),
+        effect(EffectKind::Capture, 1, 60),
+        effect(EffectKind::Authorize, 4, 54),
+        effect(EffectKind::Capture, 4, 54),
+        effect(EffectKind::Refund, 1, 20),
+        effect(EffectKind::Refund, 1, 40),
     ];
     let orders = [&orders[..], &[given_back(5, 1, 40), given_back(6, 1, 20)]].concat();
     assert!(wrongs(&orders, &effects).is_empty());
     let judged = judged(&orders, &effects, &Parked::default());
     assert_eq!((judged.cards, judged.wallets), (54, 50));
     assert!(
-        wrongs(&[made(1, Tender::Held), voided(2, 1)], &[held(1), effect(Kind::Cancel, 1, 101)]).is_empty()
+        wrongs(&[made(1, Tender::Held), voided(2, 1)], &[held(1), effect(EffectKind::Cancel, 1, 101)])
+            .is_empty()
     );
 }
 
@@ -149,7 +151,7 @@ fn two_effects_of_one_step_or_of_one_key_are_found() {
     assert_eq!(wrongs(&[paid(1)], &[done(1), other_key]), [Wrong::Double]);
     let same_key = Effect { key: done(1).key, ..done(2) };
     assert_eq!(wrongs(&[paid(1), paid(2)], &[done(1), same_key]), [Wrong::Double]);
-    let twice = [held(1), effect(Kind::Capture, 1, 40), effect(Kind::Capture, 1, 50)];
+    let twice = [held(1), effect(EffectKind::Capture, 1, 40), effect(EffectKind::Capture, 1, 50)];
     let orders = [made(1, Tender::Held), captured(2, 1, 40), captured(3, 1, 50)];
     assert_eq!(wrongs(&orders, &twice), [Wrong::Double]);
 }
@@ -175,10 +177,10 @@ fn repeats_by_the_provider_are_counted_and_no_violation() {
 
 #[test]
 fn a_captured_and_voided_charge_and_an_excess_refund_are_found() {
-    let both = [held(1), effect(Kind::Capture, 1, 101), effect(Kind::Cancel, 1, 101)];
+    let both = [held(1), effect(EffectKind::Capture, 1, 101), effect(EffectKind::Cancel, 1, 101)];
     let orders = [made(1, Tender::Held), captured(2, 1, 101), voided(3, 1)];
     assert_eq!(wrongs(&orders, &both), [Wrong::Both]);
-    let over = [done(1), effect(Kind::Refund, 1, 60), effect(Kind::Refund, 1, 61)];
+    let over = [done(1), effect(EffectKind::Refund, 1, 60), effect(EffectKind::Refund, 1, 61)];
     let orders = [paid(1), given_back(2, 1, 60), given_back(3, 1, 61)];
     assert_eq!(wrongs(&orders, &over), [Wrong::OverRefund]);
 }
@@ -194,18 +196,21 @@ fn a_success_without_effect_is_found() {
 fn a_refusal_with_an_effect_is_found() {
     assert_eq!(wrongs(&[refused(1)], &[done(1)]), [Wrong::PaidRefusal]);
     let orders = [paid(1), conflict(2, SagaAction::Refund, 1)];
-    assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::PaidRefusal]);
+    assert_eq!(wrongs(&orders, &[done(1), effect(EffectKind::Refund, 1, 5)]), [Wrong::PaidRefusal]);
     // A released authorization cost nobody anything.
-    assert!(wrongs(&[refused(1)], &[held(1), effect(Kind::Cancel, 1, 101)]).is_empty());
+    assert!(wrongs(&[refused(1)], &[held(1), effect(EffectKind::Cancel, 1, 101)]).is_empty());
 }
 
 #[test]
 fn a_wrong_amount_at_the_provider_or_in_the_answer_is_found() {
-    assert_eq!(wrongs(&[paid(1)], &[effect(Kind::Charge, 1, 7)]), [Wrong::Amount]);
+    assert_eq!(wrongs(&[paid(1)], &[effect(EffectKind::Charge, 1, 7)]), [Wrong::Amount]);
     let answered = charge(1, Tender::Card, Some(final_answer(201, r#"{"id":"ch_1","amount":7}"#)));
     assert_eq!(wrongs(&[answered], &[done(1)]), [Wrong::Amount]);
     let orders = [paid(1), given_back(2, 1, 5)];
-    assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 6)]), [Wrong::Unpaid, Wrong::Unexplained]);
+    assert_eq!(
+        wrongs(&orders, &[done(1), effect(EffectKind::Refund, 1, 6)]),
+        [Wrong::Unpaid, Wrong::Unexplained]
+    );
 }
 
 #[test]
@@ -216,7 +221,7 @@ fn an_unanswered_key_and_an_unexplained_effect_are_found() {
         [Wrong::Unanswered]
     );
     assert_eq!(wrongs(&[paid(1)], &[done(1), done(2)]), [Wrong::Unexplained]);
-    assert_eq!(wrongs(&[paid(1)], &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::Unexplained]);
+    assert_eq!(wrongs(&[paid(1)], &[done(1), effect(EffectKind::Refund, 1, 5)]), [Wrong::Unexplained]);
     let nameless = Effect { payment: None, ..done(2) };
     assert_eq!(wrongs(&[paid(1)], &[done(1), nameless]), [Wrong::Unexplained]);
 }
@@ -229,7 +234,7 @@ fn parked_orders_are_no_violation_whether_or_not_executed() {
         charges: ["ch_1".to_owned(), "ch_2".to_owned()].into(),
         ..Parked::default()
     };
-    for effects in [vec![done(2)], vec![done(1), done(2), effect(Kind::Refund, 2, 5)]] {
+    for effects in [vec![done(2)], vec![done(1), done(2), effect(EffectKind::Refund, 2, 5)]] {
         let found = judged(&orders, &effects, &parked);
         assert!(found.verdict.is_clean(), "{:?}", found.verdict);
         assert_eq!(found.cards, 102, "an effect without an answer is not in the ledger");
@@ -237,7 +242,7 @@ fn parked_orders_are_no_violation_whether_or_not_executed() {
     let behind = Parked { behind: [1].into(), ..Parked::default() };
     let orders = [paid(2), operation(3, SagaAction::Refund, 2, None)];
     assert!(judged(&orders, &[done(2)], &behind).verdict.is_clean());
-    let done = judged(&orders, &[done(2), effect(Kind::Refund, 2, 5)], &behind).verdict;
+    let done = judged(&orders, &[done(2), effect(EffectKind::Refund, 2, 5)], &behind).verdict;
     assert_eq!(done.count(Wrong::Unexplained), 1, "an order that stored nothing has no effect");
 }
 
@@ -272,7 +277,8 @@ fn two_keys_with_one_charge_or_one_refund_are_found() {
     assert_eq!(wrongs(&[paid(1), twin], &[done(1)]), [Wrong::Mistaken]);
     assert_eq!(wrongs(&[charge(1, Tender::Card, Some(final_answer(201, "{}")))], &[]), [Wrong::Mistaken]);
     let twin = Order { key: "key-9".into(), ..given_back(2, 1, 5) };
-    let effects = [done(1), effect(Kind::Refund, 1, 5), Effect { key: None, ..effect(Kind::Refund, 1, 5) }];
+    let effects =
+        [done(1), effect(EffectKind::Refund, 1, 5), Effect { key: None, ..effect(EffectKind::Refund, 1, 5) }];
     assert_eq!(wrongs(&[paid(1), given_back(2, 1, 5), twin], &effects), [Wrong::Mistaken]);
 }
 
@@ -388,7 +394,7 @@ mod payouts {
     }
 
     fn left(number: u64, amount: u64) -> Effect {
-        Effect { payment: Some(format!("po_{number}")), ..effect(Kind::Payout, number, amount) }
+        Effect { payment: Some(format!("po_{number}")), ..effect(EffectKind::Payout, number, amount) }
     }
 
     #[test]
@@ -434,7 +440,7 @@ mod payouts {
             (vec![payout(1, true, paid_out(1).first)], vec![left(1, 101)], Wrong::Strange),
             (
                 vec![paid_out(1)],
-                vec![left(1, 101), Effect { kind: Kind::Charge, key: None, ..left(1, 101) }],
+                vec![left(1, 101), Effect { kind: EffectKind::Charge, key: None, ..left(1, 101) }],
                 Wrong::Unexplained,
             ),
         ] {

@@ -9,7 +9,7 @@ use super::super::mix::Mix;
 use super::super::order::Order;
 use super::super::provider::{history, set_faults};
 use super::super::report::asked;
-use super::super::scene::{Kind, Scene, SceneOptions};
+use super::super::scene::{Scene, SceneOptions, StoreKind};
 use super::super::served::{self, Parked};
 use super::super::{ledger, provider};
 use super::contract::Contract;
@@ -62,7 +62,7 @@ pub(super) async fn run(
     mut prng: Prng,
 ) -> Result<Found> {
     let options = SceneOptions {
-        store: Kind::Embedded,
+        store: StoreKind::Embedded,
         place: None,
         lease_ms: None,
         cut_bytes: None,
