@@ -50,7 +50,7 @@ enum Command {
     Bench(bench::Bench),
     /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
     Crash(crash::Crash),
-    /// Bad input over the whole HTTP surface: the corpus, then requests made up from the served description.
+    /// Sends bad input over the whole HTTP surface: the corpus, then requests generated from the served description.
     Hostile(hostile::Hostile),
     /// Changes the core and the store's judge one place at a time and counts the changes that no
     /// test notices.

@@ -92,3 +92,16 @@ fn rustc(arguments: &[&str]) -> Result<String> {
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_with_counters_have_a_separate_directory() {
+        let [(_, flags), (_, target), (_, directory)] = counting().unwrap();
+        assert!(flags.to_string_lossy().contains("-Cprofile-generate\x1f"), "{flags:?}");
+        assert!(target.to_string_lossy().contains('-'), "{target:?}");
+        assert!(Path::new(&directory).ends_with("pgo/counting"), "{directory:?}");
+    }
+}
