@@ -11,7 +11,7 @@ use crate::session::{CONNECT_WITHIN, Ground, Purpose, Session, Target, no_answer
 use crate::tables::Looks;
 use crate::tables::commits::Log;
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::Receipt;
+use counterfoil_store::CommitReceipt;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -118,7 +118,7 @@ impl Shared {
     }
 
     /// A commit that this process has been told of.
-    pub(crate) fn saw(&self, set: SetId, receipt: Receipt) {
+    pub(crate) fn saw(&self, set: SetId, receipt: CommitReceipt) {
         self.clock.saw(receipt.at);
         self.history.saw(receipt.position.0, set);
     }

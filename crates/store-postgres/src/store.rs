@@ -8,13 +8,13 @@ use crate::tables::commits::{self, Log};
 use crate::tables::{self, Batch, Damage, Place, journal, outbox, ranges};
 use crate::wake::Wake;
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, KeyMap, Position, ReadError, Receipt, Row,
-    RowKey, Scan, Store, Tally, UNTOLD, Upto, adopted,
+    ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, KeyMap, Position, ReadError,
+    Row, RowKey, Scan, Store, Tally, UNTOLD, Upto, adopted,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Store for PostgresStore {
         self.range(around, ranges::due(due, now, limit)).await
     }
 
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let id = set.id();
         // What is in doubt is not tried again before it is known what became of it. Boxed: it is rare.
         if self.shared.doubted(id).is_some() && Box::pin(self.committed(id)).await.is_err() {
@@ -103,7 +103,7 @@ impl Store for PostgresStore {
         self.queue.commit(set).await
     }
 
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         match self.shared.ids.standing(id) {
             Some(Standing::Committed(receipt)) => return Ok(Some(receipt)),
             Some(Standing::InHand) => return Err(undecided()),
@@ -148,7 +148,7 @@ impl Store for PostgresStore {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         let (tenant, account, limit) = (tenant.to_i64(), account.to_i64(), ranges::bound(limit));
         let rows = match page {
             EntryPage::After(position) => {
@@ -217,7 +217,7 @@ impl PostgresStore {
     }
 
     /// Where the set was committed: at any time if it has a row of its own, after that position if it is in a group.
-    async fn sought(&self, id: SetId, after: u64) -> Result<Option<Receipt>, ReadError> {
+    async fn sought(&self, id: SetId, after: u64) -> Result<Option<CommitReceipt>, ReadError> {
         let (id, after) = (id.to_i64(), i64::try_from(after).unwrap_or(i64::MAX));
         let mut questions = vec![Question { sql: commits::OF_SET, parameters: vec![&id] }];
         if self.log().await? == Log::ByGroup {

@@ -5,7 +5,7 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Settled};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::conformance::fixtures::{NOW, claim, set, settled};
@@ -32,7 +32,7 @@ const SCHEMA_12: &str = "DELETE FROM schema_steps WHERE version >= 13; DROP TABL
 fn done(number: i64, replay_until: Time) -> Claim {
     let windows = Windows { replay_until, tombstone_until: replay_until.plus(DAY) };
     let answer = Settled { windows, ..settled(&ANSWER, replay_until) };
-    Claim { revision: 2, state: State::Completed(answer), ..claim(number) }
+    Claim { revision: 2, state: ClaimState::Completed(answer), ..claim(number) }
 }
 
 fn a_day(number: i64) -> Claim {
@@ -112,7 +112,7 @@ async fn the_sweep_finds_what_is_over_and_nothing_else() {
     assert!(!last.contains(&under_way.into()) && last.len() == 3, "{last:?}");
     // A tombstone is looked at when it is over, not before and not later.
     let tombstone_until = NOW.plus(DAY).plus(MINUTE).plus(DAY);
-    let aged = Claim { revision: 3, state: State::Expired { tombstone_until }, ..claim(2) };
+    let aged = Claim { revision: 3, state: ClaimState::Expired { tombstone_until }, ..claim(2) };
     store.commit(set(3).replace(aged.clone(), 2)).await.unwrap();
     assert_eq!(due(&store, LOOK).await, std::slice::from_ref(&short));
     assert!(due(&store, tombstone_until).await.contains(&aged.into()));

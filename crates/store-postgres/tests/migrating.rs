@@ -5,9 +5,9 @@
 
 mod support;
 
-use counterfoil_core::outbox::{Flow, Outbox, Park, Payment, ProviderBinding, Saga};
-use counterfoil_core::payments::charge::{Charge, Order, Status, Sums, Wallet};
-use counterfoil_core::saga::progress::Progress;
+use counterfoil_core::outbox::{Flow, Outbox, ParkReason, Payment, ProviderBinding, Saga};
+use counterfoil_core::payments::charge::{Charge, ChargeOrder, ChargeStatus, ChargeSums, Wallet};
+use counterfoil_core::saga::progress::SagaProgress;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, OperationId};
 use counterfoil_store::conformance::fixtures::{
@@ -120,14 +120,14 @@ impl Older {
 fn charge_of_old(number: i64, capture: bool) -> Charge {
     let plain = charge(number);
     Charge {
-        order: Arc::new(Order { capture, ..Order::clone(&plain.order) }),
+        order: Arc::new(ChargeOrder { capture, ..ChargeOrder::clone(&plain.order) }),
         provider: ProviderBinding { profile: "stripe".into(), endpoint: "".into() },
         ..plain
     }
 }
 
 fn work_of_old(number: i64, flow: Flow) -> Outbox {
-    Outbox { saga: Saga { flow, version: 1, progress: Progress::START }, ..outbox(number) }
+    Outbox { saga: Saga { flow, version: 1, progress: SagaProgress::START }, ..outbox(number) }
 }
 
 async fn reads(store: &PostgresStore, row: impl Into<Row>) {
@@ -158,17 +158,18 @@ async fn live_rows_read_as_what_they_are() {
     );
 
     let store = open(&database.url()).await;
-    let captured = Sums { captured: 1_250, ..Sums::default() };
+    let captured = ChargeSums { captured: 1_250, ..ChargeSums::default() };
     // Filling in what was captured is one more write of the row.
-    let settled = Charge { status: Status::Succeeded, sums: captured, revision: 3, ..charge_of_old(1, true) };
+    let settled =
+        Charge { status: ChargeStatus::Succeeded, sums: captured, revision: 3, ..charge_of_old(1, true) };
     reads(&store, settled.clone()).await;
     reads(&store, charge_of_old(2, true)).await;
     reads(&store, work_of_old(2, Flow::Charge)).await;
     reads(&store, charge_of_old(3, false)).await;
     reads(&store, work_of_old(3, Flow::Authorize)).await;
-    let parked = Outbox { parked: Some(Park::NoEvidence), ..work_of_old(4, Flow::Charge) };
+    let parked = Outbox { parked: Some(ParkReason::NoEvidence), ..work_of_old(4, Flow::Charge) };
     reads(&store, parked.clone()).await;
-    let held = Charge { status: Status::RequiresCapture, revision: 2, ..charge_of_old(5, false) };
+    let held = Charge { status: ChargeStatus::RequiresCapture, revision: 2, ..charge_of_old(5, false) };
     reads(&store, held.clone()).await;
     let due = store.due(Due::Outbox, outbox(1).due_at, 9).await.unwrap();
     assert_eq!(due, [work_of_old(2, Flow::Charge).into(), work_of_old(3, Flow::Authorize).into()]);
@@ -176,12 +177,13 @@ async fn live_rows_read_as_what_they_are() {
     assert_eq!(store.scan(of).await.unwrap(), [parked.into()]);
 
     // And they go on: the charge at work succeeds, what was held is captured, what was captured is refunded.
-    let done = Charge { status: Status::Succeeded, sums: captured, revision: 2, ..charge_of_old(2, true) };
+    let done =
+        Charge { status: ChargeStatus::Succeeded, sums: captured, revision: 2, ..charge_of_old(2, true) };
     let finish = set(1).replace(done.clone(), 1).remove(RowKey::Outbox(TENANT, charge_id(2).into()), 1);
     store.commit(finish).await.unwrap();
     let taken = Charge { working: Some(OperationId::from_i64(8)), revision: 3, ..held };
     store.commit(set(2).replace(taken, 2)).await.unwrap();
-    let sums = Sums { refunding: 100, ..captured };
+    let sums = ChargeSums { refunding: 100, ..captured };
     let refunding = Charge { sums, revision: 4, ..settled };
     store.commit(set(3).replace(refunding, 3).insert(operation(6, 1))).await.unwrap();
     reads(&store, done).await;
@@ -220,15 +222,16 @@ async fn an_older_server_goes_on_with_what_it_knows() {
     older.settle(2, "failed").await;
     older.settle(3, "requires_capture").await;
     older.settle(4, "succeeded").await;
-    let captured = Sums { captured: 1_250, ..Sums::default() };
-    let succeeded = Charge { status: Status::Succeeded, sums: captured, revision: 2, ..charge(4) };
+    let captured = ChargeSums { captured: 1_250, ..ChargeSums::default() };
+    let succeeded = Charge { status: ChargeStatus::Succeeded, sums: captured, revision: 2, ..charge(4) };
     reads(
         &store,
         Charge { provider: charge_of_old(1, true).provider, id: charge_id(1), ..succeeded.clone() },
     )
     .await;
-    reads(&store, Charge { status: Status::Failed, revision: 2, ..charge_of_old(2, true) }).await;
-    reads(&store, Charge { status: Status::RequiresCapture, revision: 2, ..charge_of_old(3, false) }).await;
+    reads(&store, Charge { status: ChargeStatus::Failed, revision: 2, ..charge_of_old(2, true) }).await;
+    reads(&store, Charge { status: ChargeStatus::RequiresCapture, revision: 2, ..charge_of_old(3, false) })
+        .await;
     reads(&store, succeeded).await;
     assert_eq!(store.tally(NOW).await.unwrap().pending, 0);
 }
@@ -241,12 +244,15 @@ async fn an_older_server_is_stopped_before_work_it_does_not_know() {
     let store = open(&database.url()).await;
     // A charge that a wallet pays in part: it would ask the provider for the whole.
     let wallet = Some(Wallet { account: AccountId::from_i64(5), amount: 250 });
-    let split = Charge { order: Arc::new(Order { wallet, ..Order::clone(&charge(1).order) }), ..charge(1) };
+    let split = Charge {
+        order: Arc::new(ChargeOrder { wallet, ..ChargeOrder::clone(&charge(1).order) }),
+        ..charge(1)
+    };
     store.commit(set(1).insert(split).insert(work_of_old(1, Flow::Split))).await.unwrap();
     // Refunds of one charge.
-    let captured = Sums { captured: 1_250, refunding: 200, ..Sums::default() };
+    let captured = ChargeSums { captured: 1_250, refunding: 200, ..ChargeSums::default() };
     store
-        .commit(set(2).insert(Charge { status: Status::Succeeded, sums: captured, ..charge(2) }))
+        .commit(set(2).insert(Charge { status: ChargeStatus::Succeeded, sums: captured, ..charge(2) }))
         .await
         .unwrap();
     for number in [8, 9] {
@@ -260,7 +266,7 @@ async fn an_older_server_is_stopped_before_work_it_does_not_know() {
     }
     // A capture under way.
     let working = Some(OperationId::from_i64(10));
-    let held = Charge { status: Status::RequiresCapture, working, ..charge(3) };
+    let held = Charge { status: ChargeStatus::RequiresCapture, working, ..charge(3) };
     store.commit(set(3).insert(held)).await.unwrap();
 
     for number in [1, 2] {

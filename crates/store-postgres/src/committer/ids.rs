@@ -4,7 +4,7 @@
 //! is remembered here is what an index over all ids ever committed would tell, without an entry in it for each set.
 
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::Receipt;
+use counterfoil_store::CommitReceipt;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,8 +18,8 @@ pub(crate) struct Ids(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     in_hand: HashSet<SetId>,
-    young: HashMap<SetId, Receipt>,
-    old: HashMap<SetId, Receipt>,
+    young: HashMap<SetId, CommitReceipt>,
+    old: HashMap<SetId, CommitReceipt>,
 }
 
 /// What became of a set so far, if anything is known of it.
@@ -27,7 +27,7 @@ struct Known {
 pub(crate) enum Standing {
     /// It waits, or a committer is at it.
     InHand,
-    Committed(Receipt),
+    Committed(CommitReceipt),
 }
 
 /// An id in hand, until this is dropped.
@@ -48,7 +48,7 @@ impl Ids {
     }
 
     /// The set is known to be committed.
-    pub(crate) fn committed(&self, id: SetId, receipt: Receipt) {
+    pub(crate) fn committed(&self, id: SetId, receipt: CommitReceipt) {
         let mut known = self.known();
         let Known { young, old, .. } = &mut *known;
         if young.len() >= IDS_MAX {
@@ -76,7 +76,7 @@ impl Known {
 
 impl InHand {
     /// Its set is committed.
-    pub(super) fn committed(&self, receipt: Receipt) {
+    pub(super) fn committed(&self, receipt: CommitReceipt) {
         self.ids.committed(self.id, receipt);
     }
 }
@@ -95,8 +95,8 @@ mod tests {
 
     const ID: SetId = SetId::from_i64(7);
 
-    fn receipt(position: u64) -> Receipt {
-        Receipt { position: Position(position), at: Time::from_ms(1) }
+    fn receipt(position: u64) -> CommitReceipt {
+        CommitReceipt { position: Position(position), at: Time::from_ms(1) }
     }
 
     #[test]

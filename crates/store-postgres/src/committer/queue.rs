@@ -7,7 +7,7 @@ use super::answer::{Answer, Answered, Sleepers, answer};
 use super::ids::{Ids, InHand};
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
 use counterfoil_store::codec::touched;
-use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
+use counterfoil_store::{Change, ChangeSet, CommitError, CommitReceipt};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,18 +32,18 @@ pub(crate) struct Job {
     /// What it touches, to store.
     pub(super) touched: Vec<u8>,
     id: InHand,
-    answer: Answer<Result<Receipt, CommitError>>,
+    answer: Answer<Result<CommitReceipt, CommitError>>,
 }
 
 impl Job {
-    fn new(set: ChangeSet, id: InHand) -> (Job, Answered<Result<Receipt, CommitError>>) {
+    fn new(set: ChangeSet, id: InHand) -> (Job, Answered<Result<CommitReceipt, CommitError>>) {
         let (answer, answered) = answer();
         let touched = touched::encode(set.changes().iter().map(Change::key));
         (Job { set, touched, id, answer }, answered)
     }
 
     /// Answers; who waits is woken with the others.
-    pub(super) fn answer(self, result: Result<Receipt, CommitError>, sleepers: &mut Sleepers) {
+    pub(super) fn answer(self, result: Result<CommitReceipt, CommitError>, sleepers: &mut Sleepers) {
         let Job { id, answer, .. } = self;
         if let Ok(receipt) = result {
             id.committed(receipt);
@@ -109,7 +109,7 @@ impl Queue {
     }
 
     /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
-    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let id = set.id();
         // Until it is known what becomes of it, somebody else is in the way.
         let Some(in_hand) = self.ids.take(id) else { return Err(CommitError::Conflict) };

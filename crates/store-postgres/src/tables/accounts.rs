@@ -2,8 +2,8 @@
 
 use super::Kind::{Int, Json, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::ledger::account::{Account, Code, Guard, Name, Side};
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::account::{Account, AccountCode, AccountName, Guard, Side};
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::types::id::{AccountId, TenantId};
 
@@ -47,7 +47,7 @@ impl Stored for Account {
         Ok(Account {
             tenant: TenantId::from_i64(line.int()?),
             id: AccountId::from_i64(line.int()?),
-            code: line.word(|code| Code::parse(code).ok())?,
+            code: line.word(|code| AccountCode::parse(code).ok())?,
             asset: line.asset()?,
             normal: line.word(Side::parse)?,
             guard: Guard { floor: line.raw()?, cap: line.raw()? },
@@ -60,7 +60,7 @@ impl Stored for Account {
     }
 }
 
-impl Stored for Name {
+impl Stored for AccountName {
     const TABLE: Table = Table {
         name: "account_names",
         key: 2,
@@ -74,16 +74,16 @@ impl Stored for Name {
         batch.int(self.account.to_i64());
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Name, Damage> {
-        Ok(Name {
+    fn take(line: &mut Line<'_>) -> Result<AccountName, Damage> {
+        Ok(AccountName {
             tenant: TenantId::from_i64(line.int()?),
-            code: line.word(|code| Code::parse(code).ok())?,
+            code: line.word(|code| AccountCode::parse(code).ok())?,
             account: AccountId::from_i64(line.int()?),
         })
     }
 }
 
-impl Stored for Definition {
+impl Stored for AssetDefinition {
     const TABLE: Table = Table {
         name: "assets",
         key: 2,
@@ -103,8 +103,8 @@ impl Stored for Definition {
         batch.int(self.created_at.ms());
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Definition, Damage> {
-        Ok(Definition {
+    fn take(line: &mut Line<'_>) -> Result<AssetDefinition, Damage> {
+        Ok(AssetDefinition {
             tenant: TenantId::from_i64(line.int()?),
             asset: line.asset()?,
             exponent: line.number()?,

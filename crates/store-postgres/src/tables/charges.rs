@@ -2,7 +2,9 @@
 
 use super::Kind::{Bool, Int, Json, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
+use counterfoil_core::payments::charge::{
+    Charge, ChargeOrder, ChargeStatus, ChargeSums, FailureCode, PaymentFailure, Wallet,
+};
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
@@ -71,7 +73,7 @@ impl Stored for Charge {
         let (tenant, id) = (TenantId::from_i64(line.int()?), ChargeId::from_i64(line.int()?));
         let minor = line.int()?;
         let asset = line.asset()?;
-        let order = Order {
+        let order = ChargeOrder {
             amount: Money::new(minor, asset).map_err(|_| line.damage("the amount is none"))?,
             payment_method: Masked::new(line.raw()?),
             capture: line.raw()?,
@@ -80,8 +82,8 @@ impl Stored for Charge {
             description: line.raw::<Option<String>>()?.map(Masked::new),
             metadata: metadata::take(line)?,
         };
-        let status = line.word(Status::parse)?;
-        let sums = Sums { captured: line.int()?, refunded: line.int()?, refunding: line.int()? };
+        let status = line.word(ChargeStatus::parse)?;
+        let sums = ChargeSums { captured: line.int()?, refunded: line.int()?, refunding: line.int()? };
         let working = line.raw::<Option<i64>>()?.map(OperationId::from_i64);
         let provider = line.provider()?;
         let provider_reference = line.raw()?;
@@ -110,8 +112,8 @@ fn take_wallet(line: &mut Line<'_>) -> Result<Option<Wallet>, Damage> {
 }
 
 /// A failure's code and the issuer's reason.
-pub(super) fn take_failure(line: &mut Line<'_>) -> Result<Option<Failure>, Damage> {
+pub(super) fn take_failure(line: &mut Line<'_>) -> Result<Option<PaymentFailure>, Damage> {
     let code = line.word_if(FailureCode::parse)?;
     let decline_code = line.raw()?;
-    Ok(code.map(|code| Failure { code, decline_code }))
+    Ok(code.map(|code| PaymentFailure { code, decline_code }))
 }

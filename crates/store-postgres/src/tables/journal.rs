@@ -3,13 +3,13 @@
 use super::Kind::{Int, Json, Text};
 use super::{Batch, Column, Damage, Line, Stored, Table, fixed, metadata, sql};
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::totals::{Entry, Totals};
-use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Reversal, Transaction};
+use counterfoil_core::ledger::totals::{AccountEntry, Totals};
+use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Reversal, Transaction, TransactionKind};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{Folded, Receipt, Upto};
+use counterfoil_store::{CommitReceipt, Folded, Upto};
 use tokio_postgres::Row;
 
 impl Stored for Transaction {
@@ -43,8 +43,8 @@ impl Stored for Transaction {
         let (tenant, id) = (TenantId::from_i64(line.int()?), TransactionId::from_i64(line.int()?));
         let name: &str = line.raw()?;
         let about: Option<i64> = line.raw()?;
-        let kind =
-            Kind::parse(name, about).ok_or_else(|| line.damage("the kind is none this release writes"))?;
+        let kind = TransactionKind::parse(name, about)
+            .ok_or_else(|| line.damage("the kind is none this release writes"))?;
         let count: usize = line.number()?;
         let metadata = metadata::take(line)?;
         let at = line.time()?;
@@ -160,9 +160,9 @@ pub(crate) const ENTRIES_BEFORE: &str = concat!(
       ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $5"
 );
 
-pub(crate) fn entry(row: &Row) -> Result<Entry, Damage> {
+pub(crate) fn entry(row: &Row) -> Result<AccountEntry, Damage> {
     let mut line = Line::new(row, "journal_entries");
-    Ok(Entry {
+    Ok(AccountEntry {
         transaction: TransactionId::from_i64(line.int()?),
         leg: line.number()?,
         position: Position(line.number()?),
@@ -207,5 +207,5 @@ pub(crate) fn folded(row: &Row) -> Result<Folded, Damage> {
     let (position, at): (Option<i64>, Option<Time>) = (line.raw()?, line.time_if()?);
     let position = position.and_then(|position| u64::try_from(position).ok()).map(Position);
     // Time never goes back along positions, so the latest time is that of the last entry.
-    Ok(Folded { totals, last: position.zip(at).map(|(position, at)| Receipt { position, at }) })
+    Ok(Folded { totals, last: position.zip(at).map(|(position, at)| CommitReceipt { position, at }) })
 }

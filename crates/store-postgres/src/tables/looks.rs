@@ -1,6 +1,6 @@
 //! When the sweep looks at a claim: a column that is written with the claim and found by an index.
 
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::types::time::{Span, Time};
 
 /// One part in this many of the replay window: so much later than it could, the sweep may come. More than a window's jitter and the
@@ -34,12 +34,12 @@ impl Looks {
         let Looks::Ahead { after, late_max } = self else { return claim.sweep_at() };
         let planned = claim.created_at.plus(after);
         match &claim.state {
-            State::InFlight(_) => Some(planned),
-            State::FailedRetry { .. }
-            | State::Uncertain(_)
-            | State::Completed(_)
-            | State::FailedTerminal(_)
-            | State::Expired { .. } => claim.sweep_at().map(|over| {
+            ClaimState::InFlight(_) => Some(planned),
+            ClaimState::FailedRetry { .. }
+            | ClaimState::Uncertain(_)
+            | ClaimState::Completed(_)
+            | ClaimState::FailedTerminal(_)
+            | ClaimState::Expired { .. } => claim.sweep_at().map(|over| {
                 let keeps = over <= planned && planned.since(over) <= late_max;
                 if keeps { planned } else { over }
             }),
@@ -50,8 +50,8 @@ impl Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use counterfoil_core::idempotency::claim::Hold;
-    use counterfoil_core::idempotency::window::{Policy, Reuse};
+    use counterfoil_core::idempotency::claim::Custody;
+    use counterfoil_core::idempotency::window::{Reuse, WindowPolicy};
     use counterfoil_store::conformance::fixtures::{NOW, claim, settled};
 
     const MINUTE: Span = Span::from_ms(60_000);
@@ -59,19 +59,19 @@ mod tests {
     /// A day and three quarters of an hour.
     const PLANNED: Time = NOW.plus(DAY).plus(Span::from_ms(45 * 60_000));
 
-    fn in_state(state: State) -> Claim {
+    fn in_state(state: ClaimState) -> Claim {
         Claim { state, ..claim(1) }
     }
 
     fn settled_until(replay_until: Time) -> Claim {
-        in_state(State::Completed(settled(b"answer", replay_until)))
+        in_state(ClaimState::Completed(settled(b"answer", replay_until)))
     }
 
     #[test]
     fn a_claim_that_is_settled_soon_keeps_its_time() {
         let looks = Looks::ahead(DAY);
         assert_eq!(looks.at(&claim(1)), Some(PLANNED));
-        let policy = Policy { replay: DAY, tombstone: DAY, reuse: Reuse::Never };
+        let policy = WindowPolicy { replay: DAY, tombstone: DAY, reuse: Reuse::Never };
         for number in 0..64 {
             let made = claim(number);
             for took in [Span::from_ms(1), MINUTE] {
@@ -97,14 +97,14 @@ mod tests {
     fn what_waits_for_somebody_or_is_kept_for_good_is_not_looked_at() {
         let looks = Looks::ahead(DAY);
         for waits in [
-            State::FailedRetry { not_before: NOW },
-            State::Uncertain(Hold::Waiting { not_before: NOW }),
-            State::Expired { tombstone_until: Time::MAX },
+            ClaimState::FailedRetry { not_before: NOW },
+            ClaimState::Uncertain(Custody::Waiting { not_before: NOW }),
+            ClaimState::Expired { tombstone_until: Time::MAX },
         ] {
             assert_eq!(looks.at(&in_state(waits)), None);
         }
         let tombstone_until = NOW.plus(DAY).plus(DAY);
-        assert_eq!(looks.at(&in_state(State::Expired { tombstone_until })), Some(tombstone_until));
+        assert_eq!(looks.at(&in_state(ClaimState::Expired { tombstone_until })), Some(tombstone_until));
     }
 
     #[test]

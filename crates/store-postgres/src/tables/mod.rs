@@ -27,10 +27,10 @@ pub(crate) use line::{Damage, Line};
 pub(crate) use looks::Looks;
 pub(crate) use sql::{Part, Verb, alone, most_of, mostly_empty, statements, turn};
 
-use counterfoil_core::audit::Record;
+use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::Claim;
-use counterfoil_core::ledger::account::{Account, Name};
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::account::{Account, AccountName};
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::snapshot::{Cursor, Snapshot};
@@ -200,13 +200,13 @@ impl Place {
             Place::Operation => Operation::TABLE,
             Place::Payout => Payout::TABLE,
             Place::Outbox => Outbox::TABLE,
-            Place::Audit => Record::TABLE,
+            Place::Audit => AuditRecord::TABLE,
             Place::Tenant => Tenant::TABLE,
             Place::ApiKey => ApiKey::TABLE,
             Place::Slot => Slot::TABLE,
             Place::Account => Account::TABLE,
-            Place::Name => Name::TABLE,
-            Place::Asset => Definition::TABLE,
+            Place::Name => AccountName::TABLE,
+            Place::Asset => AssetDefinition::TABLE,
             Place::Balance => Balance::TABLE,
             Place::Transaction => Transaction::TABLE,
             Place::Reversal => Reversal::TABLE,
@@ -270,13 +270,13 @@ impl Place {
             Place::Operation => Operation::take(line)?.into(),
             Place::Payout => Payout::take(line)?.into(),
             Place::Outbox => Outbox::take(line)?.into(),
-            Place::Audit => Record::take(line)?.into(),
+            Place::Audit => AuditRecord::take(line)?.into(),
             Place::Tenant => Tenant::take(line)?.into(),
             Place::ApiKey => ApiKey::take(line)?.into(),
             Place::Slot => Slot::take(line)?.into(),
             Place::Account => Account::take(line)?.into(),
-            Place::Name => Name::take(line)?.into(),
-            Place::Asset => Definition::take(line)?.into(),
+            Place::Name => AccountName::take(line)?.into(),
+            Place::Asset => AssetDefinition::take(line)?.into(),
             Place::Balance => Balance::take(line)?.into(),
             Place::Transaction => Transaction::take(line)?.into(),
             Place::Reversal => Reversal::take(line)?.into(),

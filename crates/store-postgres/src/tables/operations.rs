@@ -3,7 +3,7 @@
 use super::Kind::{Int, Text};
 use super::charges::take_failure;
 use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
-use counterfoil_core::payments::operation::{Kind, Operation, Status};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::types::id::{ChargeId, OperationId, TenantId};
 use counterfoil_core::types::money::Money;
 
@@ -47,7 +47,7 @@ impl Stored for Operation {
     fn take(line: &mut Line<'_>) -> Result<Operation, Damage> {
         let (tenant, id) = (TenantId::from_i64(line.int()?), OperationId::from_i64(line.int()?));
         let charge = ChargeId::from_i64(line.int()?);
-        let kind = line.word(Kind::parse)?;
+        let kind = line.word(OperationKind::parse)?;
         let minor = line.int()?;
         let asset = line.asset()?;
         Ok(Operation {
@@ -56,7 +56,7 @@ impl Stored for Operation {
             charge,
             kind,
             amount: Money::new(minor, asset).map_err(|_| line.damage("the amount is none"))?,
-            status: line.word(Status::parse)?,
+            status: line.word(OperationStatus::parse)?,
             provider_reference: line.raw()?,
             failure: take_failure(line)?,
             created_at: line.time()?,

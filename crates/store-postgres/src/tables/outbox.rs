@@ -3,8 +3,8 @@
 use super::Kind::{Bool, Bytes, Int, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Saga};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, Saga};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::Tally;
@@ -67,7 +67,7 @@ impl Stored for Outbox {
         batch.int(i64::from(history.server_errors));
         batch.int(history.first_sent_at.ms());
         batch.int(history.last_sent_at.ms());
-        batch.text_if(self.parked.map(Park::name));
+        batch.text_if(self.parked.map(ParkReason::name));
         batch.number(self.revision);
     }
 
@@ -79,7 +79,7 @@ impl Stored for Outbox {
             saga: Saga {
                 flow: line.word(Flow::parse)?,
                 version: line.number()?,
-                progress: Progress { step: line.number()?, way: line.word(Way::parse)? },
+                progress: SagaProgress { step: line.number()?, way: line.word(Direction::parse)? },
             },
             hold: line.raw::<Option<i64>>()?.map(HoldId::from_i64),
             claim: ClaimId::from_digest(line.digest()?),
@@ -94,7 +94,7 @@ impl Stored for Outbox {
                 first_sent_at: line.time()?,
                 last_sent_at: line.time()?,
             },
-            parked: line.word_if(Park::parse)?,
+            parked: line.word_if(ParkReason::parse)?,
             revision: line.number()?,
         })
     }

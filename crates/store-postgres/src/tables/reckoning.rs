@@ -2,7 +2,7 @@
 
 use super::Kind::{Int, Sum, Text};
 use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
-use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::position::Position;
@@ -72,7 +72,7 @@ impl Stored for Cursor {
 
     fn take(line: &mut Line<'_>) -> Result<Cursor, Damage> {
         Ok(Cursor {
-            reader: line.word(Reader::parse)?,
+            reader: line.word(FeedReader::parse)?,
             position: Position(line.number()?),
             at: line.time()?,
             revision: line.number()?,

@@ -12,7 +12,7 @@ use super::{Damage, Line};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::SETS_PER_GROUP_MAX;
 use counterfoil_store::codec::touched;
-use counterfoil_store::{Committed, Position, Receipt, RowKey};
+use counterfoil_store::{CommitReceipt, Committed, Position, RowKey};
 use tokio_postgres::Row;
 
 /// How commits are kept.
@@ -122,12 +122,12 @@ pub(crate) fn sought(key: &RowKey) -> Option<i64> {
 /// The name of the index that keeps a set from being committed twice.
 pub(crate) const BY_SET: &str = "commits_by_set";
 
-pub(crate) fn receipt(row: &Row) -> Result<Receipt, Damage> {
+pub(crate) fn receipt(row: &Row) -> Result<CommitReceipt, Damage> {
     take_receipt(&mut Line::new(row, "commits"))
 }
 
-fn take_receipt(line: &mut Line<'_>) -> Result<Receipt, Damage> {
-    Ok(Receipt { position: Position(line.number()?), at: line.time()? })
+fn take_receipt(line: &mut Line<'_>) -> Result<CommitReceipt, Damage> {
+    Ok(CommitReceipt { position: Position(line.number()?), at: line.time()? })
 }
 
 fn committed(row: &Row) -> Result<Committed, Damage> {
@@ -152,7 +152,7 @@ fn group(row: &Row) -> Result<Vec<Committed>, Damage> {
     let sets = positions.zip(sets.into_iter().zip(told));
     sets.map(|(position, (set, told))| {
         Ok(Committed {
-            receipt: Receipt { position: Position(position), at: last.at },
+            receipt: CommitReceipt { position: Position(position), at: last.at },
             set: SetId::from_i64(set),
             touched: touched::decode(told)
                 .ok_or_else(|| line.damage("what a set touched is not readable"))?,

@@ -2,8 +2,8 @@
 //! them, where it changes, whose they are. Commits of schema 8 and before do not say that.
 
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::account::Code;
-use counterfoil_core::ledger::snapshot::Reader;
+use counterfoil_core::ledger::account::AccountCode;
+use counterfoil_core::ledger::snapshot::FeedReader;
 use counterfoil_core::tenancy::TenantName;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
@@ -87,7 +87,7 @@ pub(super) fn decode(text: &str) -> Option<Vec<RowKey>> {
             "api_key" => RowKey::ApiKey(digest(word()?)?),
             "slot" => RowKey::Slot(word()?.parse().ok()?),
             "account" => RowKey::Account(of, AccountId::from_i64(number(word()?)?)),
-            "name" => RowKey::Name(TenantId::from_i64(number(word()?)?), Code::parse(word()?).ok()?),
+            "name" => RowKey::Name(TenantId::from_i64(number(word()?)?), AccountCode::parse(word()?).ok()?),
             "asset" => RowKey::Asset(TenantId::from_i64(number(word()?)?), Asset::parse(word()?).ok()?),
             "balance" => RowKey::Balance(of, AccountId::from_i64(number(word()?)?), word()?.parse().ok()?),
             "transaction" => RowKey::Transaction(of, TransactionId::from_i64(number(word()?)?)),
@@ -96,7 +96,7 @@ pub(super) fn decode(text: &str) -> Option<Vec<RowKey>> {
             "snapshot" => {
                 RowKey::Snapshot(of, AccountId::from_i64(number(word()?)?), Position(word()?.parse().ok()?))
             }
-            "cursor" => RowKey::Cursor(Reader::parse(word()?)?),
+            "cursor" => RowKey::Cursor(FeedReader::parse(word()?)?),
             _ => return None,
         });
     }
@@ -139,14 +139,14 @@ mod tests {
             RowKey::ApiKey(Digest::from_bytes([0xcc; 32])),
             RowKey::Slot(258),
             RowKey::Account(of, AccountId::from_i64(3)),
-            RowKey::Name(TenantId::from_i64(4), Code::parse("chart:payable:USD").unwrap()),
+            RowKey::Name(TenantId::from_i64(4), AccountCode::parse("chart:payable:USD").unwrap()),
             RowKey::Asset(TenantId::from_i64(4), Asset::parse("POINTS").unwrap()),
             RowKey::Balance(of, AccountId::from_i64(3), 255),
             RowKey::Transaction(of, TransactionId::from_i64(5)),
             RowKey::Reversal(of, TransactionId::from_i64(5)),
             RowKey::Hold(of, HoldId::from_i64(6)),
             RowKey::Snapshot(of, AccountId::from_i64(3), Position(7)),
-            RowKey::Cursor(Reader::Projection),
+            RowKey::Cursor(FeedReader::Projection),
         ]
     }
 
