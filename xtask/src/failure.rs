@@ -1,4 +1,4 @@
-//! Failures of commands, as one sentence for the person who typed the command.
+//! Failures of commands, as a sentence for the person who typed the command.
 
 use std::fmt::Display;
 

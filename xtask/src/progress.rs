@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Minimum interval between lines in a log.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// A progress display on stderr. Dropping it removes it.
+/// A progress display on stderr, removed when dropped.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     total: u64,

@@ -70,7 +70,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Checks one input; returns whether its class of answers is new.
+    /// Checks an input; returns whether its class of answers is new.
     pub fn execute(&mut self, input: &[u8]) -> Result<bool, Failure> {
         self.executions = self.executions.saturating_add(1);
         match attempt(&mut self.check, input) {

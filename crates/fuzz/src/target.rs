@@ -3,10 +3,10 @@
 use crate::mutate::prng_of;
 use std::fmt::Display;
 
-/// Checks one input: panics on a broken promise, otherwise classifies the answer.
+/// Checks an input: panics on a broken promise, otherwise classifies the answer.
 pub type Check = Box<dyn FnMut(&[u8]) -> Kind>;
 
-/// One input language, and the promise for every input.
+/// An input language, and the promise for every input.
 #[derive(Clone, Copy)]
 pub struct Target {
     /// Its name on the command line.

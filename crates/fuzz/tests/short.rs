@@ -23,7 +23,7 @@ fn short(name: &str) {
     assert!(campaign.kinds() > 1, "every input got the same answer");
 }
 
-/// One input, as the long run prints it.
+/// An input, as the long run prints it.
 #[track_caller]
 fn holds(name: &str, input: &[u8]) {
     let mut campaign = Campaign::new(target(name), SEED).unwrap_or_else(|failure| panic!("{failure}"));

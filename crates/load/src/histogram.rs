@@ -28,7 +28,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one latency.
+    /// Counts a latency.
     pub fn record(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.buckets[index(ns)] += 1;

@@ -14,7 +14,7 @@ const KEY_PREFIX_BYTES_MAX: usize = 64;
 /// Far above any API key, far below a server's limit of headers.
 const HEADER_VALUE_BYTES_MAX: usize = 512;
 
-/// One closed-loop run: every connection sends its next request after the answer to the last one.
+/// A closed-loop run: every connection sends its next request after the answer to the last one.
 /// Without `Debug`, because it contains a secret.
 #[derive(Clone)]
 pub struct Plan {

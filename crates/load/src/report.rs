@@ -1,4 +1,4 @@
-//! The figures of a run: per connection while it runs, as one report at its end.
+//! The figures of a run: per connection while it runs, as a report at its end.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::LoadError;
 use crate::histogram::Histogram;
 
-/// The figures of one run. Every request started after the warm-up is in exactly one of `ok`,
+/// The figures of a run. Every request started after the warm-up is in exactly one of `ok`,
 /// `errors_by_status`, `transport_errors` and `differing_replays`. Latencies are those of the `ok`
 /// ones. A bulk request counts as its number of transfers, each `ok` or not, with one latency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub struct Progress {
     pub failed: u64,
 }
 
-/// The result of one request.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// Executed now, with this many of its items.
@@ -74,7 +74,7 @@ pub(crate) enum Outcome {
     Differs,
 }
 
-/// The counts of one connection.
+/// The counts of a connection.
 #[derive(Debug)]
 pub(crate) struct Tally {
     /// Number of items in a request.

@@ -11,7 +11,7 @@ use crate::{LoadError, Plan};
 
 /// Occurs in a bulk answer once for each posted transfer.
 const POSTED: &str = "\"status\":\"posted\"";
-/// Limit of transfers in one bulk request.
+/// Limit of transfers in a bulk request.
 pub const BATCH_MAX: usize = 1_000;
 /// Longer than any id or code of an account.
 const NAME_BYTES_MAX: usize = 64;
@@ -22,7 +22,7 @@ pub struct Transfers {
     /// Accounts to debit and credit, by id or code; each transfer takes a random pair. All first
     /// names have one length, and all second names.
     pub pairs: Vec<(String, String)>,
-    /// Transfers in one request: 1 uses the route for one transfer, more the route for many.
+    /// Transfers per request: 1 uses the route for one transfer, more the route for many.
     pub batch: usize,
 }
 

@@ -154,7 +154,7 @@ async fn drive(aim: Aim) -> Result<Driven> {
     Ok(Driven::by(answers, start, cpu_of_self()?.saturating_sub(cpu))?)
 }
 
-/// One connection of the load.
+/// A connection of the load.
 struct Buyer {
     client: Client,
     url: String,

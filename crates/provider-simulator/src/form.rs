@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::answer::Json;
 use crate::refusal::Refusal;
 
-/// Parameters of one request; far above what the connector sends.
+/// Parameters of a request; far above what the connector sends.
 const PAIRS_MAX: usize = 128;
 /// Stripe's largest amount (twelve digits), so that sums of amounts stay far from overflow.
 const AMOUNT_MAX: u64 = 999_999_999_999;
@@ -70,13 +70,13 @@ impl<'a> Form<'a> {
         hasher.finish()
     }
 
-    /// Takes one parameter out, if present.
+    /// Takes a parameter out, if present.
     pub(crate) fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let position = self.pairs.iter().position(|(sent, _)| sent == name)?;
         Some(self.pairs.remove(position).1)
     }
 
-    /// Takes one parameter out; refuses a request without it.
+    /// Takes a parameter out; refuses a request without it.
     pub(crate) fn require(&mut self, name: &str) -> Result<Cow<'a, str>, Refusal> {
         self.take(name).ok_or_else(|| {
             Refusal::param(name, "parameter_missing", format!("Missing required param: {name}."))

@@ -8,7 +8,7 @@ use crate::clock::{Clock, WallClock};
 /// Settings for the whole life of one simulator.
 #[derive(Clone)]
 pub struct Options {
-    /// Appends each effect to this file as one JSON line, before the effect is answered.
+    /// Appends each effect to this file as a JSON line, before the effect is answered.
     pub log: Option<PathBuf>,
     /// The source of time; tests pass a [`crate::ManualClock`].
     pub clock: Arc<dyn Clock>,

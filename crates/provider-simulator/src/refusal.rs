@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 
-/// One refused request. Nothing was executed for it.
+/// A refused request. Nothing was executed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,

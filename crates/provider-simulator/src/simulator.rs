@@ -1,4 +1,4 @@
-//! One provider, shared by all its connections.
+//! A provider, shared by all its connections.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! The whole state of one run, behind one lock.
+//! The whole state of a run, behind one lock.
 //!
 //! Owns the objects and their changes: requests decide, and this applies. Objects are numbered in
 //! order of creation and never removed within a run.

@@ -1,4 +1,4 @@
-//! Failures of test servers, as one sentence for the person who runs the tests.
+//! Failures of test servers, as a sentence for the person who runs the tests.
 
 use std::fmt;
 

@@ -71,7 +71,7 @@ impl Connection {
     }
 }
 
-/// Sends one JSON request on a new connection.
+/// Sends a JSON request on a new connection.
 pub async fn ask(
     address: SocketAddr,
     method: &str,
@@ -84,7 +84,7 @@ pub async fn ask(
     connection.send(&Request { method, path, headers: &json, body }, limit).await
 }
 
-/// Sends one request on a new connection, from a thread without a runtime.
+/// Sends a request on a new connection, from a thread without a runtime.
 pub fn ask_blocking(address: SocketAddr, request: &Request<'_>, limit: Duration) -> Result<Answer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { Connection::open(address).await?.send(request, limit).await })

@@ -63,7 +63,7 @@ pub(crate) struct Load {
     /// to credit.
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
-    /// Transfers in one request.
+    /// Transfers per request.
     #[arg(long, default_value_t = 1)]
     batch: usize,
 }

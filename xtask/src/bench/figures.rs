@@ -1,4 +1,4 @@
-//! Results of one run of the benchmark.
+//! Results of a run of the benchmark.
 
 use super::sample::{Sample, median, ms};
 use counterfoil_load::limits::FsyncReport;
@@ -22,7 +22,7 @@ pub(super) struct Ordinary {
     pub(super) charge: Sample,
 }
 
-/// One durable write on this disk.
+/// A durable write on this disk.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Fsync {
     pub(super) per_second: f64,
@@ -60,7 +60,7 @@ pub(super) struct Figures {
     pub(super) fsync: Fsync,
     pub(super) growth: Growth,
     pub(super) bytes_per_charge: f64,
-    /// Share of the machine that other programs used meanwhile.
+    /// Share of the machine used by other programs.
     pub(super) neighbours_percent: f64,
 }
 

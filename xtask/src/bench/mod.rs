@@ -51,7 +51,7 @@ enum Kind {
 }
 
 /// Measures the product against the raw limits of this machine and an ordinary proxy, or the usual
-/// implementation, in one run.
+/// implementation, in a run.
 #[derive(Args)]
 pub(crate) struct Bench {
     /// The store. With `postgres`, commits and charges are measured beside the usual

@@ -37,7 +37,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Adds one measurement; `own` is the CPU time of our processes in it.
+    /// Adds a measurement; `own` is the CPU time of our processes in it.
     pub(super) fn add(&mut self, before: Machine, after: Machine, own: Duration) {
         self.theirs += after.busy.saturating_sub(before.busy).saturating_sub(own);
         self.total += after.total.saturating_sub(before.total);

@@ -1,10 +1,10 @@
-//! One measurement, and the median of several.
+//! A measurement, and the median of several.
 
 use counterfoil_load::child::Driven;
 use serde::Serialize;
 use std::time::Duration;
 
-/// One measurement of one server under one load.
+/// A measurement of a server under load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Sample {
     pub(super) per_second: f64,

@@ -28,7 +28,7 @@ pub(super) enum LoadTarget {
     OrdinaryCharge,
 }
 
-/// One load.
+/// A load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) who: LoadTarget,
@@ -170,7 +170,7 @@ pub(super) async fn forget_payments(simulator: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// Starts one of the servers to compare with and waits until it listens.
+/// Starts a server to compare with and waits until it listens.
 pub(super) async fn raw(
     program: &Path,
     name: &'static str,

@@ -5,7 +5,7 @@ use super::sample::Sample;
 use super::targets::{CROWD, Target, percent};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 
-/// All tables of one run.
+/// All tables of a run.
 pub(super) fn tables(figures: &Figures, targets: &[Target]) -> Vec<Table> {
     vec![loads(figures), layer(figures), judged(targets)]
 }

@@ -30,7 +30,7 @@ pub(super) struct FinalAnswer {
     body: Box<[u8]>,
 }
 
-/// The result of one attempt.
+/// The result of a attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     Final(FinalAnswer),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Limit of orders without a final answer; above it, clients make no new ones.
 const OPEN_MAX: usize = 2_000;
-/// Limit of orders in one campaign, because all stay in memory. Follow-up orders come on top.
+/// Limit of orders in a campaign, because all stay in memory. Follow-up orders come on top.
 pub(super) const ORDERS_MAX: usize = 1_000_000;
 /// During the kills, one of this many answered orders is sent again.
 const REPLAY_ONCE_IN: u64 = 8;

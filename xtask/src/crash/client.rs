@@ -20,7 +20,7 @@ const REPLAY_TRIES: u32 = 5;
 
 #[derive(Clone)]
 pub(super) struct Address {
-    /// Servers that share one store.
+    /// Servers of the same store.
     pub(super) servers: Vec<SocketAddr>,
     pub(super) api_key: String,
 }
@@ -34,7 +34,7 @@ pub(super) fn lock(board: &Shared) -> MutexGuard<'_, Board> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One client with a connection to each server, reopened after every cut. It takes the servers in
+/// A client with a connection to each server, reopened after every cut. It takes the servers in
 /// turn, so every server sees retries of requests that another one started.
 pub(super) struct Client {
     address: Address,

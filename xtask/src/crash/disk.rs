@@ -22,7 +22,7 @@ const TURNS: u64 = 12;
 const WITHIN_MS: u64 = 700;
 const CHUNK: usize = 64 * 1024;
 
-/// A small file system; dropping it unmounts it.
+/// A small file system, unmounted when dropped.
 pub(super) struct Disk {
     place: Option<TempDir>,
     filler: PathBuf,

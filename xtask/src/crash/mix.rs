@@ -7,13 +7,13 @@ use super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
 use counterfoil_prng::Prng;
 use std::sync::Arc;
 
-/// One of this many charges uses a card that is declined.
+/// One of this many charges uses a declined card.
 const DECLINED_ONCE_IN: u64 = 7;
 /// One of this many captured charges is refunded, wholly or in part.
 const REFUNDED_ONCE_IN: u64 = 8;
 /// One of this many payouts goes to a closed bank account.
 const CLOSED_ONCE_IN: u64 = 7;
-/// Most operations of one bunch.
+/// Most operations of a bunch.
 const BUNCH_MAX: u64 = 4;
 /// Largest share that an account pays.
 const WALLET_MAX: u64 = 1_000;

@@ -143,7 +143,7 @@ pub(crate) struct Crash {
     /// judge has to find.
     #[arg(long, requires = "matrix")]
     blind: bool,
-    /// Prints one JSON object instead of a table.
+    /// Prints a JSON object instead of a table.
     #[arg(long)]
     json: bool,
 }

@@ -24,7 +24,7 @@ pub(super) enum What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Charge {
     pub(super) amount: u64,
-    /// Uses a card that is declined.
+    /// Uses a declined card.
     pub(super) declined: bool,
     pub(super) tender: Tender,
 }

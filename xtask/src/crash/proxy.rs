@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 const BUFFER: usize = 16 * 1024;
 
-/// A running proxy; dropping it closes it.
+/// A running proxy, closed when dropped.
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,
     cuts: Arc<AtomicU64>,

@@ -36,7 +36,7 @@ pub(crate) async fn captured(command: &mut Command) -> std::io::Result<Output> {
     command.spawn()?.wait_with_output().await
 }
 
-/// A child process. Dropping it kills it.
+/// A child process, killed when dropped.
 pub(crate) struct Running {
     name: &'static str,
     child: Child,

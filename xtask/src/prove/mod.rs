@@ -1,5 +1,5 @@
 //! `prove`: the long campaign. Runs every proof for its share of the time, one after the other, as
-//! commands that anybody can run alone. Prints one report; any violation fails the campaign.
+//! commands that anybody can run alone. Prints a report; any violation fails the campaign.
 
 mod part;
 mod read;
@@ -30,7 +30,7 @@ pub(crate) struct Prove {
     /// Repeats an earlier campaign's choices.
     #[arg(long)]
     seed: Option<u64>,
-    /// Prints one JSON object instead of tables.
+    /// Prints a JSON object instead of tables.
     #[arg(long)]
     json: bool,
 }

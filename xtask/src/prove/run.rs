@@ -1,4 +1,4 @@
-//! One part as a process: start, watch, stop, read.
+//! A part as a process: start, watch, stop, read.
 
 use super::part::{Ends, Part, Program};
 use crate::compile::{Executables, root};

@@ -1,4 +1,4 @@
-//! One kept-alive connection with one request in flight and one reused buffer.
+//! A kept-alive connection with a reused buffer; requests do not overlap.
 
 use std::io;
 use std::net::SocketAddr;

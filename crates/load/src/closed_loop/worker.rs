@@ -1,4 +1,4 @@
-//! One connection of a run: sends, judges the answer, counts, and repeats until the window closes.
+//! A connection of a run: sends, judges the answer, counts, and repeats until the window closes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -34,7 +34,7 @@ pub enum EffectKind {
     Payout,
 }
 
-/// One executed effect, as outsiders see it.
+/// An executed effect, as outsiders see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
     pub kind: EffectKind,
@@ -76,7 +76,7 @@ impl Object {
     }
 }
 
-/// One executed effect in memory.
+/// An executed effect in memory.
 pub(crate) struct Entry {
     pub(crate) kind: EffectKind,
     pub(crate) object: Object,

@@ -13,7 +13,7 @@ pub(crate) struct FaultInjector {
     replay_prng: Prng,
 }
 
-/// The faults of one request.
+/// The faults of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) before: Before,
@@ -68,7 +68,7 @@ impl FaultInjector {
         happens(&mut self.replay_prng, self.faults.other_replay)
     }
 
-    /// Decides the faults of one request. Every odds value draws every time, so changing one leaves the
+    /// Decides the faults of a request. Every odds value draws every time, so changing one leaves the
     /// others' draws alone.
     pub(crate) fn plan(&mut self) -> Plan {
         let FaultInjector { faults, prng, .. } = self;

@@ -101,7 +101,7 @@ impl Faults {
         Ok(faults)
     }
 
-    /// Checks that every setting is within its bounds.
+    /// Checks the bounds of every setting.
     pub(crate) fn check(&self) -> Result<(), BadFaults> {
         let odds = [
             ("error_before", self.error_before),

@@ -14,7 +14,7 @@ use crate::form::Form;
 use crate::refusal::Refusal;
 use crate::simulator::Simulator;
 
-/// Answers one control request.
+/// Answers a control request.
 pub(crate) async fn control(sim: &Simulator, head: &Parts, body: Incoming) -> Result<Response<Body>, Cut> {
     let answered = match (&head.method, head.uri.path()) {
         (&Method::GET, "/_sim/effects") => list(sim, head.uri.query().unwrap_or_default()),

@@ -33,7 +33,7 @@ enum Route<'a> {
     Search,
 }
 
-/// Answers one request, or asks for its connection to be cut.
+/// Answers a request, or asks for its connection to be cut.
 pub(crate) async fn dispatch(sim: Simulator, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
     let (head, body) = request.into_parts();
     if head.uri.path().starts_with("/_sim/") {

@@ -15,7 +15,7 @@ pub(crate) use read::{Search, get, search};
 
 use crate::form::Metadata;
 
-/// One payment intent.
+/// A payment intent.
 #[derive(Debug)]
 pub(crate) struct Intent {
     pub(crate) amount: u64,

@@ -31,7 +31,7 @@ pub fn find() -> Result<Binaries> {
 }
 
 impl Binaries {
-    /// The path of one program.
+    /// The path of a program.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

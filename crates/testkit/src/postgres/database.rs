@@ -1,4 +1,4 @@
-//! A database for one test: copied from a template that the first test makes, dropped after the
+//! A database for a test: copied from a template that the first test makes, dropped after the
 //! test.
 
 use crate::failure::{Failure, Result};
@@ -11,7 +11,7 @@ use tokio_postgres::{Client, NoTls};
 const TEMPLATE_LOCK: i64 = 0x436f_666f_0001;
 const DROP_WITHIN: Duration = Duration::from_secs(20);
 
-/// A database for one test. Dropping it drops the database, even with open connections.
+/// A database for a test. Dropping it drops the database, even with open connections.
 #[derive(Debug)]
 pub struct Database {
     address: String,

@@ -1,4 +1,4 @@
-//! PostgreSQL for tests: a server for one test, or one shared by all tests of a run.
+//! PostgreSQL for tests: a server for a test, or one shared by all tests of a run.
 //!
 //! `cargo xtask test` starts one server and names it in [`VARIABLE`]. Without the variable, a test
 //! process starts a server and stops it at its end. Each test has its own database, copied from a

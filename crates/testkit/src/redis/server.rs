@@ -156,7 +156,7 @@ impl Server {
         Ok(pid)
     }
 
-    /// Sends one command on a new connection and returns the answer as text.
+    /// Sends a command on a new connection and returns the answer as text.
     pub fn say(&self, words: &[&str]) -> Result<String> {
         let doing = "talking to Redis";
         let mut stream =

@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) const CROWD: usize = 64;
 /// Clients that send batches.
 pub(super) const BULK_CLIENTS: usize = 8;
-/// Transfers in one request.
+/// Transfers per request.
 pub(super) const BATCHES: [usize; 4] = [1, 10, 100, 1_000];
 /// Shard counts of the shared account.
 pub(super) const SHARDS: [u16; 3] = [1, 16, 256];
@@ -40,7 +40,7 @@ pub(super) enum Accounts {
     HotCredited { shards: u16 },
 }
 
-/// One measurement.
+/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Cell {
     pub(super) way: Route,

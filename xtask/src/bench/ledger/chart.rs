@@ -6,7 +6,7 @@ use super::cell::{Accounts, SHARDS};
 const PAIRS: usize = 1_000;
 /// The source of all funds.
 pub(super) const SOURCE: &str = "source";
-/// Minor units of one funding, more than any measurement moves.
+/// Minor units of a funding, more than any measurement moves.
 pub(super) const FUND: i64 = 1_000_000_000_000;
 /// Fundings per shard: each goes to a random shard, and none should stay empty.
 const FUNDINGS_PER_SHARD: usize = 16;

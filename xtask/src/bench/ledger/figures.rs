@@ -1,4 +1,4 @@
-//! Results of one measurement of the ledger.
+//! Results of a measurement of the ledger.
 
 use super::cell::Cell;
 use crate::bench::figures::Fsync;
@@ -13,7 +13,7 @@ pub(super) struct Figures {
     pub(super) cells: BTreeMap<Cell, Sample>,
     pub(super) fsync: Fsync,
     pub(super) bytes_per_transfer: f64,
-    /// Share of the machine that other programs used meanwhile.
+    /// Share of the machine used by other programs.
     pub(super) neighbours_percent: f64,
 }
 

@@ -90,7 +90,7 @@ impl OverHttp {
         Ok(Sample::of(&driven, cpu, sets_per_write))
     }
 
-    /// Disk space of one transfer that is sent alone.
+    /// Disk space of a transfer sent alone.
     pub(super) fn bytes_per_transfer(&self) -> f64 {
         number(self.grown.0) / number(self.grown.1.max(1))
     }

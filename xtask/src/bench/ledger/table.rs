@@ -8,7 +8,7 @@ use crate::bench::table::{judged, new, right};
 use crate::bench::targets::{Target, percent};
 use comfy_table::{Cell as Field, Table};
 
-/// All tables of one run.
+/// All tables of a run.
 pub(super) fn tables(figures: &Figures, targets: &[Target]) -> Vec<Table> {
     vec![all(figures), one_account(figures), rest(figures), judged(targets)]
 }

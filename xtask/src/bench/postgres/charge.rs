@@ -17,7 +17,7 @@ const RECEIVABLE: AccountId = AccountId::from_i64(8);
 const DAY: Span = Span::from_ms(86_400_000);
 /// The server's default retention of keys.
 const KEPT: WindowPolicy = WindowPolicy { replay: DAY, tombstone: DAY, reuse: Reuse::AfterTombstone };
-/// Charges opened within one millisecond.
+/// Charges opened within a millisecond.
 const AT_ONCE: i64 = 10;
 
 /// Claim, charge, outbox row and audit record.

@@ -1,4 +1,4 @@
-//! Results of one run against PostgreSQL.
+//! Results of a run against PostgreSQL.
 
 use crate::bench::figures::Fsync;
 use crate::bench::sample::Sample;
@@ -37,7 +37,7 @@ pub(super) struct Figures {
     /// Charges over HTTP, by number of connections.
     pub(super) charges: BTreeMap<usize, Pair>,
     pub(super) fsync: Fsync,
-    /// Share of the machine that other programs used meanwhile.
+    /// Share of the machine used by other programs.
     pub(super) neighbours_percent: f64,
 }
 

@@ -5,7 +5,7 @@ use super::super::provider::{Effect, EffectKind};
 use super::{Verdict, Wrong};
 use std::collections::HashMap;
 
-/// Amounts that the provider moved for one payment.
+/// Amounts that the provider moved for a payment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) charges: Vec<u64>,

@@ -30,7 +30,7 @@ pub(in super::super) struct Judged {
     pub(in super::super) wallets: u64,
     /// Total of payouts.
     pub(in super::super) paid_out: u64,
-    /// Requests that the provider executed twice by itself.
+    /// Requests executed twice by the provider itself.
     pub(in super::super) repeated: u64,
 }
 
@@ -175,7 +175,7 @@ fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String,
     all
 }
 
-/// One charge with all observations of it.
+/// A charge with all observations.
 struct Case<'a> {
     order: &'a Order,
     charge: &'a Charge,

@@ -7,7 +7,7 @@ use super::super::served::Shown;
 use super::effects::Done;
 use super::{Verdict, Wrong};
 
-/// One payout with all observations of it.
+/// A payout with all observations.
 pub(super) struct Case<'a> {
     pub(super) key: &'a str,
     pub(super) payout: Payout,

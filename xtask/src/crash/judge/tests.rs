@@ -31,7 +31,7 @@ fn refused(number: u64) -> Order {
     declined(charge(number, Tender::Card, Some(refusal)))
 }
 
-/// Changes the order to a card that is declined.
+/// Changes the order to a declined card.
 fn declined(mut order: Order) -> Order {
     let What::Charge(charge) = &mut order.what else { panic!("no charge") };
     charge.declined = true;

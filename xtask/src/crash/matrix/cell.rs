@@ -1,4 +1,4 @@
-//! One cell: a provider with its contract, a fault, a server that is killed, and clients that keep
+//! A cell: a provider with its contract, a fault, a killed server, and clients that keep
 //! asking. Nothing is shared with other cells.
 
 use super::super::aftermath::{note_answers, replay_all};
@@ -43,7 +43,7 @@ pub(super) struct Found {
     pub(super) figures: Vec<(&'static str, u64)>,
     /// Number of dead letters by reason.
     pub(super) parked: HashMap<String, u64>,
-    /// Requests that the provider executed twice by itself.
+    /// Requests executed twice by the provider itself.
     pub(super) repeated: u64,
     pub(super) sound: bool,
 }

@@ -6,7 +6,7 @@ use super::super::order::Order;
 use super::super::served;
 use crate::failure::{Failure, Result};
 
-/// Resolves every dead letter that the provider can answer for; returns their number.
+/// Resolves every dead letter that the provider can answer for and returns the number.
 pub(super) async fn adopt(address: &Address) -> Result<u64> {
     let (mut client, mut adopted) = (Client::new(address), 0);
     for letter in served::letters(address).await? {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) struct Order {
     pub(super) accounts: Accounts,
-    /// Transfers in one call.
+    /// Transfers per call.
     pub(super) batch: usize,
     pub(super) tasks: usize,
     pub(super) milliseconds: u64,
@@ -43,7 +43,7 @@ pub(super) struct Done {
     pub(super) cpu_us: u64,
     /// Change sets made durable.
     pub(super) sets: u64,
-    /// Durable writes that contained them.
+    /// Durable writes for these change sets.
     pub(super) writes: u64,
 }
 

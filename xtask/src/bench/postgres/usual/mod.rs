@@ -75,7 +75,7 @@ impl Connection {
         written.map_err(Failure::while_(format!("writing {row:?}")))
     }
 
-    /// Writes the rows in one transaction. Returns false if the first row was already there.
+    /// Writes the rows in a transaction. Returns false if the first row was already there.
     async fn transaction(&self, rows: &[Row], work: &Work<'_>) -> Result<bool> {
         self.command("BEGIN").await?;
         for (place, &row) in rows.iter().enumerate() {
@@ -107,7 +107,7 @@ impl Pool {
         Ok(Pool { idle: Mutex::new(idle), free: Semaphore::new(connections) })
     }
 
-    /// Writes these rows in one transaction. Returns false if the first row was already there.
+    /// Writes these rows in a transaction. Returns false if the first row was already there.
     pub(super) async fn commit(&self, rows: &[Row], work: &Work<'_>) -> Result<bool> {
         self.with(async |connection| connection.transaction(rows, work).await).await
     }

@@ -38,9 +38,9 @@ pub(in super::super) enum Row {
     Entries,
 }
 
-/// The rows written in one transaction before the provider is called.
+/// The rows written in a transaction before the provider is called.
 pub(in super::super) const OPENING: &[Row] = &[Row::Claim, Row::Charge, Row::Work, Row::Audit];
-/// The rows written in one transaction after the provider's answer. The audit log gets both the
+/// The rows written in a transaction after the provider's answer. The audit log gets both the
 /// attempt and the answer.
 pub(in super::super) const SETTLING: &[Row] =
     &[Row::Answer, Row::Succeeded, Row::WorkDone, Row::Audit, Row::Audit, Row::Transaction, Row::Entries];

@@ -1,5 +1,5 @@
 //! An HTTP server of the usual kind. It looks up the API key, writes the claim and the pending work
-//! in one transaction, calls the provider, and writes the result with its ledger entries in
+//! in a transaction, calls the provider, and writes the result with its ledger entries in
 //! another.
 
 use super::{OPENING, Order, Pool, SETTLING, Work};
