@@ -51,7 +51,7 @@ enum Kind {
 }
 
 /// Measures the product against the raw limits of this machine and an ordinary proxy, or the usual
-/// implementation, in a run.
+/// implementation, in one run.
 #[derive(Args)]
 pub(crate) struct Bench {
     /// The store. With `postgres`, commits and charges are measured beside the usual
@@ -170,21 +170,21 @@ impl Bench {
             done += 1;
             for &connections in &connections {
                 let taken = samples.entry(connections).or_default();
-                for (who, taken) in
+                for (target, taken) in
                     [LoadTarget::Echo, LoadTarget::Proxy, LoadTarget::Charge, LoadTarget::Replay]
                         .into_iter()
                         .zip(taken)
                 {
-                    progress.show(done, &format!("round {round}: {who:?} with {connections} connections"));
-                    taken.push(stage.measure(&mut server, self.load(who, connections)).await?);
+                    progress.show(done, &format!("round {round}: {target:?} with {connections} connections"));
+                    taken.push(stage.measure(&mut server, self.load(target, connections)).await?);
                     done += 1;
                 }
             }
-            for (who, taken) in
+            for (target, taken) in
                 [LoadTarget::OrdinaryProxy, LoadTarget::OrdinaryCharge].into_iter().zip(&mut ordinary)
             {
-                progress.show(done, &format!("round {round}: {who:?} with {CROWD} connections"));
-                taken.push(stage.measure(&mut ordinary_server, self.load(who, CROWD)).await?);
+                progress.show(done, &format!("round {round}: {target:?} with {CROWD} connections"));
+                taken.push(stage.measure(&mut ordinary_server, self.load(target, CROWD)).await?);
                 done += 1;
             }
         }
@@ -202,8 +202,8 @@ impl Bench {
         })
     }
 
-    fn load(&self, who: LoadTarget, connections: usize) -> Run {
-        Run { who, connections, duration: Duration::from_secs(self.seconds) }
+    fn load(&self, target: LoadTarget, connections: usize) -> Run {
+        Run { target, connections, duration: Duration::from_secs(self.seconds) }
     }
 
     /// Fills the server's store, then measures new small stores and the large one in turns.
@@ -233,7 +233,7 @@ async fn fill(stage: &mut Stage, server: &mut Server, keys: u64, connections: us
     let duration = Duration::from_millis(if keys > SMALL { 5_000 } else { 200 });
     while server.charges < keys {
         progress.show(server.charges, "keys stored");
-        stage.measure(server, Run { who: LoadTarget::Charge, connections, duration }).await?;
+        stage.measure(server, Run { target: LoadTarget::Charge, connections, duration }).await?;
     }
     Ok(())
 }

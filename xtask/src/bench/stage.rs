@@ -31,7 +31,7 @@ pub(super) enum LoadTarget {
 /// A load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    pub(super) who: LoadTarget,
+    pub(super) target: LoadTarget,
     pub(super) connections: usize,
     pub(super) duration: Duration,
 }
@@ -112,7 +112,7 @@ impl Stage {
     /// involved.
     pub(super) async fn measure(&mut self, server: &mut Server, run: Run) -> Result<Sample> {
         forget_payments(self.simulator.1).await?;
-        let (address, api_key, pids) = match run.who {
+        let (address, api_key, pids) = match run.target {
             LoadTarget::Echo => (self.echo.1, NO_KEY, vec![self.echo.0.pid()]),
             LoadTarget::Proxy => (self.proxy.1, NO_KEY, vec![self.proxy.0.pid(), self.simulator.0.pid()]),
             LoadTarget::Charge | LoadTarget::Replay => {
@@ -131,7 +131,7 @@ impl Stage {
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu(&pids)?);
         let before = Machine::read()?;
-        let (program, what): (&Path, &[&str]) = match run.who {
+        let (program, what): (&Path, &[&str]) = match run.target {
             LoadTarget::Replay => (&self.xtask, &["load", "--replay-percent", "100"]),
             LoadTarget::Echo | LoadTarget::Proxy | LoadTarget::Charge => (&self.xtask, &["load"]),
             LoadTarget::OrdinaryProxy | LoadTarget::OrdinaryCharge => (&self.ordinary, &["load"]),
@@ -147,13 +147,13 @@ impl Stage {
         let driven = order.drive(program, &what).await?;
         let own = cpu_since(&pids, cpu)? + Duration::from_micros(driven.cpu_us);
         self.neighbours.add(before, Machine::read()?, own);
-        let sets_per_write = match run.who {
+        let sets_per_write = match run.target {
             LoadTarget::Charge | LoadTarget::OrdinaryCharge => {
                 Commits::read(server.address).await?.per_write_since(commits)
             }
             LoadTarget::Echo | LoadTarget::Proxy | LoadTarget::Replay | LoadTarget::OrdinaryProxy => 0.0,
         };
-        if run.who == LoadTarget::Charge {
+        if run.target == LoadTarget::Charge {
             server.charges = server.charges.saturating_add(driven.answered);
         }
         if driven.report.differing_replays > 0 {
