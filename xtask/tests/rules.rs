@@ -6,6 +6,8 @@
 mod core;
 #[path = "rules/files.rs"]
 mod files;
+#[path = "rules/prose.rs"]
+mod prose;
 #[path = "rules/readme.rs"]
 mod readme;
 #[path = "rules/rings.rs"]
