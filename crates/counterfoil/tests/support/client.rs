@@ -1,9 +1,9 @@
 //! A client over HTTP that shares no code with the server.
 
 use super::text;
+use counterfoil_testkit::http::{Request, ask_blocking};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// What came back.
@@ -37,6 +37,8 @@ pub struct Client {
     api_key: String,
 }
 
+/// Longer than the server lets a request wait.
+const ANSWER_LIMIT: Duration = Duration::from_secs(40);
 const CHARGE: &str = r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#;
 
 impl Client {
@@ -107,30 +109,14 @@ pub fn number(json: &str, name: &str) -> i64 {
 
 /// One request on a connection of its own.
 pub fn exchange(port: u16, method: &str, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
-    stream.set_read_timeout(Some(Duration::from_secs(40)))?;
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-    );
-    stream.write_all(request.as_bytes())?;
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let status =
-        line.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or(std::io::ErrorKind::InvalidData)?;
-    let mut headers = BTreeMap::new();
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        match line.trim_end().split_once(": ") {
-            Some((name, value)) => headers.insert(name.to_lowercase(), value.to_owned()),
-            None => break,
-        };
-    }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    Ok(Answer { status, headers, body: text(&body) })
+    let close = [("connection", "close")];
+    let given = headers.lines().filter_map(|line| line.split_once(": "));
+    let headers: Vec<(&str, &str)> = close.into_iter().chain(given).collect();
+    let request = Request { method, path, headers: &headers, body };
+    let answer = ask_blocking(SocketAddr::from(([127, 0, 0, 1], port)), &request, ANSWER_LIMIT)?;
+    Ok(Answer {
+        status: answer.status,
+        headers: answer.headers.into_iter().collect(),
+        body: text(&answer.body),
+    })
 }

@@ -131,8 +131,11 @@ fn what_a_charge_does_not_allow_says_where_it_stands_and_what_can_be_done() {
 
 #[test]
 fn golden_conflict_of_amounts() {
-    let (reply, _) =
-        conflict(ChargeStatus::Succeeded, OperationKind::Refund, OperationRefusal::Exceeds { available: 250 });
+    let (reply, _) = conflict(
+        ChargeStatus::Succeeded,
+        OperationKind::Refund,
+        OperationRefusal::Exceeds { available: 250 },
+    );
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
         format!(

@@ -1,13 +1,13 @@
-//! A provider that is never called: the ledger need none.
+//! A provider that is never called: ledger commands need none.
 
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{LookupResult, ProviderOutcome, Rules};
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
 
-pub(super) struct Nobody;
+pub(super) struct UnusedProvider;
 
-impl Gateway for Nobody {
+impl Gateway for UnusedProvider {
     fn binding(&self) -> ProviderBinding {
         ProviderBinding { profile: "nobody".into(), endpoint: "nowhere".into() }
     }

@@ -1,16 +1,16 @@
-//! What a client was told, reduced to what the product promises to repeat.
+//! A client's answer, reduced to the parts that the product promises to repeat.
 
-use crate::http::Answer;
+use counterfoil_testkit::http::Answer;
 use serde_json::Value;
 
 /// Headers that a replay must repeat.
 const DECLARED: [&str; 3] = ["content-type", "location", "idempotency-expires"];
-/// The store cannot be written, and the provider was not asked.
+/// Error code: the store cannot be written, and the provider was not called.
 const AWAY: &str = "store_unavailable";
-/// Refusals that end nothing: the same key may be asked again.
+/// Temporary refusals: the same key may be sent again.
 const PASSING: [&str; 5] =
     ["idempotency_key_in_use", "payment_in_progress", "outcome_pending", "rate_limited", "shutting_down"];
-/// Refusals that end the matter.
+/// Final refusals.
 const LASTING: [&str; 8] = [
     "card_declined",
     "payout_failed",
@@ -24,24 +24,23 @@ const LASTING: [&str; 8] = [
 
 /// A final answer: status, declared headers and body, byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct FinalAnswer {
     pub(super) status: u16,
     declared: Box<str>,
     body: Box<[u8]>,
 }
 
-/// What one attempt brought.
+/// The result of a attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// The end of the matter.
-    Final(Told),
-    /// Come back later: still running, or not known yet.
+    Final(FinalAnswer),
+    /// Retry later: in progress, or not known yet.
     Later,
-    /// Come back later: the store is away.
+    /// Retry later: the store is unavailable.
     Away,
-    /// Nothing that a good request should be told.
+    /// A status that a valid request should never get.
     Strange(u16),
-    /// No whole answer: the server died, or was dead.
+    /// No complete answer: the server died, or was dead.
     Cut,
 }
 
@@ -49,9 +48,9 @@ impl Attempt {
     pub(super) fn of(answer: std::io::Result<Answer>) -> Attempt {
         let Ok(answer) = answer else { return Attempt::Cut };
         if matches!(answer.status, 200 | 201) {
-            return Attempt::Final(Told::of(&answer));
+            return Attempt::Final(FinalAnswer::of(&answer));
         }
-        let told = Told::of(&answer);
+        let told = FinalAnswer::of(&answer);
         match told.error() {
             Some(error) if error == AWAY => Attempt::Away,
             Some(error) if PASSING.contains(&error.as_str()) => Attempt::Later,
@@ -61,18 +60,17 @@ impl Attempt {
     }
 }
 
-impl Told {
-    fn of(answer: &Answer) -> Told {
+impl FinalAnswer {
+    fn of(answer: &Answer) -> FinalAnswer {
         let declared =
             DECLARED.map(|name| format!("{name}: {}\n", answer.header(name).unwrap_or("(absent)")));
-        Told {
+        FinalAnswer {
             status: answer.status,
             declared: declared.concat().into(),
             body: answer.body.as_slice().into(),
         }
     }
 
-    /// Whether what was asked for was done.
     pub(super) fn is_success(&self) -> bool {
         matches!(self.status, 200 | 201)
     }
@@ -81,19 +79,19 @@ impl Told {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// What it speaks of: `id` of what was made or moved, `charge` or `payout` of one that was refused.
+    /// The id it names: `id` of a created or moved object, `charge` or `payout` of a refused one.
     pub(super) fn names(&self) -> Option<String> {
         let body = self.body();
         let fields = if self.is_success() { &["id"][..] } else { &["charge", "payout"] };
         fields.iter().find_map(|field| body[*field].as_str()).map(str::to_owned)
     }
 
-    /// The error it tells of.
+    /// The error code.
     pub(super) fn error(&self) -> Option<String> {
         self.body()["error"].as_str().map(str::to_owned)
     }
 
-    /// A number it names.
+    /// The value of a numeric field.
     pub(super) fn number(&self, field: &str) -> Option<u64> {
         self.body()[field].as_u64()
     }
@@ -108,23 +106,23 @@ pub(super) mod tests {
         Answer { status, headers, body: body.as_bytes().to_vec() }
     }
 
-    pub(in crate::crash) fn told(status: u16, body: &str) -> Told {
-        Told::of(&answer(status, body))
+    pub(in crate::crash) fn final_answer(status: u16, body: &str) -> FinalAnswer {
+        FinalAnswer::of(&answer(status, body))
     }
 
     #[test]
     fn only_declared_parts_count() {
-        let first = told(201, r#"{"id":"ch_1","amount":7}"#);
+        let first = final_answer(201, r#"{"id":"ch_1","amount":7}"#);
         assert_eq!((first.names().as_deref(), first.number("amount")), (Some("ch_1"), Some(7)));
         let mut replay = answer(201, r#"{"id":"ch_1","amount":7}"#);
         replay.headers.push(("idempotent-replayed".into(), "true".into()));
-        assert_eq!(Told::of(&replay), first);
+        assert_eq!(FinalAnswer::of(&replay), first);
         replay.headers.push(("location".into(), "/v1/charges/ch_1".into()));
-        assert_ne!(Told::of(&replay), first);
-        assert_ne!(told(201, r#"{"id":"ch_1", "amount":7}"#), first);
-        assert_eq!(told(402, r#"{"charge":"ch_2"}"#).names().as_deref(), Some("ch_2"));
-        assert_eq!(told(402, r#"{"payout":"po_2"}"#).names().as_deref(), Some("po_2"));
-        assert_eq!(told(402, "{}").names(), None);
+        assert_ne!(FinalAnswer::of(&replay), first);
+        assert_ne!(final_answer(201, r#"{"id":"ch_1", "amount":7}"#), first);
+        assert_eq!(final_answer(402, r#"{"charge":"ch_2"}"#).names().as_deref(), Some("ch_2"));
+        assert_eq!(final_answer(402, r#"{"payout":"po_2"}"#).names().as_deref(), Some("po_2"));
+        assert_eq!(final_answer(402, "{}").names(), None);
     }
 
     #[test]

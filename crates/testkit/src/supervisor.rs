@@ -1,4 +1,5 @@
-//! What every server here needs: somebody who ends it when this process ends, a port, and word whether it lives.
+//! Common parts of the servers: a supervisor that ends the server with this process, a free port,
+//! and liveness checks.
 
 use crate::failure::{Failure, Result};
 use rustix::process::Pid;
@@ -13,51 +14,54 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Below what Linux hands out by default: a client that looks for a dead server must not be given its port.
+/// Below Linux's ephemeral range: a client that connects to a dead server must not be given its
+/// port.
 const PORTS: std::ops::Range<u16> = 15_000..30_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Keeps the server while its own stdin is open, that is, while the process that started it lives: however that one
-/// ends, the server ends too, and its directory goes unless a line says that it is still needed.
+/// Supervises the server while stdin is open, that is, while the process that started it lives.
+/// When that process ends, however it does, the server ends too. Its directory is deleted unless a
+/// line on stdin says that it is still needed.
 const SCRIPT: &str = r#"signal=$1; dir=$2; shift 2; "$@" & pid=$!; echo $pid > "$dir/pid"
 if read -r word; then kill -$signal $pid; wait $pid; else kill -$signal $pid; wait $pid; rm -rf "$dir"; fi"#;
 
-/// The process that keeps a server.
+/// The supervisor process of a server.
 #[derive(Debug)]
-pub(crate) struct Keeper(Child);
+pub(crate) struct Supervisor(Child);
 
-impl Keeper {
-    /// Starts `server`, which `signal` ends at once, and lets it write to `log` in its directory.
-    pub(crate) fn start(server: &Command, signal: &str, dir: &Path) -> Result<Keeper> {
+impl Supervisor {
+    /// Starts `server`, which stops at once on `signal`, with its output in `log` in the directory.
+    pub(crate) fn start(server: &Command, signal: &str, dir: &Path) -> Result<Supervisor> {
         let log = File::create(dir.join("log")).map_err(Failure::while_("making a server's log"))?;
         let errors = log.try_clone().map_err(Failure::while_("making a server's log"))?;
-        let mut keeper = Command::new("sh");
-        keeper.args(["-c", SCRIPT, "keeper", signal]).arg(dir);
-        keeper.arg(server.get_program()).args(server.get_args());
+        let mut supervisor = Command::new("sh");
+        supervisor.args(["-c", SCRIPT, "keeper", signal]).arg(dir);
+        supervisor.arg(server.get_program()).args(server.get_args());
         if let Some(folder) = server.get_current_dir() {
-            keeper.current_dir(folder);
+            supervisor.current_dir(folder);
         }
-        // A group of its own: what is typed at the tests must not reach the server past its keeper.
-        keeper.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
-        keeper.spawn().map(Keeper).map_err(Failure::while_("starting a server"))
+        // A separate process group: Ctrl-C on the tests must not reach the server before the
+        // supervisor.
+        supervisor.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
+        supervisor.spawn().map(Supervisor).map_err(Failure::while_("starting a server"))
     }
 
-    /// Ends the server, but leaves its directory.
-    pub(crate) fn let_go(mut self) {
+    /// Stops the server and keeps its directory.
+    pub(crate) fn stop(mut self) {
         if let Some(mut word) = self.0.stdin.take() {
-            // It may be gone already, and the server with it.
+            // The supervisor may have ended already, and the server with it.
             let _ = word.write_all(b"keep\n");
         }
         let _ = self.0.wait();
     }
 }
 
-/// What the server in `dir` has written.
+/// The output of the server in `dir`.
 pub(crate) fn log(dir: &Path) -> String {
     fs::read_to_string(dir.join("log")).unwrap_or_default()
 }
 
-/// Asks again and again until the answer is yes, but not for ever.
+/// Polls until `done` returns true or the time is over. Returns whether it did.
 pub(crate) fn until(within: Duration, mut done: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < within {
@@ -69,14 +73,14 @@ pub(crate) fn until(within: Duration, mut done: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// The process whose number stands in the first line of a file.
+/// The process id in the first line of a file.
 pub(crate) fn pid_in(path: &Path) -> Option<Pid> {
     let text = fs::read_to_string(path).ok()?;
     Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
 }
 
 pub(crate) fn is_alive(pid: Pid) -> bool {
-    // A zombie is dead: it holds nothing, it only waits for its parent to notice.
+    // A zombie is dead: it holds nothing and only waits for its parent.
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
 }

@@ -1,4 +1,4 @@
-//! Somebody at the other end of a connector: a real socket that says what it is told to, whatever it is asked.
+//! The other end of a connector: a real socket that sends prepared answers to any request.
 
 use counterfoil_core::types::limits::PROVIDER_REFERENCE_BYTES_MAX;
 use serde_json::Value;
@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Where to put what is said next, and where it is listened to: on one connection for all requests, or on one for each.
-pub(super) async fn mouth(stays: bool) -> (Arc<Mutex<Vec<u8>>>, SocketAddr) {
+/// Starts the server; returns the next answer and the address. It keeps one connection for all
+/// requests, or closes after each.
+pub(super) async fn prepared_server(stays: bool) -> (Arc<Mutex<Vec<u8>>>, SocketAddr) {
     let says = Arc::new(Mutex::new(Vec::new()));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -22,34 +23,34 @@ pub(super) async fn mouth(stays: bool) -> (Arc<Mutex<Vec<u8>>>, SocketAddr) {
     (says, address)
 }
 
-/// Statuses without a body have none; a body that is sent all the same belongs to the next answer.
+/// Statuses without a body get none; otherwise it would belong to the next answer.
 pub(super) fn http(status: u16, body: &[u8]) -> Vec<u8> {
     let body = if status == 304 { &[][..] } else { body };
     let head = format!("HTTP/1.1 {status} X\r\nretry-after: 7\r\ncontent-length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-/// The body of an answer that was believed. Nothing if it is JSON that serde's values cannot hold: half a surrogate pair,
-/// a number beyond doubles, a hundred levels, in a field nobody asks for.
+/// The body of a believed answer. `None` if serde's values cannot hold the JSON: half a surrogate
+/// pair, a number beyond doubles, or a hundred levels, in a field that the connector ignores.
 pub(super) fn read(body: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(body).expect("what is believed is text");
+    let text = std::str::from_utf8(body).expect("a believed answer is text");
     match serde_json::from_str(text) {
         Ok(json) => Some(json),
         Err(error) => {
             let said = error.to_string();
             let beyond = ["surrogate", "hex escape", "out of range", "recursion limit"];
-            assert!(beyond.iter().any(|words| said.contains(words)), "what is believed is JSON: {said}");
+            assert!(beyond.iter().any(|words| said.contains(words)), "a believed answer is JSON: {said}");
             None
         }
     }
 }
 
-/// Whether a store can hold it.
+/// Whether a store can hold the text.
 pub(super) fn storable(word: &str) -> bool {
     (1..=PROVIDER_REFERENCE_BYTES_MAX).contains(&word.len()) && !word.contains(char::is_control)
 }
 
-/// One answer for each request, on one connection for all of them or on one for each.
+/// Answers each request, on one connection or on one per request.
 async fn serve(mut stream: TcpStream, says: Arc<Mutex<Vec<u8>>>, stays: bool) {
     let mut chunk = [0; 4_096];
     loop {

@@ -1,6 +1,7 @@
-//! A small HTTP/1.1 client of its own: what judges the server must not share the server's mistakes.
+//! A small HTTP/1.1 client for tests and tools. It shares no code with the server, so it shares none of its mistakes.
 //!
-//! Speaks plain HTTP to loopback; reads bodies with a length, in chunks, or until the end of the connection.
+//! Speaks plain HTTP to loopback. Reads bodies with a length, in chunks, or until the end of the connection. Three test clients
+//! are not this one on purpose: `api` sends damaged bytes, the hostile corpus sends damaged heads, and `load` must not allocate.
 
 use std::fmt::Write as _;
 use std::io::{Error, ErrorKind, Result};
@@ -10,33 +11,33 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufR
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longer heads than this are none of ours.
+/// The servers under test send far shorter heads.
 const HEAD_BYTES_MAX: u64 = 64 * 1024;
-/// The provider's list of effects is the largest body there is.
+/// The provider's list of effects is the largest body.
 const BODY_BYTES_MAX: u64 = 1 << 30;
-/// A connection to loopback that takes longer is lost.
+/// Loopback accepts at once; a slower connection will never be accepted.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// A whole answer; header names are in lower case.
+/// A whole answer. Header names are in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
 }
 
 impl Answer {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// One request.
-pub(crate) struct Request<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) path: &'a str,
-    pub(crate) headers: &'a [(&'a str, &'a str)],
-    pub(crate) body: &'a str,
+/// A request without its length and host, which the client adds.
+pub struct Request<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    pub headers: &'a [(&'a str, &'a str)],
+    pub body: &'a str,
 }
 
 impl Request<'_> {
@@ -50,18 +51,18 @@ impl Request<'_> {
     }
 }
 
-/// A connection kept for one request after another.
-pub(crate) struct Connection(BufReader<TcpStream>);
+/// A keep-alive connection.
+pub struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    pub(crate) async fn open(address: SocketAddr) -> Result<Connection> {
+    pub async fn open(address: SocketAddr) -> Result<Connection> {
         let stream = timeout(CONNECT_LIMIT, TcpStream::connect(address)).await??;
         stream.set_nodelay(true)?;
         Ok(Connection(BufReader::new(stream)))
     }
 
-    /// Sends a request and reads its answer. After an error the connection is of no use.
-    pub(crate) async fn send(&mut self, request: &Request<'_>, limit: Duration) -> Result<Answer> {
+    /// Sends a request and reads its answer. After an error the connection is unusable.
+    pub async fn send(&mut self, request: &Request<'_>, limit: Duration) -> Result<Answer> {
         timeout(limit, async {
             self.0.get_mut().write_all(&request.bytes()).await?;
             read_answer(&mut self.0).await
@@ -70,8 +71,8 @@ impl Connection {
     }
 }
 
-/// One request on a connection of its own.
-pub(crate) async fn ask(
+/// Sends a JSON request on a new connection.
+pub async fn ask(
     address: SocketAddr,
     method: &str,
     path: &str,
@@ -81,6 +82,12 @@ pub(crate) async fn ask(
     let mut connection = Connection::open(address).await?;
     let json = [("content-type", "application/json"), ("connection", "close")];
     connection.send(&Request { method, path, headers: &json, body }, limit).await
+}
+
+/// Sends a request on a new connection, from a thread without a runtime.
+pub fn ask_blocking(address: SocketAddr, request: &Request<'_>, limit: Duration) -> Result<Answer> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { Connection::open(address).await?.send(request, limit).await })
 }
 
 async fn read_answer<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Answer> {
@@ -163,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_the_three_kinds_of_bodies() {
+    async fn all_three_kinds_of_bodies_are_read() {
         for text in [
             "HTTP/1.1 201 Created\r\nContent-Length: 4\r\nX: y\r\n\r\nabcdNEXT",
             "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\nX: y\r\n\r\n3\r\nabc\r\n1;e=f\r\nd\r\n0\r\n\r\n",
@@ -179,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_cut_anywhere_is_no_answer() {
+    async fn an_answer_cut_anywhere_is_an_error() {
         for whole in [
             "HTTP/1.1 201 Created\r\nContent-Length: 4\r\n\r\nabcd",
             "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n",
@@ -192,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_a_request() {
+    fn a_request_has_host_and_length() {
         let request = Request { method: "POST", path: "/v1/charges", headers: &[("a", "b")], body: "{}" };
         let text = String::from_utf8(request.bytes()).unwrap();
         assert_eq!(
