@@ -7,6 +7,7 @@ mod letters;
 
 use crate::config::Settings;
 use crate::exit::Exit;
+use crate::shared_services::shared_services;
 use crate::store_url::{StoreUrl, open_database};
 use crate::wire_up;
 use counterfoil_api::Metrics;
@@ -130,7 +131,8 @@ async fn resolve_alone<S: Store>(settings: &Settings, store: S, act: Act) -> Res
         ));
     }
     let gateway = wire_up::gateway(settings)?;
-    let engine = wire_up::start(settings, gateway, store, &Arc::new(Metrics::new())).await?;
+    let shared = shared_services(settings)?;
+    let engine = wire_up::start(settings, gateway, shared, store, &Arc::new(Metrics::new())).await?;
     let told = act_through(&engine, act).await;
     engine.close();
     engine.drain(Span::from_ms(settings.server.drain_ms)).await;

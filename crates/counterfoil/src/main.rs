@@ -10,6 +10,7 @@ mod cli;
 mod config;
 mod exit;
 mod logs;
+mod shared_services;
 mod store_url;
 mod wire_up;
 
