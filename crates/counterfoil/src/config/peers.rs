@@ -8,7 +8,7 @@ use counterfoil_gateway::ProviderProfile;
 
 use super::declare::{Entry, Section};
 use super::problem::{Problem, quoted};
-use super::rule::{PeerUrl, Raw, Rule};
+use super::rule::{CredentialUrl, Raw, Rule};
 use super::secret::SecretUrl;
 use super::source::Source;
 
@@ -38,7 +38,7 @@ pub(super) fn section() -> Section {
             "Where the peer called `NAME` is, with an API key of it and the id of the account there that it pays from; the key \
              is never printed. A name has up to 32 lower-case letters, digits and `_`. As a flag: `--peer NAME=URL`, once \
              for each.",
-            &PeerUrl,
+            &CredentialUrl::PEER,
         )],
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn section() -> Section {
 pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
     let mut peers = Peers::new();
     for Given { name, raw, source } in given {
-        let sentence = match (named(&name), PeerUrl.read(&raw)) {
+        let sentence = match (named(&name), CredentialUrl::PEER.read(&raw)) {
             (Ok(name), Ok(Some(_))) if peers.len() >= PEERS_MAX && !peers.contains_key(&name) => {
                 format!("`{SECTION}.{name}` is one too many; a server has at most {PEERS_MAX} peers")
             }
@@ -56,7 +56,7 @@ pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
                 continue;
             }
             (Err(wrong), _) => wrong,
-            (Ok(name), Ok(None)) => format!("`{SECTION}.{name}` must be {}", PeerUrl.allowed()),
+            (Ok(name), Ok(None)) => format!("`{SECTION}.{name}` must be {}", CredentialUrl::PEER.allowed()),
             (Ok(name), Err(wrong)) => format!("`{SECTION}.{name}` {wrong}"),
         };
         problems.push(Problem { source, sentence });

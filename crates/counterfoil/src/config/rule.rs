@@ -221,19 +221,44 @@ impl Rule for StoreUrl {
     }
 }
 
-/// Where the provider is and the key to it. The shape is checked here so that a value without a visible key
-/// part, which could not be masked, never gets further.
-pub(super) struct GatewayUrl;
+/// A URL that may hold a credential, so a refusal does not quote it. Only the shape is checked here; the
+/// connector reads the rest.
+pub(super) struct CredentialUrl {
+    has_shape: fn(&SecretUrl) -> bool,
+    credential: &'static str,
+    allowed: &'static str,
+}
 
-impl Rule for GatewayUrl {
+impl CredentialUrl {
+    /// The payment provider. A URL without a visible key part could not be masked, so it is refused here.
+    pub(super) const GATEWAY: CredentialUrl = CredentialUrl {
+        has_shape: SecretUrl::has_credential_and_host,
+        credential: "a key",
+        allowed: "a URL such as `stripe+http://KEY@host:port`",
+    };
+    /// A peer, with our account there.
+    pub(super) const PEER: CredentialUrl = CredentialUrl {
+        has_shape: SecretUrl::has_credential_and_host,
+        credential: "a key",
+        allowed: "a URL such as `counterfoil+https://KEY@host:port/ac_…`",
+    };
+    /// Redis or Valkey; the password is optional.
+    pub(super) const REDIS: CredentialUrl = CredentialUrl {
+        has_shape: is_redis,
+        credential: "a password",
+        allowed: "a URL such as `redis://host:6379` or `rediss://:PASSWORD@host:6379/0`",
+    };
+}
+
+impl Rule for CredentialUrl {
     type Value = Option<SecretUrl>;
 
     fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
         let url = SecretUrl::new(raw.clean_text()?);
-        if url.has_credential_and_host() {
+        if (self.has_shape)(&url) {
             return Ok(Some(url));
         }
-        Err(format!("must be {} (the value is not shown, as it may hold a key)", self.allowed()))
+        Err(format!("must be {} (the value is not shown, as it may hold {})", self.allowed, self.credential))
     }
 
     fn default(&self) -> Option<SecretUrl> {
@@ -245,63 +270,13 @@ impl Rule for GatewayUrl {
     }
 
     fn allowed(&self) -> String {
-        "a URL such as `stripe+http://KEY@host:port`".to_owned()
+        self.allowed.to_owned()
     }
 }
 
-/// Where a peer is, the key to it and our account there. As with the provider's, only the shape is checked here.
-pub(super) struct PeerUrl;
-
-impl Rule for PeerUrl {
-    type Value = Option<SecretUrl>;
-
-    fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
-        let url = SecretUrl::new(raw.clean_text()?);
-        if url.has_credential_and_host() {
-            return Ok(Some(url));
-        }
-        Err(format!("must be {} (the value is not shown, as it may hold a key)", self.allowed()))
-    }
-
-    fn default(&self) -> Option<SecretUrl> {
-        None
-    }
-
-    fn default_text(&self) -> Option<String> {
-        None
-    }
-
-    fn allowed(&self) -> String {
-        "a URL such as `counterfoil+https://KEY@host:port/ac_…`".to_owned()
-    }
-}
-
-/// Where Redis or Valkey is. Only the shape is checked here; the client reads the rest.
-pub(super) struct RedisUrl;
-
-impl Rule for RedisUrl {
-    type Value = Option<SecretUrl>;
-
-    fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
-        const SCHEMES: [&str; 4] = ["redis://", "rediss://", "valkey://", "valkeys://"];
-        let text = raw.clean_text()?;
-        if SCHEMES.iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme)) {
-            return Ok(Some(SecretUrl::new(text)));
-        }
-        Err(format!("must be {} (the value is not shown, as it may hold a password)", self.allowed()))
-    }
-
-    fn default(&self) -> Option<SecretUrl> {
-        None
-    }
-
-    fn default_text(&self) -> Option<String> {
-        None
-    }
-
-    fn allowed(&self) -> String {
-        "a URL such as `redis://host:6379` or `rediss://:PASSWORD@host:6379/0`".to_owned()
-    }
+fn is_redis(url: &SecretUrl) -> bool {
+    const SCHEMES: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
+    url.reveal().split_once("://").is_some_and(|(scheme, rest)| SCHEMES.contains(&scheme) && !rest.is_empty())
 }
 
 /// A few secrets. One that is refused is not shown, nor are its neighbours.

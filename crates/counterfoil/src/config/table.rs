@@ -8,7 +8,7 @@ use counterfoil_core::types::mask::Masked;
 
 use super::choice::{KeyPolicy, LogFormat, RequestLog, Reuse};
 use super::declare::settings;
-use super::rule::{Address, GatewayUrl, OneOf, RedisUrl, SecretList, StoreUrl, Text, Whole};
+use super::rule::{Address, CredentialUrl, OneOf, SecretList, StoreUrl, Text, Whole};
 use super::secret::SecretUrl;
 
 const KIB: usize = 1024;
@@ -77,7 +77,7 @@ settings! {
     gateway: Gateway {
         /// The provider: `stripe+http://KEY@host:port` or `stripe+https://KEY@host`;
         /// its key is never printed.
-        url: Option<SecretUrl> = GatewayUrl;
+        url: Option<SecretUrl> = CredentialUrl::GATEWAY;
         /// How long one call to the provider may take, in milliseconds; it may exceed `idempotency.lease_ms`,
         /// because heartbeats renew the claim.
         timeout_ms: u64 = Whole::new(20_000, 10, 10 * MINUTE_MS);
@@ -118,7 +118,7 @@ settings! {
     /// them can replay. Everything is right without it; when it fails, requests go on and the bypass is counted.
     redis: Redis {
         /// Where it is: `redis://host:6379`, `rediss://:PASSWORD@host:6379/0`; its password is never printed.
-        url: Option<SecretUrl> = RedisUrl;
+        url: Option<SecretUrl> = CredentialUrl::REDIS;
         /// How long one question to it may take, in milliseconds.
         timeout_ms: u64 = Whole::new(250, 10, 10_000);
         /// How long a payment is fenced without renewal, in milliseconds; cut to `idempotency.lease_ms`, so that a dead
