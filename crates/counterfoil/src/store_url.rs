@@ -1,4 +1,4 @@
-//! Store URLs: a path or `file:PATH`, `postgres://…`, `memory:`, and the one other builds will serve.
+//! Store URLs: a path or `file:PATH`, `postgres://…`, `memory:`.
 
 use crate::exit::Exit;
 use counterfoil_core::types::mask::Masked;
@@ -19,12 +19,6 @@ pub(crate) enum StoreUrl {
 impl StoreUrl {
     /// Reads a URL; what it cannot serve is refused with what to do instead.
     pub(crate) fn parse(url: &str) -> Result<StoreUrl, Exit> {
-        let later = |name: &str| {
-            let name = name.to_owned();
-            Err(Exit::refused(format!(
-                "this version has no {name} store yet; give a directory (--store ./counterfoil-data) instead"
-            )))
-        };
         match url.split_once(':') {
             Some(("memory", "")) => Ok(StoreUrl::Memory),
             Some(("file", path)) if !path.is_empty() => {
@@ -33,7 +27,9 @@ impl StoreUrl {
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
                 Ok(StoreUrl::Postgres(Masked::new(url.to_owned())))
             }
-            Some(("dynamodb", _)) => later("DynamoDB"),
+            Some(("dynamodb", _)) => Err(Exit::refused(
+                "this build has no DynamoDB store; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:",
+            )),
             Some((scheme, rest)) if rest.starts_with("//") || scheme == "file" || scheme == "memory" => {
                 Err(Exit::refused(format!(
                     "the store URL's scheme `{scheme}` with what follows it is not known; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:"

@@ -43,7 +43,7 @@ settings! {
     /// Where everything is kept.
     store: Store {
         /// The store: a path or `file:PATH` (embedded), `postgres://user@host/db`,
-        /// `dynamodb://TABLE?region=R&endpoint=URL`, or `memory:`, which forgets at exit.
+        /// or `memory:`, which forgets at exit.
         url: SecretUrl = StoreUrl { default: "./counterfoil-data" };
     }
 
