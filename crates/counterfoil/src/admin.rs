@@ -1,7 +1,7 @@
-//! Administrative acts. Only one process may write an embedded store, so while a server runs the acts go through it: a
-//! Unix socket in the store's directory, open to the directory's owner only, one JSON line each way. A database takes
-//! them directly. Only what asks the payment provider needs an engine; where no server can be asked, one is started for
-//! the act.
+//! Administrative commands. Only one process may write an embedded store, so commands go through
+//! its server while one runs. The server listens on a Unix socket in the store's directory, open to
+//! the directory's owner only; each side sends one JSON line. Commands on a database run directly.
+//! Only resolving a dead letter needs an engine; without a server, the command starts one.
 
 mod letters;
 
@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// An act. Secrets never travel: only their digests do.
+/// An administrative request. Only digests of secrets are sent.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "act", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Act {
@@ -41,7 +41,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    /// How long it may take: the provider may have to be asked.
+    /// The timeout; resolving may ask the payment provider.
     const fn patience(&self) -> Duration {
         match self {
             Act::Resolve { .. } => Duration::from_mins(2),
@@ -55,7 +55,7 @@ impl Act {
     }
 }
 
-/// What came of it.
+/// The reply to an administrative request.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Told {
@@ -66,7 +66,7 @@ pub(crate) enum Told {
     Refused { why: String },
 }
 
-/// A tenant, as told.
+/// A tenant with its keys.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct TenantTold {
     pub(crate) name: String,
@@ -74,7 +74,7 @@ pub(crate) struct TenantTold {
     pub(crate) keys: Vec<KeyTold>,
 }
 
-/// A key, as told.
+/// An API key without its secret.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct KeyTold {
     pub(crate) id: String,
@@ -82,7 +82,7 @@ pub(crate) struct KeyTold {
     pub(crate) revoked: bool,
 }
 
-/// A dead letter in its public form, and whose it is.
+/// A dead letter in its public form, with its tenant.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct LetterTold {
     pub(crate) tenant: String,
@@ -91,11 +91,11 @@ pub(crate) struct LetterTold {
 
 const SOCKET: &str = "admin.sock";
 const LINE_BYTES_MAX: u64 = 64 * 1024;
-/// Room for as many dead letters as are told at once.
+/// Room for a full list of dead letters.
 const ANSWER_BYTES_MAX: u64 = 2 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Performs an act on a store: directly, or through the server that holds it.
+/// Runs a request on a store, directly or through the server that holds it.
 pub(crate) async fn perform(settings: &Settings, store: &StoreUrl, act: Act) -> Result<Told, Exit> {
     let told = match store {
         StoreUrl::Embedded(path) => on_directory(settings, path, act).await?,
@@ -123,7 +123,7 @@ async fn directly<S: Store>(settings: &Settings, store: S, act: Act) -> Result<T
     Ok(act_on(&Register { store: &store, ids: &ids }, act).await)
 }
 
-/// Resolves a dead letter with an engine of its own.
+/// Resolves a dead letter with a temporary engine.
 async fn resolve_alone<S: Store>(settings: &Settings, store: S, act: Act) -> Result<Told, Exit> {
     if settings.gateway.url.is_none() {
         return Err(Exit::refused(
@@ -167,10 +167,10 @@ async fn ask_server(socket: &Path, act: &Act) -> std::io::Result<Told> {
     tokio::time::timeout(act.patience(), asking).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
-/// Listens for acts in the store's directory, for the life of the server.
+/// Opens the admin socket in the store's directory. The server removes it when it stops.
 pub(crate) fn listen(directory: &Path) -> std::io::Result<(UnixListener, PathBuf)> {
     let path = directory.join(SOCKET);
-    // The directory's lock is held, so a socket that is still there belongs to a dead process.
+    // We hold the directory's lock, so an existing socket belongs to a dead process.
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -180,7 +180,7 @@ pub(crate) fn listen(directory: &Path) -> std::io::Result<(UnixListener, PathBuf
     Ok((listener, path))
 }
 
-/// Serves acts one after another.
+/// Serves administrative requests one after another.
 pub(crate) async fn serve(listener: UnixListener, service: Arc<dyn Service>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -206,7 +206,8 @@ async fn answer(stream: UnixStream, service: &dyn Service) -> std::io::Result<()
     let told = match serde_json::from_str::<Act>(&line) {
         Ok(act) => {
             if let Act::Resolve { id, resolution, .. } = &act {
-                // The timeline has the decision; who made it on this machine is known only here.
+                // The timeline records the decision; only this log records the operating-system
+                // user.
                 tracing::info!(operator, dead_letter = %id, resolution, "an operator resolves a dead letter");
             }
             within(act.patience(), act_through(service, act)).await?
@@ -222,7 +223,7 @@ async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> std::io
     tokio::time::timeout(patience, work).await.map_err(|_| ErrorKind::TimedOut.into())
 }
 
-/// The same acts on a bare register and on a running service.
+/// Runs a request on a bare register or on a running service.
 macro_rules! act {
     ($on:expr, $act:expr, $id:ident => $revoke:expr, $letters:expr, $resolve:expr) => {{
         let refused = |error: AdminError| Told::Refused { why: error.to_string() };
@@ -268,7 +269,7 @@ macro_rules! act {
 
 async fn act_on<S: Store>(register: &Register<'_, S>, act: Act) -> Told {
     let letters = letters::Stopped::of(register);
-    // Whoever has no engine has been told so before.
+    // Requests that need an engine never get here.
     let resolve = async |_: letters::Decision| malformed();
     act!(register, act, id => register.revoke_key(&id), letters, resolve)
 }

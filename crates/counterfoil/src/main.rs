@@ -1,4 +1,4 @@
-//! `counterfoil`: one binary, every role a subcommand. Adapters meet the engine in `wire_up`, and nowhere else.
+//! `counterfoil`: one binary, every role a subcommand. Adapters meet the engine in `wire_up` only.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,8 +16,8 @@ mod wire_up;
 
 use clap::Parser;
 
-/// A charge makes a few dozen small allocations on several threads; the system's allocator spends more time on them
-/// than SQLite spends on the charge (docs/performance.md).
+/// A charge makes a few dozen small allocations on several threads. The system allocator spends
+/// more time on them than SQLite spends on the charge (docs/performance.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -5,19 +5,19 @@ use counterfoil_core::types::mask::Masked;
 use counterfoil_store_postgres::{OpenError, Options, PostgresStore, Reach};
 use std::path::PathBuf;
 
-/// Where everything is kept.
+/// The place of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreUrl {
-    /// A directory.
+    /// The directory of an embedded store.
     Embedded(PathBuf),
-    /// A database; the URL may hold a password.
+    /// A PostgreSQL database; the URL may hold a password.
     Postgres(Masked<String>),
-    /// This process's memory: for tests.
+    /// Memory of this process, for tests.
     Memory,
 }
 
 impl StoreUrl {
-    /// Reads a URL; what it cannot serve is refused with what to do instead.
+    /// Parses a store URL; the refusal of an unknown one lists the known forms.
     pub(crate) fn parse(url: &str) -> Result<StoreUrl, Exit> {
         match url.split_once(':') {
             Some(("memory", "")) => Ok(StoreUrl::Memory),
@@ -43,7 +43,8 @@ impl StoreUrl {
     }
 }
 
-/// Opens a database. An empty one gets its tables first; one with older tables is left to `counterfoil migrate`.
+/// Opens a database. An empty one gets its tables; older tables must be upgraded with `counterfoil
+/// migrate`.
 pub(crate) async fn open_database(url: &Masked<String>, options: Options) -> Result<PostgresStore, Exit> {
     match PostgresStore::open(url.reveal(), options.clone()).await {
         Err(OpenError::NotMigrated) => {

@@ -1,4 +1,4 @@
-//! The one place where adapters meet the engine.
+//! Connects the adapters to the engine.
 
 use crate::admin;
 use crate::cli::DEMO_KEY;
@@ -36,13 +36,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Says hello once the server is ready; given for `dev`, which also gets the demo tenant.
+/// Called once the server is ready. Only `dev` has one, and also gets the demo tenant.
 pub(crate) type Greeting = Box<dyn FnOnce() + Send>;
 
-/// Every connector of this server: one for the provider, one for each peer.
+/// The connectors of this server: one for the provider, one for each peer.
 pub(crate) type Connectors = Routes<StripeGateway, PeerGateway>;
 
-/// The connectors the settings name.
+/// The connectors named by the settings.
 pub(crate) fn gateway(settings: &Settings) -> Result<Connectors, Exit> {
     let mut peers = BTreeMap::new();
     for (name, url) in &settings.peers {
@@ -88,7 +88,7 @@ fn provider(settings: &Settings) -> Result<StripeGateway, Exit> {
     .map_err(Exit::refused)
 }
 
-/// The inbox of the provider, under the name its charges have; none without a secret to know it by.
+/// The provider's inbox, under the provider name of its charges; none without a secret.
 fn inboxes(settings: &Settings) -> Vec<Box<dyn Inbox>> {
     let secrets: Vec<Secret> =
         settings.gateway.webhook_secrets.iter().map(|secret| Secret::new(secret.reveal())).collect();
@@ -98,12 +98,12 @@ fn inboxes(settings: &Settings) -> Vec<Box<dyn Inbox>> {
     }
 }
 
-/// A bound that was set; zero is none.
+/// A configured bound; zero means none.
 fn given(ms: u64) -> Option<Span> {
     (ms > 0).then(|| Span::from_ms(ms))
 }
 
-/// Opens the store and serves until a signal; then drains.
+/// Opens the store, serves until a signal, then drains.
 pub(crate) async fn serve(
     settings: &Settings,
     listener: TcpListener,
@@ -212,11 +212,11 @@ impl Server<'_> {
             signalled().await;
             noted.get_or_init(Instant::now);
             tracing::info!("draining: no new claims, work under way is finished");
-            // Refuses new claims at once; what is under way is waited for below.
+            // Refuse new claims at once; work under way is awaited below.
             draining.close();
         };
         counterfoil_api::serve(listener, app, shutdown, drain).await;
-        // One deadline for connections and work together.
+        // Connections and work share one deadline.
         let spent = asked_at.get().map_or(Duration::ZERO, Instant::elapsed);
         let rest = u64::try_from(drain.saturating_sub(spent).as_millis()).unwrap_or(0);
         let left = engine.drain(Span::from_ms(rest)).await;
@@ -306,7 +306,7 @@ pub(crate) async fn signalled() {
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
-        // Without signals the process can only be killed, which it survives.
+        // Without signal handlers the process can only be killed, which is safe.
         return std::future::pending().await;
     };
     tokio::select! {

@@ -1,4 +1,5 @@
-//! The command line refuses clearly, with exit code 2, before anything is written.
+//! The command line refuses bad input with one sentence and exit code 2, before anything is
+//! written.
 
 mod support;
 

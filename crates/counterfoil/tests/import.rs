@@ -1,4 +1,5 @@
-//! Importing files of commands that have no keys: against the real server, twice, at once, across a bucket's edge.
+//! Imports of files without keys, against the real server: twice, concurrently, and across the edge
+//! of a bucket.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use support::*;
 
-/// The last instant of a bucket and the first of the next.
+/// The last instant of a bucket, and the first of the next.
 const BEFORE: &str = "2026-03-01T23:59:59.999Z";
 const AFTER: &str = "2026-03-02T00:00:00Z";
 
@@ -27,7 +28,7 @@ impl Files {
         path.to_str().unwrap().to_owned()
     }
 
-    /// So many charges, one a line.
+    /// A file with `count` charges, one per line.
     fn charges(&self, count: usize, amount: u32) -> String {
         let lines: Vec<String> = (1..=count)
             .map(|number| {
@@ -48,7 +49,7 @@ fn import(bench: &Bench, file: &str, more: &[&str]) -> Command {
     command
 }
 
-/// What an import told of each line, by line; and its exit code.
+/// The import's result for each line, and its exit code.
 fn told(output: &Output) -> (Vec<Value>, Option<i32>) {
     let mut rows: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();

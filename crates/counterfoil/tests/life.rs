@@ -1,4 +1,4 @@
-//! The real server through crashes, stops, windows and revocations.
+//! The real server through crashes, stops, expiring windows and revocations.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::*;
 fn a_killed_server_finishes_what_it_began() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
-    // Every charge is executed, and its answer is cut off.
+    // The provider executes every charge and cuts off its answer.
     bench.provider.set_faults(Faults { drop_after: 1.0, ..Faults::default() }).unwrap();
     let first = bench.charge("k");
     assert_eq!((first.status, first.error()), (503, "outcome_pending".into()));
@@ -65,7 +65,7 @@ fn a_server_whose_clock_is_days_off_answers_as_before() {
     let server = bench.serve();
     let first = bench.charge("before");
     server.kill();
-    // Loaded before everything else, it also finds out whether the program bears guests that are there before its allocator.
+    // Preloading also shows that the program tolerates a library loaded before its allocator.
     let library = faketime::find().unwrap().to_str().unwrap().to_owned();
     for moved in ["+3d", "-3d"] {
         bench.settings = vec![("LD_PRELOAD", library.clone()), ("FAKETIME", moved.to_owned())];
@@ -178,7 +178,7 @@ fn a_request_without_a_key_is_not_told_to_repeat_itself() {
 fn a_restart_does_not_trip_over_its_own_dying_predecessor() {
     let bench = Bench::new(&[]);
     let mut server = bench.serve();
-    // Not waited for: the kernel may still be closing its port and its lock.
+    // Not awaited: the kernel may still be releasing its port and its lock.
     server.process.kill().unwrap();
     let _next = bench.serve();
     assert_eq!(bench.charge("k").status, 201);

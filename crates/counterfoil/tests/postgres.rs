@@ -1,4 +1,4 @@
-//! Real servers on a real database: several share it, any of them may die, and so may the database.
+//! Several real servers share a real database; any of them may die, and so may the database.
 
 mod support;
 
@@ -83,7 +83,7 @@ fn what_older_servers_need_is_left_until_somebody_says_that_none_runs() {
     assert!(said.contains("tenants lead") && said.contains("counterfoil migrate --contract"), "{said}");
     let told = text(&run(&["migrate", "--json", "--store", &url]).stdout);
     assert!(told.contains(r#""left":["tenants lead","#), "{told}");
-    // And it serves as it is.
+    // The current tables can be served.
     assert!(run(&["verify", "--store", &url]).status.success());
 }
 
@@ -166,7 +166,7 @@ fn another_server_finishes_what_a_killed_one_began() {
     let first = bench.serve();
     let second = bench.serve_on(free_port());
     let [one, other] = [bench.client(&first), bench.client(&second)];
-    // The provider charges and never says so.
+    // The provider charges and never answers.
     bench.provider.set_faults(Faults { hang_after: 1.0, ..Faults::default() }).unwrap();
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| one.try_charge("k"));
@@ -175,7 +175,7 @@ fn another_server_finishes_what_a_killed_one_began() {
         first.kill();
         let killed = Instant::now();
         assert!(asking.join().unwrap().is_err(), "a killed server answers nobody");
-        // Nobody asks for the charge: the other server takes it over by itself.
+        // No client retries the charge: the other server takes it over on its own.
         until("the charge is finished", || other.key_state("k").as_deref() == Some("completed"));
         assert!(killed.elapsed() < LEASE + Duration::from_secs(5), "taken over after {:?}", killed.elapsed());
     });
@@ -228,7 +228,7 @@ fn a_dead_database_stops_charging_and_everything_goes_on_when_it_is_back() {
     let bench = Bench::at(database.url(), &[("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", "2000")]);
     let servers = [bench.serve(), bench.serve_on(free_port())];
     let clients = servers.each_ref().map(|server| bench.client(server));
-    // Load on both servers, and the database dies under it.
+    // The database dies while both servers are under load.
     let (loaded, stop) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for worker in 0..8 {
@@ -249,7 +249,7 @@ fn a_dead_database_stops_charging_and_everything_goes_on_when_it_is_back() {
         stop.store(true, Ordering::Relaxed);
     });
     let mut loaded = loaded.into_inner().unwrap();
-    // What was claimed before has been called by now; what is asked from here on must not be.
+    // Calls for claims made so far have been sent by now; later requests must not cause any.
     let charged = bench.provider.effects().len();
     for (index, client) in clients.iter().enumerate() {
         for number in 0..5 {
@@ -266,7 +266,7 @@ fn a_dead_database_stops_charging_and_everything_goes_on_when_it_is_back() {
         server.until_ready();
     }
     for (index, (key, told)) in loaded.iter().enumerate() {
-        // Through the other server, as often as not.
+        // Every other request goes through the other server.
         let answer = clients[index % 2].until_charged(key);
         assert_eq!(answer.status, 201, "{key}: {answer:?}");
         if told.status == 201 {

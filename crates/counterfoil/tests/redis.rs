@@ -1,4 +1,4 @@
-//! Real servers beside a real Redis: it makes them quicker to say no, and nothing is wrong without it.
+//! Real servers with a real Redis: it saves time, and payments are correct without it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use support::*;
 
 const URL: &str = "COUNTERFOIL_REDIS__URL";
 
-/// The number of a metric at a server; absent means none yet.
+/// The value of a metric at a server; zero if absent.
 fn metric(server: &Server, name: &str) -> u64 {
     let page = exchange(server.port, "GET", "/metrics", "", "").unwrap().body;
     let lines = page.lines().filter(|line| line.starts_with(name) && !line.starts_with('#'));
@@ -22,7 +22,7 @@ fn bypasses(server: &Server) -> u64 {
     metric(server, "counterfoil_gateway_fence_bypass_total")
 }
 
-/// How many payments took effect at the provider.
+/// The number of effects at the provider.
 fn effects(bench: &Bench) -> usize {
     bench.provider.effects().len()
 }

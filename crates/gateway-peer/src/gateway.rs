@@ -1,4 +1,4 @@
-//! The connector itself: a payout as a transfer at the peer, and its failures as outcomes.
+//! The connector: a payout becomes a transfer at the peer, and its failures become outcomes.
 
 use crate::answer::{self, Record};
 use crate::settings::{Settings, SettingsError, address};
@@ -18,11 +18,10 @@ use std::future::Future;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// One peer.
+/// The connector to one peer.
 pub struct PeerGateway {
     binding: ProviderBinding,
     endpoint: String,
-    /// Our account there.
     account: String,
     create: Uri,
     retention: Span,
@@ -31,7 +30,7 @@ pub struct PeerGateway {
     transport: Transport,
 }
 
-/// What is asked of the peer. The same call gives the same bytes.
+/// The request body. The same call gives the same bytes.
 #[derive(Serialize)]
 struct Transfer<'a> {
     from: &'a str,
@@ -41,7 +40,7 @@ struct Transfer<'a> {
     metadata: Ours<'a>,
 }
 
-/// What is written on every transfer: our reference of the payment, and the step.
+/// The metadata of every transfer: our reference of the payment, and the step.
 #[derive(Serialize)]
 struct Ours<'a> {
     counterfoil_payment: &'a str,
@@ -49,7 +48,7 @@ struct Ours<'a> {
 }
 
 impl PeerGateway {
-    /// A connector; connections are made when they are needed.
+    /// A connector that connects on demand.
     pub fn new(settings: Settings) -> Result<PeerGateway, SettingsError> {
         let Settings { name, url, retention, limits } = settings;
         let address = address(url.reveal())?;
@@ -72,7 +71,8 @@ impl PeerGateway {
         request
     }
 
-    /// What to send; nothing if the payment is not this peer's, or nothing a peer could do.
+    /// The body and key to send; `None` if the payment is bound elsewhere or the step is not a
+    /// payout.
     fn letter(&self, call: &ProviderCall) -> Option<(String, HeaderValue)> {
         let destination = call.instrument.as_ref().map(Masked::reveal)?;
         if call.binding != self.binding || call.step != ProviderStep::Payout {
@@ -116,7 +116,7 @@ impl PeerGateway {
         self.transport.exchange(self.request(Method::GET, uri, empty)).await.map_err(TransportFailure::cause)
     }
 
-    /// What became of a key, and then of the transfer it made.
+    /// Looks up the key, then the transfer it made.
     async fn find(&self, key: &str) -> Result<LookupResult, Cause> {
         let record = self.get(&format!("/v1/idempotency-keys/{key}")).await?;
         match answer::record(&record) {
@@ -142,19 +142,19 @@ impl Gateway for PeerGateway {
     fn rules(&self, _: &ProviderBinding) -> Rules {
         Rules {
             dedup_window: Some(self.retention),
-            // How long a request may wait for a slot and a connection is ours to say.
+            // The wait for a slot and a connection depends on our settings, not on the peer.
             send_within: self.transport.send_within(),
             ..PEER.rules
         }
     }
 
     fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
-        // Outside the future: time runs from here, not from when somebody gets round to polling it.
+        // Outside the future: the deadline starts at this call, not at the first poll.
         let deadline = self.transport.deadline();
         self.send(call, deadline)
     }
 
-    /// Asks by the key. A key the peer does not know proves nothing: it may have been forgotten.
+    /// Looks up the key. An unknown key proves nothing, because the peer may have forgotten it.
     async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
         let plain = !lookup.key.is_empty() && lookup.key.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if lookup.binding != self.binding || lookup.step != ProviderStep::Payout || !plain {
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// The peer compares what is sent under a key: these bytes must be the same in every release.
+    /// The peer compares requests under a key, so these bytes must stay the same in every release.
     #[test]
     fn golden_request() {
         let (body, key) = gateway().letter(&call()).unwrap();
@@ -241,13 +241,14 @@ mod tests {
             assert!(eu.letter(&odd).is_none(), "{odd:?}");
             assert_eq!(eu.call(odd).await, ProviderOutcome::NotSent);
         }
-        // Nobody listens there, so it never left either.
+        // Nothing listens there, so the request was never sent.
         assert_eq!(eu.call(call()).await, ProviderOutcome::NotSent);
         assert!(eu.serves(&call().binding));
         assert!(!eu.serves(&ProviderBinding::to_peer(&name, "http://127.0.0.1:1", "ac_other")));
     }
 
-    /// A release from before there were peers takes what a payment is bound to for the provider's endpoint.
+    /// The endpoint of a peer's binding is not a URL, so a connector to a provider cannot send to
+    /// it by mistake.
     #[test]
     fn what_a_payout_is_bound_to_is_no_place_to_send_anything_to() {
         assert_eq!(at(&call().binding.endpoint, "/v1/payouts"), None);

@@ -1,57 +1,51 @@
-//! Settings of the connector, and the reading of its URL. No sentence here repeats any part of the URL: a URL that is
-//! wrong may carry the key anywhere.
+//! Settings of the connector and parsing of its URL. Error texts never repeat any part of the URL,
+//! because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
 use counterfoil_transport::{Address, BadAddress, TransportConfigError, TransportLimits};
 
-/// What a connector is started with.
+/// The settings of a connector.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What the peer is called here.
+    /// The name of the peer in our settings.
     pub name: PeerName,
-    /// `counterfoil+https://KEY@host[:port]/ACCOUNT`: an API key of the peer, and the id of our account there.
+    /// `counterfoil+https://KEY@host[:port]/ACCOUNT`: an API key of the peer, and the id of our
+    /// account there.
     pub url: Masked<String>,
     /// How long the peer keeps its keys: its `idempotency.replay_window_ms`, or less.
     pub retention: Span,
-    /// What the connector may take.
     pub limits: TransportLimits,
 }
 
-/// Why a connector cannot be started.
+/// The reasons for refusing settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// Another scheme, or none.
     #[error(
         "the URL of a peer must begin with counterfoil+http:// or counterfoil+https://; write counterfoil+https://KEY@host[:port]/ac_…"
     )]
     Scheme,
-    /// No credential.
     #[error(
         "the URL of a peer names no API key; write it before the host, as in counterfoil+https://KEY@host/ac_…"
     )]
     KeyMissing,
-    /// A credential with characters that no API key has.
+    /// The credential has characters that no API key has.
     #[error(
         "the API key in the URL of a peer may only hold letters, digits, '_', '-', '.' and '~'; check for a stray ':', '%' or '@'"
     )]
     KeyUnusable,
-    /// No host, or not a host.
     #[error("the URL of a peer has no usable host; write host or host:port after the '@'")]
     Host,
-    /// No account, or one by its code.
+    /// The account is missing or named by its code.
     #[error(
         "the URL of a peer must end with the id of our account there, as in counterfoil+https://KEY@host/ac_…; the id and not the code, because it is of one tenant of one store"
     )]
     Account,
-    /// A deadline of zero or beyond reason.
     #[error("the timeout of peers must be above zero and at most 10 minutes")]
     Timeout,
-    /// No connections at all, or too many.
     #[error("the connections to a peer must be between 1 and 10000")]
     Connections,
-    /// The TLS library could not be set up.
     #[error("TLS could not be set up for a peer ({0}); use another build of the program")]
     Tls(String),
 }
@@ -78,7 +72,7 @@ impl From<TransportConfigError> for SettingsError {
     }
 }
 
-/// Takes the URL apart; its path is an account's id.
+/// Parses the URL; its path is the id of an account.
 pub(crate) fn address(url: &str) -> Result<Address, SettingsError> {
     let address = Address::parse(url, "counterfoil")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

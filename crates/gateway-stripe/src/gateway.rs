@@ -1,4 +1,4 @@
-//! The connector itself: the port's calls as requests, and their failures as outcomes.
+//! The connector: calls of the port become requests, and their failures become outcomes.
 
 use crate::answer;
 use crate::form::{self, INTENTS_PATH};
@@ -27,7 +27,7 @@ pub struct StripeGateway {
 }
 
 impl StripeGateway {
-    /// A connector; connections are made when they are needed.
+    /// A connector that connects on demand.
     pub fn new(settings: Settings) -> Result<StripeGateway, SettingsError> {
         let Settings { url, profile, bounds, timeout, connections_max } = settings;
         let address = address(url.reveal())?;
@@ -55,7 +55,8 @@ impl StripeGateway {
         request
     }
 
-    /// Where a call goes: to the payment's own endpoint, which is usually ours. A peer's is none of ours.
+    /// The URI of a call, at the endpoint the payment is bound to. `None` for the binding of a
+    /// peer.
     fn place(&self, call: &ProviderCall) -> Option<Uri> {
         if !self.serves(&call.binding) {
             return None;
@@ -90,22 +91,22 @@ impl StripeGateway {
 
 impl Gateway for StripeGateway {
     fn binding(&self) -> ProviderBinding {
-        // Each payment's own: counting one for all of them would keep the processors at it.
+        // Allocate per payment: a shared reference count would be contended between cores.
         ProviderBinding { profile: self.profile.name.into(), endpoint: self.endpoint.as_str().into() }
     }
 
     fn rules(&self, binding: &ProviderBinding) -> Rules {
         let mut rules = ProviderProfile::rules_of(&binding.profile);
-        // What is known better is known of the provider that is set, not of one that old work is bound to.
+        // The overrides describe the configured provider, not one that old payments are bound to.
         if *binding.profile == *self.profile.name {
             rules = self.bounds.of(rules);
         }
-        // How long a request may wait for a slot and a connection is ours to say, whoever the provider is.
+        // The wait for a slot and a connection depends on our settings, not on the provider.
         Rules { send_within: self.transport.send_within(), ..rules }
     }
 
     fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
-        // Outside the future: time runs from here, not from when somebody gets round to polling it.
+        // Outside the future: the deadline starts at this call, not at the first poll.
         let deadline = self.transport.deadline();
         self.send(call, deadline)
     }
@@ -114,9 +115,9 @@ impl Gateway for StripeGateway {
         let path = match lookup.step {
             ProviderStep::Charge | ProviderStep::Authorize => form::search(&lookup.payment),
             ProviderStep::Capture | ProviderStep::Void => form::intent(lookup.reference.as_deref()),
-            // The protocol has no place where refunds could be looked up by what we know of them.
+            // Refunds cannot be looked up with the data we have.
             ProviderStep::Refund => return LookupResult::Unclear(Cause::Unreadable),
-            // Nor payouts, until the provider has named them.
+            // Payouts can be looked up only by the provider's reference.
             ProviderStep::Payout if lookup.reference.is_none() => {
                 return LookupResult::Unclear(Cause::Unreadable);
             }

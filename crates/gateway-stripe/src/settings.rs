@@ -1,5 +1,5 @@
-//! Settings of the connector, and the reading of its URL. No sentence here repeats any part of the URL: a URL that
-//! is wrong may carry the key anywhere.
+//! Settings of the connector and parsing of its URL. Error texts never repeat any part of the URL,
+//! because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::mask::Masked;
@@ -8,10 +8,10 @@ use counterfoil_gateway::ProviderProfile;
 use counterfoil_transport::{Address, BadAddress, TransportConfigError};
 use std::time::Duration;
 
-/// Bounds of the provider's contract that its operator knows better than the profile; what is not given stays.
+/// Bounds that the operator knows better than the profile; `None` keeps the profile's value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
-    /// How long keys are remembered. A profile that remembers none stays so.
+    /// How long keys are remembered. A profile without deduplication stays without.
     pub dedup_window: Option<Span>,
     /// A request is executed at most this long after it was sent.
     pub late_delivery: Option<Span>,
@@ -20,7 +20,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The rules within these bounds.
+    /// Applies the overrides to `rules`.
     pub(crate) fn of(self, rules: Rules) -> Rules {
         Rules {
             dedup_window: rules.dedup_window.map(|window| self.dedup_window.unwrap_or(window)),
@@ -31,55 +31,47 @@ impl Bounds {
     }
 }
 
-/// What a connector is started with.
+/// The settings of a connector.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `stripe+http://KEY@host:port` or `stripe+https://KEY@host[:port]`.
     pub url: Masked<String>,
     /// The contract of the provider behind the URL.
     pub profile: &'static ProviderProfile,
-    /// What is known better.
     pub bounds: Bounds,
-    /// How long one call may take: connecting, sending and reading the whole answer.
+    /// Longest time for one call: connecting, sending and reading the whole response.
     pub timeout: Duration,
-    /// Requests that may be under way at once, and connections kept open between them.
+    /// Concurrent requests; also the number of connections kept open.
     pub connections_max: usize,
 }
 
-/// Why a connector cannot be started.
+/// The reasons for refusing settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// Another scheme, or none.
     #[error(
         "the gateway URL must begin with stripe+http:// or stripe+https://; write stripe+https://KEY@host[:port]"
     )]
     Scheme,
-    /// No credential.
     #[error("the gateway URL names no API key; write it before the host, as in stripe+https://KEY@host")]
     KeyMissing,
-    /// A credential with characters that no API key has.
+    /// The credential has characters that no API key has.
     #[error(
         "the API key in the gateway URL may only hold letters, digits, '_', '-', '.' and '~'; check for a stray ':', '%' or '@'"
     )]
     KeyUnusable,
-    /// No host, or not a host.
     #[error("the gateway URL has no usable host; write host or host:port after the '@'")]
     Host,
-    /// More than a host.
     #[error("the gateway URL must end after its host and port; remove the path, query or fragment")]
     Path,
-    /// A deadline of zero or beyond reason.
     #[error("the gateway timeout must be above zero and at most 10 minutes")]
     Timeout,
-    /// No connections at all, or too many.
     #[error("the gateway's connections must be between 1 and 10000")]
     Connections,
-    /// The TLS library could not be set up.
     #[error("TLS could not be set up for the gateway ({0}); use another build of the program")]
     Tls(String),
 }
 
-/// Takes the URL apart; there is nothing after its host.
+/// Parses the URL, which must end after its host.
 pub(crate) fn address(url: &str) -> Result<Address, SettingsError> {
     let address = Address::parse(url, "stripe").map_err(|bad| match bad {
         BadAddress::Scheme => SettingsError::Scheme,

@@ -1,7 +1,8 @@
-//! Which connector a payment's calls take: the one it is bound to, or none.
+//! Chooses the connector for a payment by its binding.
 //!
-//! A payment is bound to the provider or to one peer for life. What is bound to a peer that is not set up here, or is set up
-//! with another place or account, takes no way at all: the provider never sees it, and neither does another peer.
+//! A payment is bound to the provider or to one peer for life. A binding to a peer that is not
+//! configured here, or is configured with another endpoint or account, has no route. Neither the
+//! provider nor another peer ever sees such a payment.
 
 use crate::port::{Gateway, ProviderCall, ProviderLookup};
 use crate::profile::ProviderProfile;
@@ -14,14 +15,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A connector for the provider and one for each peer.
+/// The connector of the provider and those of the peers.
 #[derive(Debug)]
 pub struct Routes<P, C> {
     provider: P,
     peers: BTreeMap<PeerName, C>,
 }
 
-/// Where something goes.
+/// The connector of a binding.
 enum Way<P, C> {
     Provider(P),
     Peer(C),
@@ -29,7 +30,8 @@ enum Way<P, C> {
 }
 
 pin_project! {
-    /// A call on its way. A type of its own: an `async` block would keep room for the call twice, before it is polled and after.
+    /// A call under way. An enum instead of an `async` block, which would hold the call twice:
+    /// before the first poll and after.
     #[project = Going]
     enum Sending<P, C> {
         Provider { #[pin] call: P },
@@ -51,7 +53,6 @@ impl<P: Future<Output = ProviderOutcome>, C: Future<Output = ProviderOutcome>> F
 }
 
 impl<P: Gateway, C: Gateway> Routes<P, C> {
-    /// The provider and the peers by name.
     pub const fn new(provider: P, peers: BTreeMap<PeerName, C>) -> Routes<P, C> {
         Routes { provider, peers }
     }
@@ -92,7 +93,8 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
     }
 
     fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
-        // The connector's time runs from here, not from when somebody gets round to polling this.
+        // Call outside any `async` block: the connector's deadline starts here, not at the first
+        // poll.
         match self.way(&call.binding) {
             Way::Provider(provider) => Sending::Provider { call: provider.call(call) },
             Way::Peer(peer) => Sending::Peer { call: peer.call(call) },
@@ -119,7 +121,7 @@ mod tests {
     use std::future::ready;
     use std::sync::{Arc, Mutex};
 
-    /// Counts what comes its way.
+    /// Records the bindings of the calls it receives.
     #[derive(Clone)]
     struct Counting {
         binding: ProviderBinding,
@@ -224,7 +226,7 @@ mod tests {
                 assert_eq!(connector.seen(), expected);
             }
         }
-        // A provider's own endpoint may have been another when the payment was made.
+        // The provider's endpoint may have been another one when the payment was made.
         assert!(routes.serves(&provider("https://old")));
         assert_eq!(routes.binding_to(&name("eu")), Some(all[1].binding()));
         assert_eq!(routes.binding(), all[0].binding());

@@ -1,4 +1,5 @@
-//! The way to the server: one connection, shared and made when needed, one timeout, and a rest after each failure.
+//! The link to the server: one shared connection made on demand, one timeout, and a cooldown after
+//! each failure.
 
 use crate::target::Target;
 use counterfoil_core::types::time::{Span, Time};
@@ -10,10 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// The first failure starts the rest; a second of it keeps the price of a server that hangs at one timeout a second.
+/// Cooldown after the first failure. A hanging server costs one timeout per second.
 const REST: BreakerPolicy = BreakerPolicy { failures: 1, open: Span::from_ms(1_000) };
 
-/// A connection that broke while nobody used it says nothing about the server: it is made anew once.
+/// An idle connection that broke says nothing about the server, so it is replaced once.
 const TRIES: usize = 2;
 
 pub(crate) struct Link {
@@ -26,20 +27,20 @@ pub(crate) struct Link {
     connecting: tokio::sync::Mutex<()>,
 }
 
-/// The connection of the moment, with a number to tell it from the next.
+/// The current connection, with a number that tells it from its successor.
 #[derive(Default)]
 struct Line {
     number: u64,
     connection: Option<MultiplexedConnection>,
 }
 
-/// What came of one try.
+/// The result of one attempt.
 enum Tried<T> {
     Answered(T),
-    /// The server's own word that it cannot, about this name alone.
+    /// The server refused this key only.
     Declined(FenceFailure),
     Failed(FenceFailure),
-    /// The connection was broken before anything was heard on it.
+    /// The connection broke before any answer arrived.
     Broken(FenceFailure),
 }
 
@@ -55,7 +56,8 @@ impl Link {
         }
     }
 
-    /// Asks the server, unless it rests. The command must do no harm if it arrives twice.
+    /// Sends a command, unless the server is in its cooldown. The command must be harmless when
+    /// repeated.
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, FenceFailure> {
         if self.breaker().permit(self.now()).is_err() {
             return Err(FenceFailure::Resting);
@@ -90,8 +92,8 @@ impl Link {
             Ok(Err(error)) if concerns_the_name_alone(&error) => {
                 Tried::Declined(FenceFailure::Refused(error.to_string()))
             }
-            // What else the server says is about itself: it loads, it is full, it became a replica. The next connection
-            // may reach another.
+            // Other errors concern the server itself: loading, full, or demoted to a replica. The
+            // next connection may reach another server.
             Ok(Err(error)) => {
                 self.forget(number);
                 let words = self.words(&error);
@@ -101,7 +103,7 @@ impl Link {
                     None => Tried::Failed(FenceFailure::Unheard(words)),
                 }
             }
-            // A connection on which nothing is heard may be dead without a word.
+            // A silent connection may be dead.
             Err(_) => {
                 self.forget(number);
                 Tried::Failed(FenceFailure::Unheard(self.late()))
@@ -127,7 +129,7 @@ impl Link {
         Ok((line.number, connection))
     }
 
-    /// Lets go of a connection, unless it was replaced already.
+    /// Drops the connection unless it was already replaced.
     fn forget(&self, number: u64) {
         let mut line = self.line();
         if line.number == number {
@@ -157,7 +159,7 @@ impl Link {
         failure
     }
 
-    /// The client's own timeouts are as long as ours, and may end first.
+    /// The client's own timeouts equal ours and may fire first.
     fn words(&self, error: &RedisError) -> String {
         if error.is_timeout() { self.late() } else { error.to_string() }
     }
@@ -185,7 +187,8 @@ impl Line {
     }
 }
 
-/// Something of another kind stands under the name. Old servers wrap the word in what they say about the script.
+/// Whether the key holds a value of another type. Old servers wrap the code in a message about the
+/// script.
 fn concerns_the_name_alone(error: &RedisError) -> bool {
     const WORD: &str = "WRONGTYPE";
     error.code() == Some(WORD) || error.detail().is_some_and(|detail| detail.contains(WORD))

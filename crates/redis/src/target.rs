@@ -1,26 +1,27 @@
-//! Where the server is and how to talk to it: a URL, read. What is said about a bad one never holds its password.
+//! The parsed Redis URL. Error messages never contain its password.
 
 use redis::{Client, ConnectionInfo, IntoConnectionInfo, TlsCertificates};
 use std::path::Path;
 
-/// Why a URL cannot be used.
+/// A Redis URL that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the Redis URL cannot be used: {0}; write redis://[:password@]host:port[/database], or rediss:// for TLS"
 )]
 pub struct BadUrl(String);
 
-/// What URLs may begin with, and whether that means TLS.
+/// URL schemes, and whether they mean TLS.
 const SCHEMES: [(&str, bool); 4] =
     [("redis://", false), ("rediss://", true), ("valkey://", false), ("valkeys://", true)];
 
-/// A server.
+/// A server to connect to.
 pub(crate) struct Target {
     pub(crate) client: Client,
 }
 
 impl Target {
-    /// Reads a URL. With TLS, `?sslrootcert=PATH` names a file of certificates to trust instead of the public ones.
+    /// Reads a URL. With TLS, `?sslrootcert=PATH` names a file of trusted certificates that
+    /// replaces the public ones.
     pub(crate) fn parse(url: &str) -> Result<Target, BadUrl> {
         let bad = |why: &str| BadUrl(why.to_owned());
         let (_, is_tls) = SCHEMES
@@ -55,7 +56,7 @@ fn certificates(path: &Path) -> Result<Vec<u8>, BadUrl> {
     if is_pem { Ok(pem) } else { Err(unreadable("there are none")) }
 }
 
-/// The client's words name a part of the URL, never its text.
+/// The client's message names a part of the URL, never its text.
 fn reason(error: &redis::RedisError) -> String {
     error.to_string().to_lowercase()
 }

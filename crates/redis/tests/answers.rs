@@ -1,4 +1,4 @@
-//! Shared answers on a real server: found by others, never wrong, lost without harm.
+//! Shared answers on a real server: found by other processes, never wrong, harmless when lost.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{PATIENT, SHORT, client, eventually, raw};
 
-/// An hour, the time all answers here are replayed.
+/// The replay window of all answers here: an hour.
 const WINDOW_MS: u64 = 3_600_000;
 
 fn answers(url: &str, timeout: Duration) -> SharedAnswers {
@@ -25,7 +25,7 @@ fn claim(number: i64) -> Claim {
     claim_in(number, ClaimState::Completed(settled(b"{\"paid\":true}", at(WINDOW_MS))))
 }
 
-/// Keeps the claim, and says under which key the server has it.
+/// Stores the claim's answer and returns its Redis key.
 async fn keep(url: &str, answers: &SharedAnswers, claim: &Claim) -> Vec<u8> {
     let keys = || raw::<Vec<Vec<u8>>>(url, &[b"KEYS", b"*"]);
     let before = keys();

@@ -1,4 +1,4 @@
-//! The fence on a real server that is well.
+//! The fence on a healthy server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

@@ -1,39 +1,36 @@
-//! Where a server is and the key to it, as one URL: `PROTOCOL+https://KEY@host[:port][/path]`. No error here repeats any
-//! part of the URL: one that is wrong may carry the key anywhere.
+//! Server address and API key in one URL: `PROTOCOL+https://KEY@host[:port][/path]`. Errors never
+//! repeat any part of the URL, because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::types::mask::Masked;
 use http::Uri;
 use http::header::HeaderValue;
 
-/// A URL, taken apart.
+/// A parsed address URL.
 pub struct Address {
     /// Scheme, host and port.
     pub endpoint: String,
-    /// Whether it asks for TLS.
     pub is_https: bool,
-    /// The API key.
     pub key: Masked<String>,
-    /// What stands after the host, without the slash that begins it.
+    /// The path after the host, without its leading slash.
     pub path: String,
 }
 
-/// Why a URL names no server.
+/// The reasons for refusing an address URL. No variant carries text from the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadAddress {
-    /// Another scheme, or none.
+    /// The scheme is missing or is not `PROTOCOL+http` or `PROTOCOL+https`.
     Scheme,
-    /// No credential.
     KeyMissing,
-    /// A credential with characters that no API key has.
+    /// The credential has characters that no API key has.
     KeyUnusable,
-    /// No host, or not a host.
+    /// The host is missing or malformed.
     Host,
-    /// A query or a fragment.
+    /// The URL has a query or a fragment.
     Query,
 }
 
 impl Address {
-    /// Takes a URL of that protocol apart.
+    /// Parses a URL of the given protocol.
     pub fn parse(url: &str, protocol: &str) -> Result<Address, BadAddress> {
         let rest = url.strip_prefix(protocol).and_then(|rest| rest.strip_prefix('+'));
         let (scheme, rest) = rest.and_then(|rest| rest.split_once("://")).ok_or(BadAddress::Scheme)?;
@@ -53,7 +50,7 @@ impl Address {
         let (host, path) = place.split_once('/').unwrap_or((place, ""));
         let endpoint = format!("{scheme}://{}", host.to_ascii_lowercase());
         let uri: Uri = endpoint.parse().map_err(|_| BadAddress::Host)?;
-        // A port that is no port parses as an authority all the same.
+        // An authority with an invalid port still parses, with no port; refuse it here.
         let named =
             |port: Option<_>| port.is_some() || !host.trim_end_matches(char::is_numeric).ends_with(':');
         if uri.host().is_none_or(str::is_empty) || !named(uri.port()) {
@@ -67,7 +64,7 @@ impl Address {
         })
     }
 
-    /// `Bearer KEY`, marked as sensitive.
+    /// The `Authorization` header `Bearer KEY`, marked as sensitive.
     pub fn authorization(&self) -> Result<HeaderValue, BadAddress> {
         let mut header = HeaderValue::try_from(format!("Bearer {}", self.key.reveal()))
             .map_err(|_| BadAddress::KeyUnusable)?;
@@ -76,7 +73,7 @@ impl Address {
     }
 }
 
-/// The place of a path at an endpoint.
+/// Joins an endpoint and a path; `None` if the result is not a URI.
 pub fn at(endpoint: &str, path: &str) -> Option<Uri> {
     Uri::try_from([endpoint, path].concat()).ok()
 }

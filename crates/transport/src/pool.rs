@@ -1,8 +1,10 @@
-//! Connections to servers, each moved along by who uses it.
+//! A connection pool in which the caller drives the connection.
 //!
-//! A connection has no task of its own: its messages move while somebody waits for an answer on it, and the bytes of an idle one
-//! are looked at when it is next taken. So an exchange is not handed from task to task and back, and who gives up takes the
-//! connection along. A request that a dying connection did not take goes to the next one; one that it took is never sent again.
+//! Connections have no task of their own. A connection makes progress while its caller waits for an
+//! answer, and an idle connection is polled when it is taken from the pool. An exchange therefore
+//! needs no hand-over between tasks, and a cancelled caller drops its connection. A request that a
+//! closing connection did not take is sent on the next one. A request that was taken is never sent
+//! again.
 
 use crate::letter::Letter;
 use http::header::HOST;
@@ -21,18 +23,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tower_service::Service;
 
-/// Servers close idle connections after a minute or more; leaving first avoids sending into a closing connection.
+/// Servers close idle connections after a minute or more; closing first avoids sending into a
+/// closing connection.
 const IDLE_MAX: Duration = Duration::from_secs(50);
-/// Bytes of a head.
+/// Largest response head.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// How often a connection and who waits for it have their turn in one step: a body comes when it was asked for, and what was asked in
-/// the first pass is there in the second.
+/// Polls of connection and caller per wake-up: the first pass asks for the body, the second finds
+/// it.
 const PASSES: usize = 2;
 
-/// Why there is no answer.
 pub(crate) type Trouble = Box<dyn Error + Send + Sync>;
 
-/// What makes connections.
 pub(crate) trait Connect:
     Service<Uri, Response: Read + Write + Unpin, Error: Into<Trouble>, Future: Send> + Clone
 {
@@ -43,27 +44,27 @@ impl<C> Connect for C where
 {
 }
 
-/// Connections that nobody uses now, by server; of each server, the one used last at the end.
+/// Idle connections by server, the most recently used last.
 type Idle<C> = HashMap<Server, Vec<(Connection<<C as Service<Uri>>::Response>, Instant)>>;
 
-/// Whom a connection leads to. The scheme counts: what is meant for TLS must not travel without.
+/// The scheme is part of the key: a request meant for TLS must not use a plain connection.
 type Server = (Scheme, Authority);
 
-/// Connections to servers, made when they are needed.
+/// A connection pool for any number of servers. Connections are made on demand.
 pub(crate) struct Pool<C: Connect> {
     connector: C,
     idle: Mutex<Idle<C>>,
 }
 
-/// One connection, in the hands of who uses it.
+/// A connection, owned by its current caller.
 pub(crate) struct Connection<I: Read + Write> {
     sender: SendRequest<Letter>,
-    /// Nothing once it has ended: whoever still hopes for an answer learns by that. Boxed, or every call would have room for it
-    /// twice, with TLS and without.
+    /// `None` once the connection has ended, which also fails the pending request. Boxed to keep
+    /// the future of a call small.
     connection: Option<Box<HyperConnection<I, Letter>>>,
 }
 
-/// A request as it is sent, and where to.
+/// A request ready to be sent, and its destination.
 struct Addressed {
     request: Request<Letter>,
     server: Server,
@@ -75,7 +76,8 @@ impl<C: Connect> Pool<C> {
         Pool { connector, idle: Mutex::default() }
     }
 
-    /// Sends a request and waits for the head of its answer, whose body comes while the line is asked to [`Connection::carry`] it.
+    /// Sends a request and returns the head of the response. The caller reads the body while
+    /// [`Connection::drive_until`] polls the connection.
     pub(crate) async fn ask(
         &self,
         request: Request<Letter>,
@@ -102,7 +104,7 @@ impl<C: Connect> Pool<C> {
         }
     }
 
-    /// Takes a line back, if it can be used again.
+    /// Returns a connection to the pool if it can take another request.
     pub(crate) async fn put_back(&self, server: Server, mut line: Connection<C::Response>) {
         if !line.is_free().await {
             return;
@@ -110,13 +112,13 @@ impl<C: Connect> Pool<C> {
         let now = Instant::now();
         let mut idle = self.idle();
         let lines = idle.entry(server).or_default();
-        // The first have waited longest.
+        // The oldest connections stand first.
         let stale = lines.iter().take_while(|(_, since)| now.duration_since(*since) > IDLE_MAX).count();
         lines.drain(..stale);
         lines.push((line, now));
     }
 
-    /// The line that was used last; those before it may close while nobody needs them.
+    /// Takes the most recently used connection, so that surplus ones reach `IDLE_MAX` and close.
     fn take(&self, server: &Server) -> Option<Connection<C::Response>> {
         let mut idle = self.idle();
         let lines = idle.get_mut(server)?;
@@ -143,7 +145,7 @@ impl<C: Connect> Pool<C> {
 }
 
 impl<I: Read + Write + Unpin> Connection<I> {
-    /// Moves the connection's messages until `wanted` is there.
+    /// Polls the connection until `wanted` is ready.
     pub(crate) async fn carry<F: Future>(&mut self, wanted: F) -> F::Output {
         let mut wanted = pin!(wanted);
         poll_fn(|context| {
@@ -158,7 +160,7 @@ impl<I: Read + Write + Unpin> Connection<I> {
         .await
     }
 
-    /// Whether it takes another request, by what has come in meanwhile.
+    /// Whether the connection can take another request, after processing what has arrived.
     async fn is_free(&mut self) -> bool {
         poll_fn(|context| {
             self.step(context);
@@ -177,7 +179,7 @@ impl<I: Read + Write + Unpin> Connection<I> {
 }
 
 impl Addressed {
-    /// The server is named in a header, and only the path in the first line.
+    /// Moves the authority to the `Host` header and leaves the path as the request target.
     fn of(mut request: Request<Letter>) -> Result<Addressed, Trouble> {
         let uri = request.uri().clone();
         let parts = uri.clone().into_parts();

@@ -1,5 +1,5 @@
-//! Dead letters of all tenants, for an operator on the machine: read from a server or from a stopped store, resolved
-//! through an engine.
+//! Dead letters of all tenants, for an operator on this machine. They are read from a server or
+//! from a stopped store, and resolved through an engine.
 
 use super::{LetterTold, Told, malformed};
 use counterfoil_core::idempotency::claim::ClaimId;
@@ -18,10 +18,10 @@ use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use counterfoil_wire::dead_letter;
 use std::borrow::Cow;
 
-/// Dead letters told at once: more than a person works off before looking again.
+/// Largest list of dead letters; more than a person works off before looking again.
 const LETTERS_MAX: usize = 500;
 
-/// Where dead letters are read from.
+/// A source of dead letters.
 pub(super) trait Letters {
     fn references(&self) -> Cow<'_, References>;
     fn tenants(&self) -> impl Future<Output = Result<Vec<TenantView>, ReadError>> + Send;
@@ -37,7 +37,7 @@ pub(super) trait Letters {
     ) -> impl Future<Output = Result<Option<DeadLetter>, ReadError>> + Send;
 }
 
-/// A running engine.
+/// Reads from a running engine.
 pub(super) struct Served<'a>(pub(super) &'a dyn Service);
 
 impl Letters for Served<'_> {
@@ -58,7 +58,7 @@ impl Letters for Served<'_> {
     }
 }
 
-/// A store without an engine.
+/// Reads from a store without an engine.
 pub(super) struct Stopped<'a, S>(&'a Register<'a, S>);
 
 impl<'a, S: Store> Stopped<'a, S> {
@@ -112,7 +112,7 @@ impl<S: Store> Letters for Stopped<'_, S> {
     }
 }
 
-/// All that need a human, tenant by tenant.
+/// Lists the dead letters of all tenants.
 pub(super) async fn list(from: &impl Letters) -> Told {
     match listed(from).await {
         Ok(told) => told,
@@ -123,7 +123,7 @@ pub(super) async fn list(from: &impl Letters) -> Told {
 async fn listed(from: &impl Letters) -> Result<Told, ReadError> {
     let mut letters = Vec::new();
     for (tenant, _) in from.tenants().await? {
-        // One more than fits says that there are more.
+        // One more than fits, to tell whether there are more.
         let room = LETTERS_MAX.saturating_add(1).saturating_sub(letters.len());
         if room == 0 {
             break;
@@ -137,7 +137,7 @@ async fn listed(from: &impl Letters) -> Result<Told, ReadError> {
     Ok(Told::Letters { letters, more })
 }
 
-/// One, whosever it is.
+/// Shows one dead letter of any tenant.
 pub(super) async fn show(from: &impl Letters, id: &str) -> Told {
     match find(from, id).await {
         Ok(Some((tenant, letter))) => {
@@ -171,7 +171,7 @@ fn absent(id: &str) -> Told {
     }
 }
 
-/// What an operator decided.
+/// An operator's decision.
 pub(super) struct Decision {
     pub(super) id: String,
     pub(super) resolution: String,
@@ -179,7 +179,7 @@ pub(super) struct Decision {
     pub(super) key: String,
 }
 
-/// Resolves one, as the same request over HTTP would.
+/// Resolves a dead letter like the same request over HTTP.
 pub(super) async fn resolve(service: &dyn Service, decision: Decision) -> Told {
     let Decision { id, resolution, reason, key } = decision;
     let body = serde_json::json!({ "resolution": resolution, "reason": reason });

@@ -14,16 +14,16 @@ pub(crate) struct Bench {
     /// The server, for example http://127.0.0.1:8080.
     #[arg(long)]
     url: String,
-    /// An API key of a tenant there.
+    /// An API key of a tenant on that server.
     #[arg(long, value_name = "KEY")]
     api_key: String,
     /// Connections, each with one request at a time.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// How long to measure.
+    /// Seconds to measure.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// How many of a hundred requests repeat an earlier one.
+    /// Percentage of requests that repeat an earlier one.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     replay_percent: u8,
     /// Prints one JSON object instead of a table.

@@ -1,4 +1,5 @@
-//! `dead-letters`: work that needs a human, through the server that holds the store or on the store itself.
+//! `dead-letters`: work that needs a human, through the server that holds the store or on the store
+//! itself.
 
 use super::runtime::one_thread;
 use super::tenant::random_text;
@@ -11,7 +12,7 @@ use comfy_table::{Cell, Color, Table};
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// Work that needs a human: looking at it, resolving it.
+/// Lists, shows and resolves work that needs a human.
 #[derive(Args, Debug)]
 pub(crate) struct DeadLetters {
     #[command(subcommand)]
@@ -21,10 +22,10 @@ pub(crate) struct DeadLetters {
     /// The store: a path, file:PATH or postgres://USER@HOST/DATABASE.
     #[arg(long, value_name = "URL", global = true)]
     store: Option<String>,
-    /// The payment provider, to resolve where no server can be asked: stripe+https://KEY@host.
+    /// The payment provider, needed to resolve without a running server: stripe+https://KEY@host.
     #[arg(long, value_name = "URL", global = true)]
     gateway: Option<String>,
-    /// A peer, for the same: NAME=counterfoil+https://KEY@host/ACCOUNT. Once for each.
+    /// A peer, needed like --gateway: NAME=counterfoil+https://KEY@host/ACCOUNT. May be repeated.
     #[arg(long, value_name = "NAME=URL", global = true)]
     peer: Vec<String>,
     /// Prints JSON instead of text.
@@ -34,32 +35,32 @@ pub(crate) struct DeadLetters {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Lists what needs a human, of all tenants.
+    /// Lists the dead letters of all tenants.
     List,
-    /// Shows one with its evidence.
+    /// Shows a dead letter with its evidence.
     Show {
-        /// Its id, `dl_…`.
+        /// The dead letter's id, `dl_…`.
         id: String,
     },
-    /// Settles one as you have decided.
+    /// Settles a dead letter by your decision.
     Resolve(Resolve),
 }
 
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("resolution").required(true)))]
 struct Resolve {
-    /// Its id, `dl_…`.
+    /// The dead letter's id, `dl_…`.
     id: String,
-    /// Asks the provider and takes its word, even if it differs from what was asked for.
+    /// Adopts the provider's answer, even if it differs from the order.
     #[arg(long, group = "resolution")]
     adopt: bool,
-    /// Undoes at the provider what is held there, then marks it failed.
+    /// Voids the amount held at the provider, then marks the payment failed.
     #[arg(long, group = "resolution")]
     void: bool,
-    /// Nothing happened: marks it failed, for this reason.
+    /// Marks the payment failed for this reason, because nothing happened.
     #[arg(long, value_name = "REASON", group = "resolution")]
     fail: Option<String>,
-    /// Goes on as if it had not been parked.
+    /// Continues as if the payment had not been parked.
     #[arg(long, group = "resolution")]
     retry: bool,
 }
@@ -129,7 +130,7 @@ fn print(told: &Told, whole: bool) {
                 plain(status)
             );
         }
-        // Not what this command asks for; refusals end it before.
+        // Not replies of this command; refusals ended it before.
         Told::Tenants { .. } | Told::Key { .. } | Told::Refused { .. } => {}
     }
 }
@@ -153,7 +154,7 @@ fn table(letters: &[LetterTold]) -> Table {
     table
 }
 
-/// Everything that is known of one, a row each.
+/// All data of a dead letter, one row each.
 fn sheet(told: &LetterTold) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
@@ -179,7 +180,7 @@ fn sheet(told: &LetterTold) -> Table {
     table
 }
 
-/// A value as a person reads it.
+/// A JSON value as plain text.
 fn plain(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "-".to_owned(),

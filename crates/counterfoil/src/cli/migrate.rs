@@ -1,4 +1,5 @@
-//! `migrate`: brings a database's tables forward. Servers of the release before may go on serving meanwhile.
+//! `migrate`: upgrades the tables of a database. Servers of the previous release may keep serving
+//! meanwhile.
 
 use super::runtime::one_thread;
 use super::{Common, flag};
@@ -8,7 +9,7 @@ use clap::Args;
 use counterfoil_store_postgres::Reach;
 use std::process::ExitCode;
 
-/// Brings a database's tables to what this release needs. Running it twice is the same as running it once.
+/// Upgrades the tables of a database to this release. Running it again changes nothing.
 #[derive(Args, Debug)]
 pub(crate) struct Migrate {
     #[command(flatten)]
@@ -16,7 +17,8 @@ pub(crate) struct Migrate {
     /// The database: postgres://USER@HOST/DATABASE.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// Also takes away what only servers of older releases needed. Say so when none of them runs any more.
+    /// Also removes the parts that only servers of older releases need. Use it once none of them
+    /// runs any more.
     #[arg(long)]
     contract: bool,
     /// Prints one JSON object instead of text.

@@ -1,4 +1,4 @@
-//! `simulator`: the payment provider alone.
+//! `simulator`: the payment provider simulator.
 
 use super::listen;
 use super::runtime::one_thread;
@@ -8,13 +8,13 @@ use counterfoil_provider_simulator::{Options, Simulator as Provider, serve};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The payment provider simulator alone.
+/// Runs the payment provider simulator alone.
 #[derive(Args, Debug)]
 pub(crate) struct Simulator {
-    /// Where it listens.
+    /// Address to listen on.
     #[arg(long, value_name = "ADDR")]
     listen: String,
-    /// Appends every effect it executes to this file, one JSON object a line.
+    /// Appends every executed effect to this file, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }

@@ -1,4 +1,5 @@
-//! `tenant`: tenants and their API keys, on a stopped store directly or on a live one through its server.
+//! `tenant`: tenants and their API keys, directly on a stopped store or through the server of a
+//! live one.
 
 use super::runtime::one_thread;
 use super::{Common, flag};
@@ -10,7 +11,7 @@ use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes};
 use counterfoil_core::types::mask::Masked;
 use std::process::ExitCode;
 
-/// Tenants and their API keys.
+/// Manages tenants and their API keys.
 #[derive(Args, Debug)]
 pub(crate) struct Tenant {
     #[command(subcommand)]
@@ -27,18 +28,19 @@ pub(crate) struct Tenant {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes a tenant and prints its first API key, once.
+    /// Creates a tenant and prints its first API key, once.
     Create {
         /// 1 to 64 lower-case letters, digits, '-' and '_'.
         name: String,
-        /// What the key may do: read, write, admin, joined by commas.
+        /// Scopes of the key: read, write, admin, joined by commas.
         #[arg(long, default_value = "read,write")]
         scopes: String,
-        /// Whether this tenant's writes must carry a key (required or optional); the server's policy if absent.
+        /// Whether this tenant's writes need an idempotency key (required or optional); default:
+        /// the server's policy.
         #[arg(long)]
         key_policy: Option<String>,
     },
-    /// Makes and revokes API keys.
+    /// Creates and revokes API keys.
     #[command(subcommand)]
     Key(Key),
     /// Lists tenants and their keys.
@@ -51,7 +53,7 @@ enum Key {
     Create {
         /// The tenant's name.
         name: String,
-        /// What the key may do: read, write, admin, joined by commas.
+        /// Scopes of the key: read, write, admin, joined by commas.
         #[arg(long, default_value = "read,write")]
         scopes: String,
     },
@@ -111,7 +113,7 @@ fn policy(policy: Option<String>) -> Result<Option<String>, Exit> {
     }
 }
 
-/// `bytes` bytes of chance as lower-case base 32.
+/// Base 32 text, in lower case, of `bytes` random bytes.
 pub(super) fn random_text(bytes: usize) -> Result<String, Exit> {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut chance = vec![0; bytes.saturating_mul(8).div_ceil(5)];
@@ -140,7 +142,7 @@ fn print(told: &Told, secret: Option<&Masked<String>>, json: bool) {
             None => println!("{key_id} of {tenant} is revoked"),
         },
         Told::Refused { why } => println!("{why}"),
-        // Not what a tenant command asks for.
+        // Not replies of this command.
         Told::Letters { .. } | Told::Resolved { .. } => {}
     }
 }

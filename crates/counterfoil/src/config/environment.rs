@@ -10,8 +10,8 @@ use super::suggest::unknown_setting;
 
 const PREFIX: &str = "COUNTERFOIL_";
 
-/// The variables of this process that could be settings. Bytes outside UTF-8 in a value become U+FFFD, which
-/// every rule refuses; `std::env::vars` would panic over them even in a variable that is none of ours.
+/// Variables of this process that may be settings. Bytes outside UTF-8 become U+FFFD, which every
+/// rule refuses. `std::env::vars` would panic on them, even in an unrelated variable.
 pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
@@ -19,12 +19,13 @@ pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The variable that gives `section.name`.
+/// The variable of `section.name`.
 pub(super) fn variable(section: &str, name: &str) -> String {
     format!("{PREFIX}{section}__{name}").to_ascii_uppercase()
 }
 
-/// Reads the variables that are settings. One without `__` is somebody else's, such as a command's own.
+/// Reads the variables that are settings. A variable without `__` belongs to something else, such
+/// as a command.
 pub(super) fn read(
     table: &[Section],
     variables: impl Iterator<Item = (String, String)>,

@@ -1,7 +1,7 @@
-//! The file layer: TOML, with the line and column of everything in it.
+//! The file layer: TOML, with the line and column of every value.
 //!
-//! Broken TOML is refused for its syntax alone: where sections no longer end where they were meant to, saying
-//! more would accuse settings that are right. A key given twice leaves the rest readable.
+//! For broken TOML only syntax errors are reported: section boundaries are unreliable then, so
+//! other reports could blame correct settings. A duplicate key does not make the rest unreadable.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,10 +18,11 @@ use super::rule::Raw;
 use super::source::Source;
 use super::suggest::{unknown_section, unknown_setting};
 
-/// A configuration is a page or two; anything this large is another file named by mistake.
+/// Configurations are small; a file this large was named by mistake.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What a file gave. `broken` says that some of it could not be read, so a missing setting may well be in it.
+/// The values of a file. `broken` means that part of the file could not be read, so settings may be
+/// missing.
 #[derive(Default)]
 pub(super) struct Layer {
     pub(super) given: Vec<Given>,
@@ -63,7 +64,8 @@ impl Reader<'_> {
         let (document, errors) = DeTable::parse_recoverable(self.text);
         let mut readable = true;
         for error in &errors {
-            // Not the error's own `Display`: that repeats the line, which may hold a credential.
+            // Not the error's own `Display`, which repeats the line and with it perhaps a
+            // credential.
             let span = error.span().unwrap_or(0..0);
             let sentence = match (error.message(), self.text.get(span.clone())) {
                 ("duplicate key", Some(key)) => format!("{} is given twice; remove one", quoted(key.trim())),

@@ -1,4 +1,4 @@
-//! The one section whose settings have names that nobody knows beforehand: `[peers]`, a URL for each peer.
+//! The section `[peers]`, whose settings have names chosen by the operator: one URL per peer.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use super::rule::{CredentialUrl, Raw, Rule};
 use super::secret::SecretUrl;
 use super::source::Source;
 
-/// What the section is called, in files and in variables.
+/// The section's name, in files and variables.
 pub(super) const SECTION: &str = "peers";
 
-/// Every peer by its name.
+/// Peers by name.
 pub(crate) type Peers = BTreeMap<PeerName, SecretUrl>;
 
-/// A peer as one layer gave it.
+/// A peer from one layer.
 pub(super) struct Given {
     pub(super) name: String,
     pub(super) raw: Raw,
     pub(super) source: Source,
 }
 
-/// The section, for people.
+/// The section, for documentation.
 pub(super) fn section() -> Section {
     Section {
         name: SECTION,
@@ -43,7 +43,8 @@ pub(super) fn section() -> Section {
     }
 }
 
-/// The peers of all layers, weakest first. A bad one in a weaker layer is a problem even if overruled.
+/// Combines the peers of all layers, weakest first. A bad peer is refused even if a stronger layer
+/// replaces it.
 pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
     let mut peers = Peers::new();
     for Given { name, raw, source } in given {
@@ -66,20 +67,20 @@ pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
 
 fn named(text: &str) -> Result<PeerName, String> {
     let Ok(name) = PeerName::parse(text) else {
-        // What stands where a name should may be the URL, with its key.
+        // Text in place of a name may be a URL with a key, so do not quote it.
         let told = if text.contains(['@', ':', '/']) { "a URL".to_owned() } else { quoted(text) };
         return Err(format!(
             "{told} is no name for a peer; use 1 to {PEER_NAME_BYTES_MAX} lower-case letters, digits and `_`, the first a letter"
         ));
     };
-    // Answers name who executed a payment, and each name means one.
+    // Answers name the provider or peer that executed a payment, so names must be distinct.
     if ProviderProfile::named(text).is_some() {
         return Err(format!("`{name}` is the name of a provider's profile; give the peer another"));
     }
     Ok(name)
 }
 
-/// A flag's `NAME=URL`. Without a name nothing of it is shown, as it may hold a key.
+/// Parses a flag's `NAME=URL`. Without a name nothing is quoted, because the text may hold a key.
 pub(super) fn flag(value: &str, source: Source) -> Result<Given, Problem> {
     match value.split_once('=') {
         Some((name, url)) if !name.contains("://") => {

@@ -1,4 +1,4 @@
-//! Headers out of order: keys, API keys, media types, lengths, and several faults at once.
+//! Bad headers: keys, API keys, media types, lengths, and several faults at once.
 
 use crate::bad::{Bad, Expected, Request};
 use crate::bodies::Target;
@@ -18,7 +18,7 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
     }
 }
 
-/// Values no `Idempotency-Key` has.
+/// Invalid values of `Idempotency-Key`.
 fn bad_keys() -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = [
         "",
@@ -78,7 +78,7 @@ fn keys(target: &Target<'_>, bad: &mut Vec<Bad>) {
         push("two keys".to_owned(), good().header("Idempotency-Key", second.clone()), invalid());
         push("two keys, one in lower case".to_owned(), good().header("idempotency-key", second), invalid());
     }
-    // Bytes that no header may have are refused before anything else is looked at.
+    // Bytes forbidden in headers are refused before any other check.
     for byte in (0..=0x1f_u8).chain([0x7f]).filter(|byte| *byte != b'\t') {
         let key = [b"k", &[byte][..], b"k"].concat();
         push(
@@ -153,7 +153,7 @@ fn lengths(target: &Target<'_>, bad: &mut Vec<Bad>) {
     };
     let large = || Expected::new(413, "body_too_large");
     let malformed = || Expected::new(400, "malformed_request");
-    // Only announced: nothing of it is sent.
+    // The length is only announced; no body is sent.
     for length in ["1048577", "99999999999", "9223372036854775807"] {
         push(format!("a length of {length}"), headed().header("Content-Length", length), large());
         push(
@@ -202,7 +202,7 @@ fn lengths(target: &Target<'_>, bad: &mut Vec<Bad>) {
     );
 }
 
-/// Several faults at once: the first in the order of the checks is the one that is told.
+/// With several faults, the first in the order of checks is reported.
 fn orders(target: &Target<'_>, bad: &mut Vec<Bad>) {
     for faults in 1..32_u32 {
         let has = |fault: u32| faults & (1 << fault) != 0;
@@ -232,7 +232,7 @@ fn orders(target: &Target<'_>, bad: &mut Vec<Bad>) {
     }
 }
 
-/// Every way of not having an API key.
+/// Missing and invalid API keys.
 fn secrets(route: &Route, world: &World, bad: &mut Vec<Bad>) {
     let good = &world.secret;
     let asked = || {

@@ -1,4 +1,5 @@
-//! Paths and methods: wrong methods, unknown routes, tricks with dots, slashes and escapes, ids of nothing.
+//! Bad paths and methods: wrong methods, unknown routes, tricks with dots, slashes and escapes, ids
+//! of nothing.
 
 use crate::bad::{Bad, Expected, Request};
 use crate::coverage::object_of;
@@ -8,9 +9,9 @@ use crate::table::{Object, WRITES};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The path of a route with something of the tenant's in it.
+/// The path of a route with an object of the tenant in it.
 pub(crate) fn filled(route: &Route, world: &World) -> String {
-    // An operator's route is about something nobody has here.
+    // No dead letter exists here, so an operator's route gets an unknown id.
     let id = object_of(&route.path).map_or("dl_00000000000000000000000000", |object| world.id(object));
     let names = [("{id}", id), ("{key}", "charge"), ("{code}", "not_found"), ("{provider}", "stripe")];
     names.iter().fold(route.path.clone(), |path, (name, value)| path.replace(name, value))
@@ -18,7 +19,7 @@ pub(crate) fn filled(route: &Route, world: &World) -> String {
 
 const METHODS: [&str; 12] =
     ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get", "post", "Post", "X-Y"];
-/// What is no end of any path.
+/// Suffixes that no path has.
 const ENDS: [&str; 22] = [
     "/",
     "//",
@@ -43,7 +44,7 @@ const ENDS: [&str; 22] = [
     "/*",
     "%252f",
 ];
-/// What is no start of one.
+/// Prefixes that no path has.
 const STARTS: [&str; 14] = [
     "/", "/.", "/..", "/x", "/v1", "/V1", "/v2", "/api", "/%2e", "/%2e%2e", "/.%2e", "/;", "/%2f", "/%76%31",
 ];
@@ -69,7 +70,8 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
         for start in STARTS {
             bad.push(get(format!("{start} before {}", route.path), format!("{start}{target}")));
         }
-        // A key may have any visible character, and nobody is asked who a provider is before something is sent.
+        // A key may have any visible character, and a provider's name is only checked with a
+        // delivery.
         if !matches!(route.parameter.as_deref(), Some("key" | "provider")) {
             for end in ENDS {
                 bad.push(get(format!("{end} after {}", route.path), format!("{target}{end}")));
@@ -140,13 +142,13 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
     }
 }
 
-/// Ids of nothing, in the path of a route about one object.
+/// Unknown ids in the path of a route about one object.
 fn ids(route: &Route, world: &World, bad: &mut Vec<Bad>) {
     let Some(object) = object_of(&route.path) else { return };
     for id in world
         .not_ids(object)
         .into_iter()
-        // By its code, `a` is an account of the tenant's.
+        // `a` is the code of an account of the tenant.
         .filter(|id| !(id.is_empty() || object == Object::Account && id == "a"))
     {
         let target = route.path.replace("{id}", &escaped(&id));

@@ -1,12 +1,12 @@
-//! An event, as far as it is read: `data.object.metadata.counterfoil_payment`. Its type, its amounts and its status are the
-//! provider's to tell when it is asked.
+//! Events. Only `data.object.metadata.counterfoil_payment` is read: type, amounts and status come
+//! from asking the provider.
 
 use counterfoil_core::types::json::Json;
 use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 
 const PATH: [&str; 4] = ["data", "object", "metadata", "counterfoil_payment"];
 
-/// Reads a body that is known to be the provider's. An object that names no payment of ours is an event all the same.
+/// Reads a verified body. An object without a payment of ours is still an event.
 pub(super) fn read(body: &[u8]) -> Result<ProviderEvent, Unopened> {
     let event = Json::parse(body).ok().filter(|json| matches!(json, Json::Object(_)));
     let event = event.ok_or(Unopened::Unreadable)?;

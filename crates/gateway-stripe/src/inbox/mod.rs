@@ -1,4 +1,4 @@
-//! What Stripe sends on its own: its signature, and where our reference stands in its events.
+//! Stripe's webhooks: the signature, and the place of our reference in an event.
 
 mod event;
 pub mod signature;
@@ -8,7 +8,7 @@ use counterfoil_gateway::Inbox;
 use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 use signature::Secret;
 
-/// An inbox that opens what was signed with one of a few secrets.
+/// An inbox that accepts signatures under any of its secrets.
 #[derive(Debug)]
 pub struct StripeInbox {
     provider: &'static str,
@@ -16,7 +16,7 @@ pub struct StripeInbox {
 }
 
 impl StripeInbox {
-    /// For the provider of that name. Several secrets are live at once while one takes the place of another.
+    /// The inbox of the named provider. Several secrets are valid while one is being rotated.
     pub const fn new(provider: &'static str, secrets: Vec<Secret>) -> StripeInbox {
         StripeInbox { provider, secrets }
     }

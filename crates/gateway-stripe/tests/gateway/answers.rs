@@ -1,4 +1,4 @@
-//! Each row of the table of answers, by name.
+//! The table of answers, row by row.
 
 use crate::provider::{Act, Provider, intent, reply};
 use counterfoil_core::payments::provider::{
@@ -44,7 +44,7 @@ async fn succeeded_is_captured_in_the_amount_both_fields_name() {
     check(200, &less, &approved(Stands::Captured, 0)).await;
 }
 
-/// PostgreSQL cannot hold U+0000: an outcome with one in it could never be written down.
+/// PostgreSQL cannot store U+0000, so an outcome that contains it could never be recorded.
 #[tokio::test]
 async fn words_that_no_store_can_hold_are_not_believed() {
     for id in [r"pi_\u0000", r"\u0000", r"pi_\u001b[2J", r"pi_\n1", r"pi_\u0085"] {

@@ -1,4 +1,4 @@
-//! Answers that arrive in pieces, not at all, without end, or as something else.
+//! Answers that arrive in pieces, not at all, without end, or malformed.
 
 use crate::provider::{Act, HASTY, Provider, charge, intent, reply};
 use counterfoil_core::payments::provider::{Cause, ProviderOutcome};

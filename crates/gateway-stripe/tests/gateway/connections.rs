@@ -1,4 +1,5 @@
-//! Connections: kept, bounded, refused, never redirected, and what is said of a request that never left.
+//! Connections: reused, bounded, refused, never redirected; and the outcome of requests that were
+//! never sent.
 
 use crate::provider::{
     Act, HASTY, KEY, PATIENT, Provider, call, charge, intent, next_request, reply, settings,
@@ -12,7 +13,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-/// A loopback address nobody listens on.
+/// A loopback address without a listener.
 async fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap().to_string()
@@ -49,7 +50,7 @@ async fn a_connection_the_provider_closes_is_replaced() {
     assert_eq!((provider.seen().len(), provider.accepted()), (3, 3));
 }
 
-/// Nobody moves an idle connection along: that it ended is noticed when it is next taken.
+/// Nothing polls an idle connection, so its end is noticed when it is next taken.
 #[tokio::test]
 async fn a_connection_that_was_closed_while_nobody_used_it_is_replaced() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -65,7 +66,7 @@ async fn a_connection_that_was_closed_while_nobody_used_it_is_replaced() {
         let (outcome, stream) = tokio::join!(charge(&gateway), answering);
         assert!(matches!(outcome, ProviderOutcome::Approved(_)), "{outcome:?}");
         drop(stream);
-        // The runtime hears of it when it has nothing to do.
+        // Let the runtime process the close.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -94,7 +95,7 @@ async fn a_connection_that_timed_out_is_not_used_again() {
     assert_eq!((provider.seen().len(), provider.accepted()), (2, 2));
 }
 
-/// Its answer may still come: nobody else must read it.
+/// The first answer may still arrive on that connection; no other request must read it.
 #[tokio::test]
 async fn who_gives_up_takes_the_connection_along() {
     let provider = Provider::playing(vec![Act::Hang]).await;

@@ -1,4 +1,4 @@
-//! What a search finds.
+//! Results of searches.
 
 use crate::provider::{Act, HASTY, KEY, PATIENT, Provider, intent, look_up, lookup, settings};
 use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep};
@@ -17,7 +17,7 @@ async fn find(statuses: &[&str], has_more: bool) -> LookupResult {
     Provider::answering(200, &page(statuses, has_more)).await.looked_up().await
 }
 
-/// The reference of the approved payment that was found.
+/// The reference of the approved payment that the search found.
 async fn executed(statuses: &[&str]) -> String {
     match find(statuses, false).await {
         LookupResult::Payment(ProviderOutcome::Approved(approval)) => approval.reference,

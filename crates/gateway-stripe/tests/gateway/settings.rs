@@ -1,4 +1,4 @@
-//! How a connector is started, what it binds payments to, and what it never shows.
+//! Starting a connector, the bindings it gives to payments, and the secrets it never prints.
 
 use crate::provider::{PATIENT, settings};
 use counterfoil_core::outbox::ProviderBinding;

@@ -1,17 +1,17 @@
-//! How a fence is used: enter, work while renewing, leave.
+//! The use of a fence: enter, renew while working, leave.
 //!
-//! Only one answer stops a caller: another holder has the name. Every failure lets it through and is counted, at most
-//! once for each pass.
+//! Only one answer stops a caller: another holder has the name. Every failure lets the caller
+//! through and is counted once per pass.
 
 use super::{Fence, FenceFailure, Token};
 use counterfoil_core::types::time::Span;
 use std::fmt;
 use std::sync::Arc;
 
-/// A hold is renewed when this part of it has passed, so that two renewals may fail before it ends.
+/// Renewals happen after a third of the TTL, so two of them may fail before the hold ends.
 const RENEWALS_PER_TTL: u64 = 3;
 
-/// The fences of all payments, or none.
+/// The fences of all payments; without a fence server everybody enters.
 #[derive(Clone)]
 pub struct Fences(Option<Arc<Policy>>);
 
@@ -21,12 +21,12 @@ struct Policy {
     bypassed: Box<dyn Fn(&FenceFailure) + Send + Sync>,
 }
 
-/// Another process, or another request of this one, is at work on the payment.
+/// Another process, or another request of this one, works on the payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldByAnother;
 
-/// The right to work on a payment, as far as the fence knows. One that is dropped without [`Pass::leave`] ends with its
-/// time.
+/// The right to work on a payment, as far as the fence knows. A pass dropped without
+/// [`Pass::leave`] ends with its TTL.
 #[must_use = "the fence stays closed until the pass is given back or its time is over"]
 pub struct Pass(Option<Entered>);
 
@@ -40,11 +40,11 @@ struct Entered {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hold {
-    /// The token had the name when the server was last heard.
+    /// The last answer said that the token holds the name.
     Ours,
-    /// The server was asked and not heard: the token may have the name.
+    /// An answer was lost: the token may hold the name.
     Perhaps,
-    /// The token does not have the name.
+    /// The token does not hold the name.
     Not,
 }
 
@@ -54,8 +54,8 @@ impl Fences {
         Fences(None)
     }
 
-    /// Through `fence`, each hold for `ttl` unless renewed. `bypassed` is told of every pass that goes on without the
-    /// fence.
+    /// Uses `fence` with a hold of `ttl` between renewals. `bypassed` is called for every pass that
+    /// goes on without the fence.
     pub fn new(
         fence: Arc<dyn Fence>,
         ttl: Span,
@@ -64,8 +64,8 @@ impl Fences {
         Fences(Some(Arc::new(Policy { fence, ttl, bypassed: Box::new(bypassed) })))
     }
 
-    /// Enters, unless another holder works on the payment. `token` must be fresh for each attempt. The payment's name is
-    /// made only if somebody asks for it.
+    /// Enters unless another holder works on the payment. `token` must be fresh for each attempt.
+    /// The payment's name is only formatted if there is a fence.
     pub async fn enter(&self, payment: impl fmt::Display, token: Token) -> Result<Pass, HeldByAnother> {
         let Some(policy) = &self.0 else { return Ok(Pass(None)) };
         let mut entered = Entered {
@@ -80,14 +80,15 @@ impl Fences {
 }
 
 impl Pass {
-    /// How often to call [`Pass::renew`]; nothing if there is nothing to renew.
+    /// The interval for [`Pass::renew`]; `None` if there is nothing to renew.
     pub fn renewal(&self) -> Option<Span> {
         let entered = self.0.as_ref().filter(|entered| entered.hold == Hold::Ours)?;
         Some(entered.policy.ttl.part(1, RENEWALS_PER_TTL).max(Span::from_ms(1)))
     }
 
-    /// Lengthens the hold; one that was lost is taken again if nobody else has. No: another holder has it now. The work
-    /// goes on all the same, for it may have reached the provider; the claim's own fence decides whose result counts.
+    /// Renews the hold, or takes it again after a loss. False if another holder has it now. Work
+    /// goes on regardless, as it may have reached the provider; the claim's fencing token decides
+    /// which result counts.
     pub async fn renew(&mut self) -> bool {
         match &mut self.0 {
             Some(entered) if entered.hold == Hold::Ours => entered.renew().await,
@@ -95,19 +96,19 @@ impl Pass {
         }
     }
 
-    /// Gives the fence back, so that the next operation on the payment need not wait for the hold to end.
+    /// Releases the fence, so that the next operation on the payment need not wait for the TTL.
     pub async fn leave(self) {
         if let Some(entered) = self.0
             && entered.hold != Hold::Not
         {
-            // A fence that cannot be given back ends by itself.
+            // A fence that cannot be released expires.
             let _ = entered.policy.fence.release(&entered.name, entered.token).await;
         }
     }
 }
 
 impl Entered {
-    /// Whether the caller may go on.
+    /// Returns whether the caller may go on.
     async fn take(&mut self) -> bool {
         match self.policy.fence.take(&self.name, self.token, self.policy.ttl).await {
             Ok(true) => self.hold = Hold::Ours,
@@ -124,7 +125,7 @@ impl Entered {
         match self.policy.fence.renew(&self.name, self.token, self.policy.ttl).await {
             Ok(true) => true,
             Ok(false) => self.take().await,
-            // The hold may last until the next renewal is heard.
+            // The hold may last until the next successful renewal.
             Err(failure) => {
                 self.count(&failure);
                 true
@@ -172,7 +173,7 @@ mod tests {
     const TTL: Span = Span::from_ms(900);
     const TOKEN: Token = Token::new(7);
 
-    /// Answers as it was told to, and remembers what it was asked.
+    /// A fence with prepared answers that records its calls.
     #[derive(Default)]
     struct Scripted {
         answers: Mutex<VecDeque<Result<bool, FenceFailure>>>,

@@ -1,4 +1,5 @@
-//! From a record to a command that can be sent: checked as the server would, told apart by its stable fields.
+//! Turns records into commands: checks them like the server and identifies them by their stable
+//! fields.
 
 use super::read::{Bad, Record};
 use clap::ValueEnum;
@@ -12,10 +13,10 @@ use counterfoil_wire::layout::Layout;
 use counterfoil_wire::{charge, refund, time, transfer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of one command: many times what the largest has.
+/// Largest command; many times the size of a real one.
 const COMMAND_BYTES_MAX: usize = 64 * 1024;
 
-/// What the commands of a file make.
+/// The type of object that the commands create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Route {
     Charges,
@@ -40,7 +41,7 @@ impl Route {
         }
     }
 
-    /// What the server would find wrong. Whether an id names something only the server can say.
+    /// Checks a body like the server. Only the server can tell whether an id exists.
     fn check(self, body: &Json) -> Result<(), Vec<Flaw>> {
         let references = References::new(MacKey::new(&[0; 32]));
         match self {
@@ -51,14 +52,14 @@ impl Route {
     }
 }
 
-/// How commands are told apart.
+/// The rules that identify commands.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     pub(super) route: Route,
     pub(super) stable: Stable,
-    /// The field that says when a command was made.
+    /// The field with a command's creation time.
     pub(super) time_field: Option<String>,
-    /// How long a bucket is; without one there is one key for good.
+    /// Length of a bucket; without one, a command has one key for ever.
     pub(super) width: Option<Width>,
 }
 
@@ -67,10 +68,10 @@ pub(super) struct Recipe {
 pub(super) struct Command {
     pub(super) line: usize,
     pub(super) identity: Identity,
-    /// Its own time, where the file has one.
+    /// The creation time in the file, if any.
     pub(super) time: Option<Time>,
     pub(super) body: Vec<u8>,
-    /// Lines that say the same.
+    /// Lines that repeat this command.
     pub(super) repeated_on: Vec<usize>,
 }
 
@@ -81,7 +82,7 @@ impl Recipe {
         self.width.map_or(Bucket::Forever, number)
     }
 
-    /// The commands of `records`, each once, in the order of the file; what is wrong is added to `bad`.
+    /// The commands of `records`, each once, in file order. Problems are added to `bad`.
     pub(super) fn commands(&self, records: Vec<Record>, bad: &mut Vec<Bad>) -> Vec<Command> {
         let mut commands: Vec<Command> = Vec::with_capacity(records.len());
         let mut known: BTreeMap<Identity, Vec<usize>> = BTreeMap::new();
@@ -112,7 +113,7 @@ impl Recipe {
                 }
             }
         }
-        // Which of them is meant only their maker can say, so the first one is not sent either.
+        // Only the author knows which of the lines is right, so the first one is not sent either.
         for first in unclear.iter().filter_map(|at| commands.get(*at)) {
             let lines = std::iter::once(&first.line).chain(&first.repeated_on);
             bad.extend(
@@ -163,8 +164,9 @@ impl Recipe {
         time::parse(text).map(Some).ok_or_else(bad)
     }
 
-    /// What the server is sent: declared fields that it does not know become metadata where the route has it and are
-    /// left out where not; the time of the command is left out, so that a file may tell it more exactly later.
+    /// The body to send. Declared fields unknown to the server become metadata if the route has
+    /// metadata; otherwise they are left out. The time field is left out, so that a later file may
+    /// state the time more precisely.
     fn sent(&self, object: Object) -> Result<Object, String> {
         let layout = self.route.layout();
         let (mut sent, mut moved, mut metadata) = (Object::new(), Vec::new(), None);
@@ -176,7 +178,7 @@ impl Recipe {
             } else if self.stable.fields().any(|field| field == name) {
                 moved.push((name, text_of(&value)));
             } else if self.time_field.as_deref() != Some(name.as_str()) {
-                // Told of by the reader, with what was perhaps meant.
+                // The server's reader reports the field with a suggestion.
                 sent.insert(name, value).map_err(|error| error.to_string())?;
             }
         }
@@ -194,18 +196,18 @@ impl Recipe {
 
 enum Met {
     Nobody,
-    /// The same command, at that place.
+    /// Repeats the command at this index.
     Itself(usize),
-    /// Another with the same stable fields, at that place and on that line; and why that cannot be.
+    /// Has the same stable fields as another command: its index, its line, and the contradiction.
     Unclear(usize, usize, &'static str),
 }
 
-/// `metadata` with the pairs `moved`.
+/// Adds the pairs `moved` to `metadata`.
 fn with(metadata: Option<Json>, moved: Vec<(String, String)>) -> Result<Json, String> {
     let mut pairs = match metadata {
         None | Some(Json::Null) => Object::new(),
         Some(Json::Object(pairs)) => pairs,
-        // The reader says what metadata must be.
+        // The server's reader reports malformed metadata.
         Some(other) => return Ok(other),
     };
     for (name, text) in moved {

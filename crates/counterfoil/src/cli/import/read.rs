@@ -1,23 +1,23 @@
-//! From a file's bytes to the objects in it: one JSON object a line, or CSV with a header.
+//! Reads a file into objects: one JSON object per line, or CSV with a header.
 
 use super::csv;
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::json::{Json, Object};
 use counterfoil_wire::layout::{Layout, Shape};
 
-/// One command as the file has it.
+/// A command as read from the file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Record {
-    /// Where it begins.
+    /// The first line of the record.
     pub(super) line: usize,
     pub(super) object: Object,
 }
 
-/// A line that is no command.
+/// A line that is not a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bad {
     pub(super) line: usize,
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     pub(super) reason: String,
 }
 
@@ -27,9 +27,9 @@ impl Bad {
     }
 }
 
-/// What a file holds. A file that begins with `{` is JSON; every other is CSV.
+/// Reads a file. A file that begins with `{` is JSON; any other file is CSV.
 pub(super) fn read(input: &[u8], layout: &Layout) -> (Vec<Record>, Vec<Bad>) {
-    // Spreadsheets write a byte order mark.
+    // Skip the byte order mark that spreadsheets write.
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
     if input.trim_ascii_start().first() == Some(&b'{') {
         return json(input);
@@ -66,7 +66,7 @@ fn table(text: &str, layout: &Layout) -> (Vec<Record>, Vec<Bad>) {
         None => return (records, bad),
         Some((line, header)) => match header.map_err(str::to_owned).and_then(check_header) {
             Ok(names) => names,
-            // Without its header no line can be read.
+            // No line can be read without a header.
             Err(reason) => return (records, vec![Bad::new(line, format!("the header: {reason}"))]),
         },
     };
@@ -97,7 +97,7 @@ fn check_header(names: Vec<String>) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The object of one row; an empty cell is an absent field.
+/// The object of a row. An empty cell is an absent field.
 fn object(names: &[String], cells: Vec<String>, layout: &Layout) -> Result<Object, String> {
     if cells.len() != names.len() {
         return Err(format!("it has {} cells and the header {}; make them equal", cells.len(), names.len()));
@@ -126,7 +126,8 @@ fn object(names: &[String], cells: Vec<String>, layout: &Layout) -> Result<Objec
     Ok(flat)
 }
 
-/// What a cell means. One that is not of the field's shape stays a text, which the field's reader refuses by name.
+/// Converts a cell to the field's type. A cell that does not fit stays text, which the field's
+/// reader refuses by name.
 fn value(cell: String, shape: Shape) -> Json {
     match (shape, cell.as_str()) {
         (Shape::Number, text) => Decimal::parse(text).map_or(Json::String(cell), Json::Number),

@@ -98,7 +98,7 @@ fn an_altered_body_or_time_matches_nothing() {
         assert_eq!(check(&[SECRET], &header, altered, NOW), Err(Unopened::NoMatch));
     }
     assert_eq!(at(&format!("t={},v1={TAG}", T + 1)), Err(Unopened::NoMatch));
-    // The dot is no place to hide behind: what belongs to the body cannot be lent to the time.
+    // The dot does not hide a shift: bytes of the body must not count as part of the time.
     let shifted = Secret::new(SECRET).sign(17, b"0.x");
     assert_eq!(check(&[SECRET], &shifted.replace("t=17", "t=170"), b"x", NOW), Err(Unopened::NoMatch));
 }
@@ -144,7 +144,7 @@ fn a_signature_of_another_scheme_is_none() {
     assert_eq!(other, Err(Unopened::NoMatch));
 }
 
-/// Made with Python's `hmac` and, the first, with `openssl dgst -sha256 -hmac`.
+/// Vectors from Python's `hmac`; the first from `openssl dgst -sha256 -hmac`.
 #[test]
 fn golden_signatures() {
     let all: Vec<u8> = (0..=255).collect();

@@ -68,7 +68,7 @@ fn a_pause_never_exceeds_its_ceiling() {
 const OWN: i64 = 100;
 const CHARGE: &str = r#"{"order_id":1,"amount":5,"currency":"USD","payment_method":"pm_card_visa"}"#;
 
-/// What a request to the scripted server was: its path and its key's bucket.
+/// A request as the scripted server saw it: the path and the bucket of the key.
 type Asked = (String, Bucket);
 
 fn problem(code: Code, more: &str) -> String {
@@ -84,7 +84,8 @@ fn made() -> String {
     "HTTP/1.1 201 X\r\ncontent-length: 10\r\nconnection: close\r\n\r\n{\"id\":\"x\"}".to_owned()
 }
 
-/// Delivers one command to a server that gives these answers, one a connection; an empty one is a cut connection.
+/// Delivers one command to a server with these answers, one per connection. An empty answer cuts
+/// the connection.
 async fn delivered(width: Option<Width>, deadline: Duration, answers: &[String]) -> (Delivered, Vec<Asked>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let recipe = Recipe {
