@@ -21,7 +21,7 @@ impl Exit {
     }
 
     /// Prints the sentence and returns the code.
-    pub(crate) fn tell(self) -> ExitCode {
+    pub(crate) fn report(self) -> ExitCode {
         eprintln!("counterfoil: {}", self.sentence.trim_end());
         ExitCode::from(self.code)
     }

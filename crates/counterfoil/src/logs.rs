@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 /// Starts logging for the life of the process.
 pub(crate) fn start(settings: &Settings) -> Result<(), Exit> {
     let filter = EnvFilter::try_new(&settings.log.level).map_err(|error| {
-        Exit::refused(format!("log.level cannot be read ({error}); say for example `info`"))
+        Exit::refused(format!("log.level cannot be read ({error}); use for example `info`"))
     })?;
     let json = match settings.log.format {
         LogFormat::Json => true,
@@ -25,7 +25,7 @@ pub(crate) fn start(settings: &Settings) -> Result<(), Exit> {
     // Log only the place of a panic: its message may hold anything.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(place, "a task panicked; its request fails, the process goes on");
+        tracing::error!(place, "a task panicked: its request fails, the process continues");
     }));
     started.map_err(|error| Exit::failed(format!("logging could not start: {error}")))
 }

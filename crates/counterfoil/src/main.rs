@@ -1,9 +1,6 @@
 //! `counterfoil`: one binary, every role a subcommand. Adapters meet the engine in `wire_up` only.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the outermost ring hands clock, chance and tasks to the others"
-)]
+#![expect(clippy::disallowed_methods, reason = "the outermost ring provides clock, randomness and tasks")]
 
 mod admin;
 mod cli;
@@ -25,6 +22,6 @@ fn main() -> std::process::ExitCode {
     let arguments = cli::Arguments::parse();
     match cli::run(arguments) {
         Ok(code) => code,
-        Err(exit) => exit.tell(),
+        Err(exit) => exit.report(),
     }
 }

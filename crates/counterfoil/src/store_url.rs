@@ -32,7 +32,7 @@ impl StoreUrl {
             )),
             Some((scheme, rest)) if rest.starts_with("//") || scheme == "file" || scheme == "memory" => {
                 Err(Exit::refused(format!(
-                    "the store URL's scheme `{scheme}` with what follows it is not known; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:"
+                    "this form of store URL is not known (scheme `{scheme}`); give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:"
                 )))
             }
             Some(_) | None if url.is_empty() => Err(Exit::refused(
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_refused() {
+    fn unusable_urls_are_refused() {
         for url in ["", "dynamodb://t", "http://x", "file:", "memory:x"] {
             assert!(StoreUrl::parse(url).is_err(), "{url}");
         }

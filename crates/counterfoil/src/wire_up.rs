@@ -22,8 +22,8 @@ use counterfoil_engine::{Engine, Parts, SharedServices};
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_gateway::{Inbox, ProviderProfile, Routes, breaker};
 use counterfoil_gateway_peer::PeerGateway;
-use counterfoil_gateway_stripe::signature::Secret;
-use counterfoil_gateway_stripe::{Bounds, StripeGateway, StripeInbox};
+use counterfoil_gateway_stripe::signature::WebhookSecret;
+use counterfoil_gateway_stripe::{ProfileOverrides, StripeGateway, StripeInbox};
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_store_embedded::EmbeddedStore;
@@ -39,14 +39,14 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Called once the server is ready. Only `dev` has one, and also gets the demo tenant.
 pub(crate) type Greeting = Box<dyn FnOnce() + Send>;
 
-/// The connectors of this server: one for the provider, one for each peer.
+/// The connectors of a server: to the provider and to each peer.
 pub(crate) type Connectors = Routes<StripeGateway, PeerGateway>;
 
 /// The connectors named by the settings.
 pub(crate) fn gateway(settings: &Settings) -> Result<Connectors, Exit> {
     let mut peers = BTreeMap::new();
     for (name, url) in &settings.peers {
-        let peer = PeerGateway::new(counterfoil_gateway_peer::Settings {
+        let peer = PeerGateway::new(counterfoil_gateway_peer::PeerSettings {
             name: name.clone(),
             url: Masked::new(url.reveal().to_owned()),
             retention: Span::from_ms(settings.peering.retention_ms),
@@ -74,13 +74,13 @@ fn provider(settings: &Settings) -> Result<StripeGateway, Exit> {
             known.join(", ")
         )));
     };
-    StripeGateway::new(counterfoil_gateway_stripe::Settings {
+    StripeGateway::new(counterfoil_gateway_stripe::StripeSettings {
         url: Masked::new(url.reveal().to_owned()),
         profile,
-        bounds: Bounds {
-            dedup_window: given(settings.gateway.dedup_window_ms),
-            late_delivery: given(settings.gateway.late_delivery_ms),
-            query_lag: given(settings.gateway.query_lag_ms),
+        bounds: ProfileOverrides {
+            dedup_window: nonzero_span(settings.gateway.dedup_window_ms),
+            late_delivery: nonzero_span(settings.gateway.late_delivery_ms),
+            query_lag: nonzero_span(settings.gateway.query_lag_ms),
         },
         timeout: Duration::from_millis(settings.gateway.timeout_ms),
         connections_max: settings.gateway.connections_max,
@@ -90,8 +90,8 @@ fn provider(settings: &Settings) -> Result<StripeGateway, Exit> {
 
 /// The provider's inbox, under the provider name of its charges; none without a secret.
 fn inboxes(settings: &Settings) -> Vec<Box<dyn Inbox>> {
-    let secrets: Vec<Secret> =
-        settings.gateway.webhook_secrets.iter().map(|secret| Secret::new(secret.reveal())).collect();
+    let secrets: Vec<WebhookSecret> =
+        settings.gateway.webhook_secrets.iter().map(|secret| WebhookSecret::new(secret.reveal())).collect();
     match ProviderProfile::named(&settings.gateway.profile) {
         Some(profile) if !secrets.is_empty() => vec![Box::new(StripeInbox::new(profile.name, secrets))],
         Some(_) | None => Vec::new(),
@@ -99,7 +99,7 @@ fn inboxes(settings: &Settings) -> Vec<Box<dyn Inbox>> {
 }
 
 /// A configured bound; zero means none.
-fn given(ms: u64) -> Option<Span> {
+fn nonzero_span(ms: u64) -> Option<Span> {
     (ms > 0).then(|| Span::from_ms(ms))
 }
 
@@ -168,7 +168,7 @@ pub(crate) async fn start<S: Store>(
     Engine::start_with(parts, shared).await.map_err(Exit::refused)
 }
 
-/// A server that has everything but its store.
+/// A server, complete except for the store.
 struct Server<'a> {
     settings: &'a Settings,
     listener: TcpListener,
@@ -187,7 +187,7 @@ impl Server<'_> {
         if greeting.is_some() {
             demo_tenant(&*service).await?;
         }
-        let acts = match directory {
+        let admin_socket = match directory {
             Some(directory) => {
                 let (socket, path) = admin::listen(&directory).map_err(|error| {
                     Exit::refused(format!(
@@ -206,24 +206,24 @@ impl Server<'_> {
         tracing::info!(address, "ready");
         let drain = Duration::from_millis(settings.server.drain_ms);
         let draining = engine.clone();
-        let asked_at = Arc::new(OnceLock::new());
-        let noted = Arc::clone(&asked_at);
+        let stop_requested_at = Arc::new(OnceLock::new());
+        let requested_at = Arc::clone(&stop_requested_at);
         let shutdown = async move {
-            signalled().await;
-            noted.get_or_init(Instant::now);
-            tracing::info!("draining: no new claims, work under way is finished");
+            termination_signal().await;
+            requested_at.get_or_init(Instant::now);
+            tracing::info!("draining: no new claims, finishing work under way");
             // Refuse new claims at once; work under way is awaited below.
             draining.close();
         };
         counterfoil_api::serve(listener, app, shutdown, drain).await;
         // Connections and work share one deadline.
-        let spent = asked_at.get().map_or(Duration::ZERO, Instant::elapsed);
+        let spent = stop_requested_at.get().map_or(Duration::ZERO, Instant::elapsed);
         let rest = u64::try_from(drain.saturating_sub(spent).as_millis()).unwrap_or(0);
         let left = engine.drain(Span::from_ms(rest)).await;
         if left > 0 {
-            tracing::warn!(left, "work is left for whoever takes over its leases");
+            tracing::warn!(left, "drain time is over; other servers take over the remaining work");
         }
-        if let Some((serving, path)) = acts {
+        if let Some((serving, path)) = admin_socket {
             serving.abort();
             let _ = std::fs::remove_file(path);
         }
@@ -302,7 +302,7 @@ fn api_settings(settings: &Settings) -> ApiSettings {
 }
 
 /// Ends when the process is asked to stop.
-pub(crate) async fn signalled() {
+pub(crate) async fn termination_signal() {
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {

@@ -1,7 +1,7 @@
 //! Imports of files without keys, against the real server: twice, concurrently, and across the edge
 //! of a bucket.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -73,7 +73,7 @@ fn refused(arguments: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_imported_is_refused_before_anything_is_sent() {
+fn bad_files_are_refused_before_anything_is_sent() {
     let files = Files::new();
     let good = files.charges(2, 1_250);
     let there = ["--url", "http://127.0.0.1:9", "--api-key", "sk_test"];
@@ -291,7 +291,7 @@ fn the_time_in_the_file_decides_its_bucket_even_if_it_moves_across_the_edge() {
 }
 
 #[test]
-fn transfers_from_standard_input_move_money_once_and_duplicates_are_told() {
+fn transfers_from_standard_input_move_money_once_and_duplicates_are_reported() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);

@@ -60,7 +60,7 @@ fn split(account: &str, method: &str) -> String {
 }
 
 #[test]
-fn a_held_charge_is_captured_in_part_and_given_back_until_nothing_is_left() {
+fn a_held_charge_is_captured_in_part_and_refunded_until_nothing_is_left() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -123,7 +123,7 @@ fn a_held_charge_is_captured_in_part_and_given_back_until_nothing_is_left() {
 }
 
 #[test]
-fn a_key_leads_to_what_it_made_or_moved() {
+fn a_keys_record_names_the_object_it_made_or_changed() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -147,7 +147,7 @@ fn a_key_leads_to_what_it_made_or_moved() {
 }
 
 #[test]
-fn a_void_frees_what_is_held_once_and_others_see_nothing() {
+fn a_void_releases_the_hold_once_and_other_tenants_see_nothing() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -222,7 +222,7 @@ fn a_split_charge_that_is_declined_moves_neither_part() {
 }
 
 #[test]
-fn an_operation_whose_answer_is_lost_is_done_once() {
+fn an_operation_with_a_lost_answer_is_executed_once() {
     let bench = Bench::new(&[
         ("COUNTERFOIL_OUTBOX__POLL_MS", "20"),
         ("COUNTERFOIL_OUTBOX__BACKOFF_BASE_MS", "20"),
@@ -269,7 +269,7 @@ fn listed(bench: &Bench) -> Vec<Value> {
 }
 
 #[test]
-fn a_dead_letter_is_seen_and_decided_on_by_operators_alone() {
+fn a_dead_letter_is_visible_to_and_decided_by_operators_only() {
     let bench = contradicted();
     let server = bench.serve();
     let client = bench.client(&server);
@@ -318,7 +318,7 @@ fn a_dead_letter_is_seen_and_decided_on_by_operators_alone() {
 }
 
 #[test]
-fn the_command_line_works_dead_letters_off_on_a_live_and_on_a_stopped_store() {
+fn the_command_line_resolves_dead_letters_on_a_live_and_on_a_stopped_store() {
     let bench = contradicted();
     let server = bench.serve();
     assert_eq!(listed(&bench), Vec::<Value>::new());

@@ -47,7 +47,7 @@ fn once(client: &Client, key: &str, body: &str, status: u16) -> Answer {
 }
 
 #[test]
-fn what_came_in_is_paid_out_and_no_more() {
+fn payouts_never_exceed_the_balance() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -107,7 +107,7 @@ fn what_came_in_is_paid_out_and_no_more() {
 }
 
 #[test]
-fn a_payout_whose_answer_is_lost_is_done_once() {
+fn a_payout_with_a_lost_answer_is_executed_once() {
     for faults in [
         Faults { drop_after: 0.7, ..Faults::default() },
         Faults { error_before: 0.5, error_after: 0.3, ..Faults::default() },
@@ -129,7 +129,7 @@ fn a_payout_whose_answer_is_lost_is_done_once() {
 }
 
 #[test]
-fn a_server_that_dies_while_it_pays_out_is_followed_by_one_that_ends_it() {
+fn a_payout_of_a_killed_server_is_finished_by_the_next() {
     let bench = Bench::new(&HASTY);
     let server = bench.serve();
     assert_eq!(bench.client(&server).charge("funds").status, 201);
@@ -174,7 +174,7 @@ fn a_server_that_dies_while_it_pays_out_is_followed_by_one_that_ends_it() {
 }
 
 #[test]
-fn a_payout_that_nobody_can_find_out_about_is_worked_off_by_an_operator() {
+fn a_payout_in_lasting_doubt_is_resolved_by_an_operator() {
     let bench = Bench::new(&HASTY);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -219,7 +219,7 @@ fn a_payout_that_nobody_can_find_out_about_is_worked_off_by_an_operator() {
 }
 
 #[test]
-fn two_servers_on_one_database_never_pay_out_more_than_is_there() {
+fn two_servers_on_one_database_never_pay_out_more_than_the_balance() {
     let database = database::empty();
     let bench = Bench::at(database.url(), &HASTY);
     let servers = [bench.serve(), bench.serve_on(free_port())];

@@ -145,7 +145,7 @@ fn moved(client: &Client, code: &str, side: &str) -> Vec<i64> {
 }
 
 #[test]
-fn what_the_peer_refuses_is_free_again_and_nothing_is_there() {
+fn a_payout_refused_by_the_peer_is_released_and_leaves_no_trace_there() {
     let mut pair = Pair::new();
     let servers = pair.serve(1);
     let (here, there) = pair.clients(&servers);
@@ -169,7 +169,7 @@ fn what_the_peer_refuses_is_free_again_and_nothing_is_there() {
     refused("self", &body(100, OURS), 400, "gateway_rejected");
     refused("elsewhere", &body(100, "ac_00000000000000000000000000"), 400, "gateway_rejected");
     assert_eq!(balance(&there, OURS)[0], 0);
-    // Refused by a peer that does not know us, and by one that is down.
+    // Refused by a peer with an unknown API key, and by an unreachable peer.
     drop(servers);
     let mut key = url("sk_wrong", pair.relay.port, &pair.ours);
     for (error, status) in [("gateway_unauthorized", 502), ("gateway_unavailable", 503)] {
@@ -192,7 +192,7 @@ fn what_the_peer_refuses_is_free_again_and_nothing_is_there() {
 }
 
 #[test]
-fn what_is_sent_is_in_both_ledger_and_replayed() {
+fn a_payout_is_in_both_ledgers_and_is_replayed() {
     let pair = Pair::new();
     let servers = pair.serve(1);
     let (here, there) = pair.clients(&servers);
@@ -223,7 +223,7 @@ fn what_is_sent_is_in_both_ledger_and_replayed() {
 }
 
 #[test]
-fn whatever_is_lost_on_the_way_is_asked_for_again_and_done_once() {
+fn lost_messages_are_repeated_and_executed_once() {
     let pair = Pair::new();
     let servers = pair.serve(1);
     let clients = pair.clients(&servers);
@@ -246,7 +246,7 @@ fn whatever_is_lost_on_the_way_is_asked_for_again_and_done_once() {
 }
 
 #[test]
-fn an_answer_that_names_something_else_is_parked_and_adopted_from_the_peers_own_ledger() {
+fn a_contradicting_answer_is_parked_and_adopted_from_the_peers_own_ledger() {
     let pair = Pair::new();
     let servers = pair.serve(1);
     let clients = pair.clients(&servers);
@@ -277,7 +277,7 @@ fn an_answer_that_names_something_else_is_parked_and_adopted_from_the_peers_own_
 }
 
 #[test]
-fn a_peer_that_is_not_set_up_any_more_is_waited_for() {
+fn payouts_wait_for_a_peer_that_is_no_longer_configured() {
     let mut pair = Pair::new();
     let (server, there) = pair.serve(1);
     let here = pair.here.client(&server);

@@ -1,7 +1,7 @@
 //! Provider webhooks on the real server: a foreign event is refused, a genuine one makes the server
 //! ask the provider.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -63,8 +63,8 @@ fn take(bench: &Bench, secret: &str, body: &str) {
     assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"received":true}"#));
 }
 
-/// Makes charges until one is in doubt although the provider executed it; returns its key and
-/// reference.
+/// Makes charges until a charge is in doubt although the provider executed it. Returns the charge's
+/// key and reference.
 fn in_doubt(bench: &Bench) -> (String, String) {
     bench.provider.set_faults(Faults { drop_after: 1.0, ..Faults::default() }).unwrap();
     for number in 0..50 {
@@ -85,7 +85,7 @@ fn attempts(bench: &Bench, key: &str) -> i64 {
 }
 
 #[test]
-fn what_the_provider_did_not_sign_moves_nothing() {
+fn a_webhook_without_the_providers_signature_changes_nothing() {
     let bench = bench();
     let server = bench.serve();
     let (key, charge) = in_doubt(&bench);
@@ -145,7 +145,7 @@ fn what_the_provider_did_not_sign_moves_nothing() {
 }
 
 #[test]
-fn a_charge_in_doubt_settles_by_the_providers_word_as_soon_as_it_is_hinted_at() {
+fn a_webhook_makes_the_server_ask_and_settles_a_charge_in_doubt() {
     for secret in [OLD, NEW] {
         let bench = bench();
         let _server = bench.serve();
@@ -173,7 +173,7 @@ fn a_charge_in_doubt_settles_by_the_providers_word_as_soon_as_it_is_hinted_at() 
 }
 
 #[test]
-fn without_a_secret_nobody_is_known() {
+fn a_server_without_a_secret_accepts_no_webhooks() {
     let bench = Bench::new(&[]);
     let _server = bench.serve();
     let body = event("ch_0");

@@ -38,7 +38,7 @@ struct Problem {
 
 /// The fields of a key's record that a lookup needs.
 #[derive(Deserialize)]
-struct Key {
+struct KeyReply {
     state: String,
     resource: Option<Resource>,
 }
@@ -50,7 +50,7 @@ struct Resource {
 }
 
 /// The meaning of a key's record.
-pub(crate) enum Record {
+pub(crate) enum KeyRecord {
     /// The key made this transfer.
     Made(String),
     /// The request was refused for good and made nothing.
@@ -63,8 +63,8 @@ pub(crate) fn outcome(answer: &HttpAnswer, ours: &str, destination: &str) -> Pro
     let error = || read::<Problem>(&answer.body).map(|problem| problem.error);
     match answer.status.as_u16() {
         200..=299 => done(answer, ours, Some(destination)),
-        // Only these two errors are stored under the key. Any other 400 leaves the key free and
-        // concerns this call only.
+        // Only these two errors are stored under the key. Other 400s leave the key free and concern
+        // a single call.
         400 => match error() {
             Some(error) if error == "insufficient_funds" || error == "cap_exceeded" => refused(&error),
             error => rejected(error, ProviderFault::Request),
@@ -82,7 +82,7 @@ pub(crate) fn outcome(answer: &HttpAnswer, ours: &str, destination: &str) -> Pro
             Some(_) | None => ProviderOutcome::Unknown(Cause::ServerError),
         },
         500..=599 => ProviderOutcome::Unknown(Cause::ServerError),
-        // Includes a key that was used for another request, and a key whose answer has expired.
+        // Includes keys used for another request, and keys with an expired answer.
         _ => UNREADABLE,
     }
 }
@@ -99,24 +99,24 @@ pub(crate) fn found(answer: &HttpAnswer, ours: &str) -> LookupResult {
 }
 
 /// The meaning of the answer to a key lookup.
-pub(crate) fn record(answer: &HttpAnswer) -> Record {
+pub(crate) fn record(answer: &HttpAnswer) -> KeyRecord {
     let status = answer.status.as_u16();
     if status != 200 {
-        return Record::Unclear(unclear(status));
+        return KeyRecord::Unclear(unclear(status));
     }
-    let Some(Key { state, resource }) = read::<Key>(&answer.body) else {
-        return Record::Unclear(Cause::Unreadable);
+    let Some(KeyReply { state, resource }) = read::<KeyReply>(&answer.body) else {
+        return KeyRecord::Unclear(Cause::Unreadable);
     };
     let plain =
         |id: &str| id.starts_with("tr_") && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     match (state.as_str(), resource) {
         // An expired record also names the transfer it made.
         ("completed" | "expired", Some(made)) if made.r#type == "transfer" && plain(&made.id) => {
-            Record::Made(made.id)
+            KeyRecord::Made(made.id)
         }
-        ("failed_terminal", None) => Record::Refused,
-        ("in_flight" | "failed_retry" | "uncertain", _) => Record::Unclear(Cause::InProgress),
-        _ => Record::Unclear(Cause::Unreadable),
+        ("failed_terminal", None) => KeyRecord::Refused,
+        ("in_flight" | "failed_retry" | "uncertain", _) => KeyRecord::Unclear(Cause::InProgress),
+        _ => KeyRecord::Unclear(Cause::Unreadable),
     }
 }
 
@@ -153,7 +153,7 @@ fn done(answer: &HttpAnswer, ours: &str, destination: Option<&str>) -> ProviderO
     // A destination named by its code has an unknown id here.
     let reached = destination.is_none_or(|name| !name.starts_with("ac_") || name == transfer.to);
     let between_ours = transfer.from == ours && reached;
-    // A transfer between other accounts is not our payment, whatever its metadata says.
+    // A transfer between other accounts is not our payment, despite its metadata.
     let payment = transfer.metadata.counterfoil_payment.filter(|_| between_ours).unwrap_or_default();
     ProviderOutcome::Approved(Approval {
         reference: transfer.id,

@@ -1,14 +1,14 @@
 //! The connector: a payout becomes a transfer at the peer, and its failures become outcomes.
 
-use crate::answer::{self, Record};
-use crate::settings::{Settings, SettingsError, address};
+use crate::answer::{self, KeyRecord};
+use crate::settings::{PeerSettings, PeerSettingsError, address};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep, Rules};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::profile::PEER;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
-use counterfoil_transport::{Deadline, HttpAnswer, Letter, Transport, TransportFailure, at};
+use counterfoil_transport::{Deadline, HttpAnswer, Letter, Transport, TransportFailure, uri_at};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use serde::Serialize;
@@ -37,26 +37,26 @@ struct Transfer<'a> {
     to: &'a str,
     amount: i64,
     currency: &'a str,
-    metadata: Ours<'a>,
+    metadata: TransferMetadata<'a>,
 }
 
 /// The metadata of every transfer: our reference of the payment, and the step.
 #[derive(Serialize)]
-struct Ours<'a> {
+struct TransferMetadata<'a> {
     counterfoil_payment: &'a str,
     counterfoil_step: &'a str,
 }
 
 impl PeerGateway {
     /// A connector that connects on demand.
-    pub fn new(settings: Settings) -> Result<PeerGateway, SettingsError> {
-        let Settings { name, url, retention, limits } = settings;
+    pub fn new(settings: PeerSettings) -> Result<PeerGateway, PeerSettingsError> {
+        let PeerSettings { name, url, retention, limits } = settings;
         let address = address(url.reveal())?;
         Ok(PeerGateway {
             binding: ProviderBinding::to_peer(&name, &address.endpoint, &address.path),
-            create: at(&address.endpoint, "/v1/transfers").ok_or(SettingsError::Host)?,
+            create: uri_at(&address.endpoint, "/v1/transfers").ok_or(PeerSettingsError::Host)?,
             authorization: address.authorization()?,
-            transport: Transport::new(limits, address.is_https, is_worded)?,
+            transport: Transport::new(limits, address.is_https, reads_body)?,
             endpoint: address.endpoint,
             account: address.path,
             retention,
@@ -84,7 +84,10 @@ impl PeerGateway {
             to: destination,
             amount: call.amount.minor(),
             currency: asset.code(),
-            metadata: Ours { counterfoil_payment: &call.payment, counterfoil_step: call.step.name() },
+            metadata: TransferMetadata {
+                counterfoil_payment: &call.payment,
+                counterfoil_step: call.step.name(),
+            },
         };
         Some((serde_json::to_string(&transfer).ok()?, HeaderValue::from_str(&call.key).ok()?))
     }
@@ -111,7 +114,7 @@ impl PeerGateway {
     }
 
     async fn get(&self, path: &str) -> Result<HttpAnswer, Cause> {
-        let uri = at(&self.endpoint, path).ok_or(Cause::Unreadable)?;
+        let uri = uri_at(&self.endpoint, path).ok_or(Cause::Unreadable)?;
         let (empty, _) = Letter::new("", self.transport.deadline());
         self.transport.exchange(self.request(Method::GET, uri, empty)).await.map_err(TransportFailure::cause)
     }
@@ -120,12 +123,12 @@ impl PeerGateway {
     async fn find(&self, key: &str) -> Result<LookupResult, Cause> {
         let record = self.get(&format!("/v1/idempotency-keys/{key}")).await?;
         match answer::record(&record) {
-            Record::Made(transfer) => {
+            KeyRecord::Made(transfer) => {
                 let transfer = self.get(&format!("/v1/transfers/{transfer}")).await?;
                 Ok(answer::found(&transfer, &self.account))
             }
-            Record::Refused => Ok(LookupResult::Payment(answer::refused("failed_terminal"))),
-            Record::Unclear(cause) => Err(cause),
+            KeyRecord::Refused => Ok(LookupResult::Payment(answer::refused("failed_terminal"))),
+            KeyRecord::Unclear(cause) => Err(cause),
         }
     }
 }
@@ -171,7 +174,7 @@ impl fmt::Debug for PeerGateway {
 }
 
 /// Whether the meaning of an answer depends on its body.
-fn is_worded(status: StatusCode) -> bool {
+fn reads_body(status: StatusCode) -> bool {
     status.is_success() || matches!(status.as_u16(), 400 | 401 | 403 | 404 | 503)
 }
 
@@ -185,7 +188,7 @@ mod tests {
     use std::time::Duration;
 
     fn gateway() -> PeerGateway {
-        PeerGateway::new(Settings {
+        PeerGateway::new(PeerSettings {
             name: PeerName::parse("eu").unwrap(),
             url: Masked::new("counterfoil+http://sk_hidden@127.0.0.1:1/ac_ours".to_owned()),
             retention: Span::from_ms(1_000),
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_a_payout_to_this_peer_is_never_sent() {
+    async fn only_payouts_to_this_peer_are_sent() {
         let eu = gateway();
         let name = PeerName::parse("eu").unwrap();
         for odd in [
@@ -250,12 +253,12 @@ mod tests {
     /// The endpoint of a peer's binding is not a URL, so a connector to a provider cannot send to
     /// it by mistake.
     #[test]
-    fn what_a_payout_is_bound_to_is_no_place_to_send_anything_to() {
-        assert_eq!(at(&call().binding.endpoint, "/v1/payouts"), None);
+    fn the_endpoint_of_a_peers_binding_is_no_url() {
+        assert_eq!(uri_at(&call().binding.endpoint, "/v1/payouts"), None);
     }
 
     #[tokio::test]
-    async fn only_payouts_to_this_peer_are_looked_up_and_by_a_key_that_cannot_lead_elsewhere() {
+    async fn only_payouts_to_this_peer_are_looked_up_and_only_by_plain_keys() {
         let ProviderCall { binding, step, key, payment, reference, amount, .. } = call();
         let right = ProviderLookup { binding, step, key, payment, reference, amount };
         for odd in [
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn its_rules_are_a_peers_with_what_is_set() {
+    fn the_rules_are_those_of_a_peer_with_the_configured_bounds() {
         let rules = gateway().rules(&call().binding);
         assert_eq!(rules.dedup_window, Some(Span::from_ms(1_000)));
         assert_eq!(rules.send_within, Span::from_ms(300));

@@ -15,4 +15,4 @@ mod gateway;
 mod settings;
 
 pub use gateway::PeerGateway;
-pub use settings::{Settings, SettingsError};
+pub use settings::{PeerSettings, PeerSettingsError};

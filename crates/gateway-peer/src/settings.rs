@@ -1,14 +1,14 @@
-//! Settings of the connector and parsing of its URL. Error texts never repeat any part of the URL,
+//! PeerSettings of the connector and parsing of its URL. Error texts never repeat any part of the URL,
 //! because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
-use counterfoil_transport::{Address, BadAddress, TransportConfigError, TransportLimits};
+use counterfoil_transport::{Address, AddressError, TransportConfigError, TransportLimits};
 
 /// The settings of a connector.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct PeerSettings {
     /// The name of the peer in our settings.
     pub name: PeerName,
     /// `counterfoil+https://KEY@host[:port]/ACCOUNT`: an API key of the peer, and the id of our
@@ -21,7 +21,7 @@ pub struct Settings {
 
 /// The reasons for refusing settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
+pub enum PeerSettingsError {
     #[error(
         "the URL of a peer must begin with counterfoil+http:// or counterfoil+https://; write counterfoil+https://KEY@host[:port]/ac_…"
     )]
@@ -50,34 +50,34 @@ pub enum SettingsError {
     Tls(String),
 }
 
-impl From<BadAddress> for SettingsError {
-    fn from(bad: BadAddress) -> SettingsError {
+impl From<AddressError> for PeerSettingsError {
+    fn from(bad: AddressError) -> PeerSettingsError {
         match bad {
-            BadAddress::Scheme => SettingsError::Scheme,
-            BadAddress::KeyMissing => SettingsError::KeyMissing,
-            BadAddress::KeyUnusable => SettingsError::KeyUnusable,
-            BadAddress::Host => SettingsError::Host,
-            BadAddress::Query => SettingsError::Account,
+            AddressError::Scheme => PeerSettingsError::Scheme,
+            AddressError::KeyMissing => PeerSettingsError::KeyMissing,
+            AddressError::KeyUnusable => PeerSettingsError::KeyUnusable,
+            AddressError::Host => PeerSettingsError::Host,
+            AddressError::Query => PeerSettingsError::Account,
         }
     }
 }
 
-impl From<TransportConfigError> for SettingsError {
-    fn from(why: TransportConfigError) -> SettingsError {
+impl From<TransportConfigError> for PeerSettingsError {
+    fn from(why: TransportConfigError) -> PeerSettingsError {
         match why {
-            TransportConfigError::Timeout => SettingsError::Timeout,
-            TransportConfigError::Connections => SettingsError::Connections,
-            TransportConfigError::Tls(why) => SettingsError::Tls(why),
+            TransportConfigError::Timeout => PeerSettingsError::Timeout,
+            TransportConfigError::Connections => PeerSettingsError::Connections,
+            TransportConfigError::Tls(why) => PeerSettingsError::Tls(why),
         }
     }
 }
 
 /// Parses the URL; its path is the id of an account.
-pub(crate) fn address(url: &str) -> Result<Address, SettingsError> {
+pub(crate) fn address(url: &str) -> Result<Address, PeerSettingsError> {
     let address = Address::parse(url, "counterfoil")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let id = address.path.strip_prefix("ac_").filter(|rest| !rest.is_empty());
-    if id.is_some_and(|rest| rest.bytes().all(plain)) { Ok(address) } else { Err(SettingsError::Account) }
+    if id.is_some_and(|rest| rest.bytes().all(plain)) { Ok(address) } else { Err(PeerSettingsError::Account) }
 }
 
 #[cfg(test)]
@@ -85,19 +85,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_a_key_a_host_and_an_accounts_id_is_refused_without_showing_the_key() {
+    fn malformed_peer_urls_are_refused_without_showing_the_key() {
         for (url, error) in [
-            ("https://SECRET@host/ac_1", SettingsError::Scheme),
-            ("stripe+https://SECRET@host/ac_1", SettingsError::Scheme),
-            ("counterfoil+http://host/ac_1", SettingsError::KeyMissing),
-            ("counterfoil+http://SECRET:x@host/ac_1", SettingsError::KeyUnusable),
-            ("counterfoil+http://SECRET@/ac_1", SettingsError::Host),
-            ("counterfoil+http://SECRET@host", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/ac_", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/clearing:us", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/ac_1/more", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/ac_1?x=y", SettingsError::Account),
+            ("https://SECRET@host/ac_1", PeerSettingsError::Scheme),
+            ("stripe+https://SECRET@host/ac_1", PeerSettingsError::Scheme),
+            ("counterfoil+http://host/ac_1", PeerSettingsError::KeyMissing),
+            ("counterfoil+http://SECRET:x@host/ac_1", PeerSettingsError::KeyUnusable),
+            ("counterfoil+http://SECRET@/ac_1", PeerSettingsError::Host),
+            ("counterfoil+http://SECRET@host", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/ac_", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/clearing:us", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/ac_1/more", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/ac_1?x=y", PeerSettingsError::Account),
         ] {
             let refused = address(url).err();
             assert_eq!(refused.as_ref(), Some(&error), "{url}");

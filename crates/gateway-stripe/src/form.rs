@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payout_names_its_bank_account_only_if_it_is_told_one() {
+    fn a_payout_names_its_bank_account_only_if_there_is_one() {
         let to = ProviderCall { payment: "po_1".into(), ..call(ProviderStep::Payout, "ba_1&amount=1") };
         assert_eq!(path(&to).as_deref(), Some("/v1/payouts"));
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn later_steps_name_the_payment_in_its_place() {
+    fn later_steps_name_the_payment_in_the_path() {
         let step = |step| ProviderCall { reference: Some("pi_1".into()), ..call(step, "pm") };
         for (asked, place, form) in [
             (ProviderStep::Capture, "/v1/payment_intents/pi_1/capture", "amount_to_capture=1250"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_is_not_there_or_would_lead_elsewhere_gives_no_path() {
+    fn a_missing_or_malformed_reference_gives_no_path() {
         for asked in [ProviderStep::Capture, ProviderStep::Void, ProviderStep::Refund] {
             assert_eq!(path(&call(asked, "pm")), None);
             for odd in ["", "pi_1/../..", "pi 1", "pi?x=1", "é"] {

@@ -2,11 +2,11 @@
 
 use crate::answer;
 use crate::form::{self, INTENTS_PATH};
-use crate::settings::{Bounds, Settings, SettingsError, address};
+use crate::settings::{ProfileOverrides, StripeSettings, StripeSettingsError, address};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep, Rules};
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
-use counterfoil_transport::{Deadline, Letter, Transport, TransportLimits, at};
+use counterfoil_transport::{Deadline, Letter, Transport, TransportLimits, uri_at};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use std::fmt;
@@ -18,7 +18,7 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 /// A provider that speaks Stripe's protocol.
 pub struct StripeGateway {
     profile: &'static ProviderProfile,
-    bounds: Bounds,
+    bounds: ProfileOverrides,
     endpoint: String,
     create: Uri,
     /// `Bearer KEY`, marked as sensitive.
@@ -28,11 +28,11 @@ pub struct StripeGateway {
 
 impl StripeGateway {
     /// A connector that connects on demand.
-    pub fn new(settings: Settings) -> Result<StripeGateway, SettingsError> {
-        let Settings { url, profile, bounds, timeout, connections_max } = settings;
+    pub fn new(settings: StripeSettings) -> Result<StripeGateway, StripeSettingsError> {
+        let StripeSettings { url, profile, bounds, timeout, connections_max } = settings;
         let address = address(url.reveal())?;
-        let create = at(&address.endpoint, INTENTS_PATH).ok_or(SettingsError::Host)?;
-        let authorization = address.authorization().map_err(|_| SettingsError::KeyUnusable)?;
+        let create = uri_at(&address.endpoint, INTENTS_PATH).ok_or(StripeSettingsError::Host)?;
+        let authorization = address.authorization().map_err(|_| StripeSettingsError::KeyUnusable)?;
         Ok(StripeGateway {
             profile,
             bounds,
@@ -41,7 +41,7 @@ impl StripeGateway {
             transport: Transport::new(
                 TransportLimits { timeout, connections_max },
                 address.is_https,
-                is_worded,
+                reads_body,
             )?,
             endpoint: address.endpoint,
         })
@@ -66,7 +66,7 @@ impl StripeGateway {
         {
             return Some(self.create.clone());
         }
-        at(&call.binding.endpoint, &form::path(call)?)
+        uri_at(&call.binding.endpoint, &form::path(call)?)
     }
 
     async fn send(&self, call: ProviderCall, deadline: Deadline) -> ProviderOutcome {
@@ -124,7 +124,7 @@ impl Gateway for StripeGateway {
             ProviderStep::Payout => form::payout(lookup.reference.as_deref()),
         };
         let path = path.filter(|_| self.serves(&lookup.binding));
-        let Some(uri) = path.and_then(|path| at(&lookup.binding.endpoint, &path)) else {
+        let Some(uri) = path.and_then(|path| uri_at(&lookup.binding.endpoint, &path)) else {
             tracing::error!(
                 payment = lookup.payment,
                 endpoint = &*lookup.binding.endpoint,
@@ -150,6 +150,6 @@ impl fmt::Debug for StripeGateway {
 }
 
 /// Whether the meaning of an answer depends on its body.
-fn is_worded(status: StatusCode) -> bool {
+fn reads_body(status: StatusCode) -> bool {
     status.is_success() || matches!(status.as_u16(), 400..=404)
 }

@@ -18,4 +18,4 @@ mod settings;
 
 pub use gateway::StripeGateway;
 pub use inbox::{StripeInbox, signature};
-pub use settings::{Bounds, Settings, SettingsError};
+pub use settings::{ProfileOverrides, StripeSettings, StripeSettingsError};

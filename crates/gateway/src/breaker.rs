@@ -13,7 +13,7 @@ pub struct BreakerPolicy {
     pub open: Span,
 }
 
-/// The breaker of one provider, or of another server that calls must not wait for.
+/// The breaker of a provider, or of a server that calls must not wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Breaker {
     policy: BreakerPolicy,
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_after_failures_in_a_row_only() {
+    fn the_breaker_opens_only_after_failures_in_a_row() {
         let mut breaker = breaker();
         for outcome in [&DOWN, &DOWN, &UP, &DOWN, &DOWN] {
             breaker.learn(outcome, at(0));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn one_probe_decides() {
+    fn one_probe_at_a_time_decides() {
         let mut breaker = breaker();
         (0..3).for_each(|_| breaker.learn(&DOWN, at(0)));
         assert_eq!(breaker.permit(at(100)), Ok(()), "the probe");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_probe_does_not_close_the_road_for_good() {
+    fn a_lost_probe_is_followed_by_another() {
         let mut breaker = breaker();
         (0..3).for_each(|_| breaker.learn(&DOWN, at(0)));
         assert_eq!(breaker.permit(at(100)), Ok(()));

@@ -19,7 +19,7 @@ pub trait Inbox: Send + Sync + 'static {
 /// A verified event. It is a hint where to look, never a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderEvent {
-    /// The claimed reference of one of our payments, if any.
+    /// The claimed reference of one of our payments.
     pub payment: Option<String>,
 }
 

@@ -61,7 +61,7 @@ mod tests {
     const WELL: ProviderOutcome = ProviderOutcome::Unknown(Cause::InProgress);
 
     #[test]
-    fn an_outage_leaves_one_at_a_time_and_every_answer_after_it_one_more() {
+    fn an_outage_leaves_one_at_a_time_and_every_answer_allows_one_more() {
         let mut pace = Pace::new(64);
         assert_eq!(pace.allowed(), 16);
         for _ in 0..9 {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_asks_for_a_pause_is_given_one() {
+    fn a_requested_pause_halves_the_pace() {
         let mut pace = Pace::new(64);
         pace.learn(&BUSY);
         assert_eq!(pace.allowed(), 8);
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_never_runs_more_than_it_allows_nor_stops_for_ever(steps in prop::collection::vec(0_u8..4, 1..300)) {
+        fn the_pace_never_exceeds_its_limit_and_never_stops_for_ever(steps in prop::collection::vec(0_u8..4, 1..300)) {
             let mut pace = Pace::new(32);
             let mut running = 0_u32;
             for step in steps {

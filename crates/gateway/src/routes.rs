@@ -23,20 +23,20 @@ pub struct Routes<P, C> {
 }
 
 /// The connector of a binding.
-enum Way<P, C> {
+enum Route<P, C> {
     Provider(P),
     Peer(C),
-    Nowhere,
+    Missing,
 }
 
 pin_project! {
     /// A call under way. An enum instead of an `async` block, which would hold the call twice:
     /// before the first poll and after.
-    #[project = Going]
+    #[project = SendingProjection]
     enum Sending<P, C> {
         Provider { #[pin] call: P },
         Peer { #[pin] call: C },
-        Nowhere,
+        Missing,
     }
 }
 
@@ -45,9 +45,9 @@ impl<P: Future<Output = ProviderOutcome>, C: Future<Output = ProviderOutcome>> F
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ProviderOutcome> {
         match self.project() {
-            Going::Provider { call } => call.poll(context),
-            Going::Peer { call } => call.poll(context),
-            Going::Nowhere => Poll::Ready(ProviderOutcome::NotSent),
+            SendingProjection::Provider { call } => call.poll(context),
+            SendingProjection::Peer { call } => call.poll(context),
+            SendingProjection::Missing => Poll::Ready(ProviderOutcome::NotSent),
         }
     }
 }
@@ -57,10 +57,10 @@ impl<P: Gateway, C: Gateway> Routes<P, C> {
         Routes { provider, peers }
     }
 
-    fn way(&self, binding: &ProviderBinding) -> Way<&P, &C> {
-        let Some(name) = binding.peer() else { return Way::Provider(&self.provider) };
+    fn route(&self, binding: &ProviderBinding) -> Route<&P, &C> {
+        let Some(name) = binding.peer() else { return Route::Provider(&self.provider) };
         let peer = PeerName::parse(name).ok().and_then(|name| self.peers.get(&name));
-        peer.filter(|peer| peer.binding() == *binding).map_or(Way::Nowhere, Way::Peer)
+        peer.filter(|peer| peer.binding() == *binding).map_or(Route::Missing, Route::Peer)
     }
 }
 
@@ -78,35 +78,35 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
     }
 
     fn serves(&self, binding: &ProviderBinding) -> bool {
-        match self.way(binding) {
-            Way::Provider(_) | Way::Peer(_) => true,
-            Way::Nowhere => false,
+        match self.route(binding) {
+            Route::Provider(_) | Route::Peer(_) => true,
+            Route::Missing => false,
         }
     }
 
     fn rules(&self, binding: &ProviderBinding) -> Rules {
-        match self.way(binding) {
-            Way::Provider(provider) => provider.rules(binding),
-            Way::Peer(peer) => peer.rules(binding),
-            Way::Nowhere => ProviderProfile::rules_of(&binding.profile),
+        match self.route(binding) {
+            Route::Provider(provider) => provider.rules(binding),
+            Route::Peer(peer) => peer.rules(binding),
+            Route::Missing => ProviderProfile::rules_of(&binding.profile),
         }
     }
 
     fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
         // Call outside any `async` block: the connector's deadline starts here, not at the first
         // poll.
-        match self.way(&call.binding) {
-            Way::Provider(provider) => Sending::Provider { call: provider.call(call) },
-            Way::Peer(peer) => Sending::Peer { call: peer.call(call) },
-            Way::Nowhere => Sending::Nowhere,
+        match self.route(&call.binding) {
+            Route::Provider(provider) => Sending::Provider { call: provider.call(call) },
+            Route::Peer(peer) => Sending::Peer { call: peer.call(call) },
+            Route::Missing => Sending::Missing,
         }
     }
 
     async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
-        match self.way(&lookup.binding) {
-            Way::Provider(provider) => provider.lookup(lookup).await,
-            Way::Peer(peer) => peer.lookup(lookup).await,
-            Way::Nowhere => LookupResult::Unclear(Cause::Unreadable),
+        match self.route(&lookup.binding) {
+            Route::Provider(provider) => provider.lookup(lookup).await,
+            Route::Peer(peer) => peer.lookup(lookup).await,
+            Route::Missing => LookupResult::Unclear(Cause::Unreadable),
         }
     }
 }
@@ -166,7 +166,7 @@ mod tests {
         ProviderBinding { profile: "stripe".into(), endpoint: endpoint.into() }
     }
 
-    async fn goes(
+    async fn call_and_look_up(
         routes: &Routes<Counting, Counting>,
         binding: &ProviderBinding,
     ) -> (ProviderOutcome, LookupResult) {
@@ -185,7 +185,7 @@ mod tests {
         (routes.call(call).await, routes.lookup(lookup).await)
     }
 
-    fn served() -> (Routes<Counting, Counting>, [Counting; 3]) {
+    fn routes_and_connectors() -> (Routes<Counting, Counting>, [Counting; 3]) {
         let all = [
             Counting::at(provider("https://p")),
             Counting::at(ProviderBinding::to_peer(&name("eu"), "http://eu", "ac_1")),
@@ -196,8 +196,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_bound_to_a_peer_that_is_not_set_up_so_takes_no_way() {
-        let (routes, all) = served();
+    async fn bindings_to_peers_configured_otherwise_have_no_route() {
+        let (routes, all) = routes_and_connectors();
         for binding in [
             ProviderBinding::to_peer(&name("asia"), "http://eu", "ac_1"),
             ProviderBinding::to_peer(&name("eu"), "http://us", "ac_2"),
@@ -208,19 +208,19 @@ mod tests {
         ] {
             assert!(!routes.serves(&binding), "{binding:?}");
             let nothing = (ProviderOutcome::NotSent, LookupResult::Unclear(Cause::Unreadable));
-            assert_eq!(goes(&routes, &binding).await, nothing, "{binding:?}");
+            assert_eq!(call_and_look_up(&routes, &binding).await, nothing, "{binding:?}");
         }
         assert!(all.iter().all(|connector| connector.seen().is_empty()));
         assert_eq!(routes.binding_to(&name("asia")), None);
     }
 
     #[tokio::test]
-    async fn everything_else_takes_its_own() {
-        let (routes, all) = served();
+    async fn every_other_binding_takes_its_own_route() {
+        let (routes, all) = routes_and_connectors();
         for (own, connector) in all.iter().enumerate() {
             let binding = connector.binding();
             assert!(routes.serves(&binding));
-            goes(&routes, &binding).await;
+            call_and_look_up(&routes, &binding).await;
             for (other, connector) in all.iter().enumerate() {
                 let expected = if own == other { vec![binding.clone(); 2] } else { Vec::new() };
                 assert_eq!(connector.seen(), expected);

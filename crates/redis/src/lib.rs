@@ -7,10 +7,10 @@
 
 mod fence;
 mod link;
-mod shelf;
+mod shared_cache;
 mod target;
 
-pub use target::BadUrl;
+pub use target::RedisUrlError;
 
 use link::Link;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Redis {
     /// Reads a URL: `redis://[[user]:password@]host[:port][/database]`, or `rediss://…` with TLS.
     /// No call takes longer than `timeout`. Does not connect yet, so an unreachable server does not
     /// stop the start.
-    pub fn new(url: &str, timeout: Duration) -> Result<Redis, BadUrl> {
+    pub fn new(url: &str, timeout: Duration) -> Result<Redis, RedisUrlError> {
         Ok(Redis { link: Link::new(Target::parse(url)?, timeout) })
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 #[error(
     "the Redis URL cannot be used: {0}; write redis://[:password@]host:port[/database], or rediss:// for TLS"
 )]
-pub struct BadUrl(String);
+pub struct RedisUrlError(String);
 
 /// URL schemes, and whether they mean TLS.
 const SCHEMES: [(&str, bool); 4] =
@@ -22,8 +22,8 @@ pub(crate) struct Target {
 impl Target {
     /// Reads a URL. With TLS, `?sslrootcert=PATH` names a file of trusted certificates that
     /// replaces the public ones.
-    pub(crate) fn parse(url: &str) -> Result<Target, BadUrl> {
-        let bad = |why: &str| BadUrl(why.to_owned());
+    pub(crate) fn parse(url: &str) -> Result<Target, RedisUrlError> {
+        let bad = |why: &str| RedisUrlError(why.to_owned());
         let (_, is_tls) = SCHEMES
             .into_iter()
             .find(|(scheme, _)| url.starts_with(scheme))
@@ -39,18 +39,20 @@ impl Target {
             }
             roots = Some(certificates(Path::new(&*value))?);
         }
-        let info: ConnectionInfo = base.into_connection_info().map_err(|error| BadUrl(reason(&error)))?;
+        let info: ConnectionInfo =
+            base.into_connection_info().map_err(|error| RedisUrlError(reason(&error)))?;
         let client = if is_tls {
             Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: roots })
         } else {
             Client::open(info)
         };
-        Ok(Target { client: client.map_err(|error| BadUrl(reason(&error)))? })
+        Ok(Target { client: client.map_err(|error| RedisUrlError(reason(&error)))? })
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<u8>, BadUrl> {
-    let unreadable = |why: &str| BadUrl(format!("the certificates in {} do not read: {why}", path.display()));
+fn certificates(path: &Path) -> Result<Vec<u8>, RedisUrlError> {
+    let unreadable =
+        |why: &str| RedisUrlError(format!("the certificates in {} do not read: {why}", path.display()));
     let pem = std::fs::read(path).map_err(|error| unreadable(&error.to_string()))?;
     let is_pem = pem.windows(11).any(|part| part == b"-----BEGIN ");
     if is_pem { Ok(pem) } else { Err(unreadable("there are none")) }

@@ -1,7 +1,7 @@
 //! A server that is down, hangs, comes back or is replaced: every caller goes on within one
 //! timeout.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -12,11 +12,11 @@ use std::sync::atomic::Ordering;
 use support::{LONG, ONE, PATIENT, SHORT, TWO, client, eventually, fences};
 
 fn unheard() -> FenceFailure {
-    FenceFailure::Unheard("nothing within 200 ms".to_owned())
+    FenceFailure::Unheard("no answer within 200 ms".to_owned())
 }
 
 #[tokio::test]
-async fn a_server_that_was_never_there_stops_nobody_and_is_found_when_it_comes() {
+async fn an_absent_server_stops_nobody_and_is_used_once_it_starts() {
     let mut server = Server::start(&[]).unwrap();
     server.kill().unwrap();
     let redis = client(&server.url(), PATIENT);
@@ -49,7 +49,7 @@ async fn a_killed_server_stops_nobody_and_works_again_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_connection_that_broke_while_nobody_used_it_is_made_anew_unnoticed() {
+async fn a_connection_that_broke_while_idle_is_replaced_unnoticed() {
     let mut server = Server::start(&[]).unwrap();
     let redis = client(&server.url(), PATIENT);
     assert_eq!(redis.take("ch_1", ONE, LONG).await, Ok(true));
@@ -58,7 +58,7 @@ async fn a_connection_that_broke_while_nobody_used_it_is_made_anew_unnoticed() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_costs_one_timeout_and_then_nothing_while_it_rests() {
+async fn a_hanging_server_costs_one_timeout_per_cooldown() {
     let server = Server::start(&[]).unwrap();
     let redis = client(&server.url(), SHORT);
     let (fences, bypasses) = fences(&redis, Span::from_ms(100));
@@ -75,7 +75,7 @@ async fn a_server_that_hangs_costs_one_timeout_and_then_nothing_while_it_rests()
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_before_the_first_connection_is_as_if_it_were_away() {
+async fn a_server_that_hangs_before_the_first_connection_counts_as_unreachable() {
     let server = Server::start(&[]).unwrap();
     server.pause().unwrap();
     let redis = client(&server.url(), SHORT);

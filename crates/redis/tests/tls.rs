@@ -1,6 +1,6 @@
 //! TLS to the server, with a private certificate authority.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -17,7 +17,7 @@ pub struct Address {
 
 /// The reasons for refusing an address URL. No variant carries text from the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadAddress {
+pub enum AddressError {
     /// The scheme is missing or is not `PROTOCOL+http` or `PROTOCOL+https`.
     Scheme,
     KeyMissing,
@@ -31,30 +31,30 @@ pub enum BadAddress {
 
 impl Address {
     /// Parses a URL of the given protocol.
-    pub fn parse(url: &str, protocol: &str) -> Result<Address, BadAddress> {
+    pub fn parse(url: &str, protocol: &str) -> Result<Address, AddressError> {
         let rest = url.strip_prefix(protocol).and_then(|rest| rest.strip_prefix('+'));
-        let (scheme, rest) = rest.and_then(|rest| rest.split_once("://")).ok_or(BadAddress::Scheme)?;
+        let (scheme, rest) = rest.and_then(|rest| rest.split_once("://")).ok_or(AddressError::Scheme)?;
         if scheme != "http" && scheme != "https" {
-            return Err(BadAddress::Scheme);
+            return Err(AddressError::Scheme);
         }
-        let (key, place) = rest.rsplit_once('@').ok_or(BadAddress::KeyMissing)?;
+        let (key, host_and_path) = rest.rsplit_once('@').ok_or(AddressError::KeyMissing)?;
         if key.is_empty() {
-            return Err(BadAddress::KeyMissing);
+            return Err(AddressError::KeyMissing);
         }
         if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.~".contains(&byte)) {
-            return Err(BadAddress::KeyUnusable);
+            return Err(AddressError::KeyUnusable);
         }
-        if place.contains(['?', '#']) {
-            return Err(BadAddress::Query);
+        if host_and_path.contains(['?', '#']) {
+            return Err(AddressError::Query);
         }
-        let (host, path) = place.split_once('/').unwrap_or((place, ""));
+        let (host, path) = host_and_path.split_once('/').unwrap_or((host_and_path, ""));
         let endpoint = format!("{scheme}://{}", host.to_ascii_lowercase());
-        let uri: Uri = endpoint.parse().map_err(|_| BadAddress::Host)?;
+        let uri: Uri = endpoint.parse().map_err(|_| AddressError::Host)?;
         // An authority with an invalid port still parses, with no port; refuse it here.
-        let named =
+        let has_valid_port =
             |port: Option<_>| port.is_some() || !host.trim_end_matches(char::is_numeric).ends_with(':');
-        if uri.host().is_none_or(str::is_empty) || !named(uri.port()) {
-            return Err(BadAddress::Host);
+        if uri.host().is_none_or(str::is_empty) || !has_valid_port(uri.port()) {
+            return Err(AddressError::Host);
         }
         Ok(Address {
             endpoint,
@@ -65,16 +65,16 @@ impl Address {
     }
 
     /// The `Authorization` header `Bearer KEY`, marked as sensitive.
-    pub fn authorization(&self) -> Result<HeaderValue, BadAddress> {
+    pub fn authorization(&self) -> Result<HeaderValue, AddressError> {
         let mut header = HeaderValue::try_from(format!("Bearer {}", self.key.reveal()))
-            .map_err(|_| BadAddress::KeyUnusable)?;
+            .map_err(|_| AddressError::KeyUnusable)?;
         header.set_sensitive(true);
         Ok(header)
     }
 }
 
 /// Joins an endpoint and a path; `None` if the result is not a URI.
-pub fn at(endpoint: &str, path: &str) -> Option<Uri> {
+pub fn uri_at(endpoint: &str, path: &str) -> Option<Uri> {
     Uri::try_from([endpoint, path].concat()).ok()
 }
 
@@ -83,35 +83,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_a_key_at_a_host_is_refused() {
+    fn malformed_addresses_are_refused() {
         for (url, error) in [
-            ("", BadAddress::Scheme),
-            ("https://SECRET@host", BadAddress::Scheme),
-            ("one://SECRET@host", BadAddress::Scheme),
-            ("one+ftp://SECRET@host", BadAddress::Scheme),
-            ("two+http://SECRET@host", BadAddress::Scheme),
-            ("SECRET", BadAddress::Scheme),
-            ("one+http://host:1", BadAddress::KeyMissing),
-            ("one+http://@host:1", BadAddress::KeyMissing),
-            ("one+http://SECRET:x@host", BadAddress::KeyUnusable),
-            ("one+http://SECRET%20@host", BadAddress::KeyUnusable),
-            ("one+http://SECRET\r\nX: y@host", BadAddress::KeyUnusable),
-            ("one+http://SECRET@x@host", BadAddress::KeyUnusable),
-            ("one+http://SECRET@", BadAddress::Host),
-            ("one+http://SECRET@/path", BadAddress::Host),
-            ("one+http://SECRET@:80", BadAddress::Host),
-            ("one+http://SECRET@host:", BadAddress::Host),
-            ("one+http://SECRET@host:99999", BadAddress::Host),
-            ("one+http://SECRET@ho st", BadAddress::Host),
-            ("one+http://SECRET@host?a=b", BadAddress::Query),
-            ("one+http://SECRET@host/a#b", BadAddress::Query),
+            ("", AddressError::Scheme),
+            ("https://SECRET@host", AddressError::Scheme),
+            ("one://SECRET@host", AddressError::Scheme),
+            ("one+ftp://SECRET@host", AddressError::Scheme),
+            ("two+http://SECRET@host", AddressError::Scheme),
+            ("SECRET", AddressError::Scheme),
+            ("one+http://host:1", AddressError::KeyMissing),
+            ("one+http://@host:1", AddressError::KeyMissing),
+            ("one+http://SECRET:x@host", AddressError::KeyUnusable),
+            ("one+http://SECRET%20@host", AddressError::KeyUnusable),
+            ("one+http://SECRET\r\nX: y@host", AddressError::KeyUnusable),
+            ("one+http://SECRET@x@host", AddressError::KeyUnusable),
+            ("one+http://SECRET@", AddressError::Host),
+            ("one+http://SECRET@/path", AddressError::Host),
+            ("one+http://SECRET@:80", AddressError::Host),
+            ("one+http://SECRET@host:", AddressError::Host),
+            ("one+http://SECRET@host:99999", AddressError::Host),
+            ("one+http://SECRET@ho st", AddressError::Host),
+            ("one+http://SECRET@host?a=b", AddressError::Query),
+            ("one+http://SECRET@host/a#b", AddressError::Query),
         ] {
             assert_eq!(Address::parse(url, "one").err(), Some(error), "{url:?}");
         }
     }
 
     #[test]
-    fn a_url_is_taken_apart_and_its_key_is_not_printed() {
+    fn a_url_is_parsed_and_its_key_is_not_printed() {
         for (url, endpoint, path) in [
             ("one+http://sk_test_1@127.0.0.1:8080", "http://127.0.0.1:8080", ""),
             ("one+http://sk_test_1@127.0.0.1:8080/", "http://127.0.0.1:8080", ""),

@@ -41,8 +41,8 @@ pub struct SendReceipt(Arc<AtomicU8>);
 
 /// The letter was withdrawn or sent before, or its deadline has passed.
 #[derive(Debug, thiserror::Error)]
-#[error("the request is no longer there to be sent: it was sent or given up before, or its deadline is over")]
-pub struct Gone;
+#[error("the request can no longer be sent: it was sent or withdrawn before, or its deadline has passed")]
+pub struct LetterUnavailable;
 
 impl Letter {
     /// A letter that may be sent until `not_after`, and its receipt.
@@ -67,19 +67,22 @@ impl SendReceipt {
 
 impl Body for Letter {
     type Data = Bytes;
-    type Error = Gone;
+    type Error = LetterUnavailable;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Gone>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, LetterUnavailable>>> {
         if self.content.is_empty() {
             return Poll::Ready(None);
         }
         if self.not_after.is_over() {
             withdraw(&self.flag);
-            return Poll::Ready(Some(Err(Gone)));
+            return Poll::Ready(Some(Err(LetterUnavailable)));
         }
         Poll::Ready(Some(match swap(&self.flag, HANDED_OVER) {
             Ok(_) => Ok(Frame::data(std::mem::take(&mut self.content))),
-            Err(_) => Err(Gone),
+            Err(_) => Err(LetterUnavailable),
         }))
     }
 
@@ -112,28 +115,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_letter_that_left_cannot_be_withdrawn() {
+    async fn a_sent_letter_cannot_be_withdrawn() {
         let (letter, receipt) = in_time("amount=1");
         assert_eq!(letter.collect().await.unwrap().to_bytes(), "amount=1");
         assert!(!receipt.withdraw());
     }
 
     #[tokio::test]
-    async fn a_withdrawn_letter_never_leaves() {
+    async fn a_withdrawn_letter_is_never_sent() {
         let (letter, receipt) = in_time("amount=1");
         assert!(receipt.withdraw());
         assert!(letter.collect().await.is_err());
     }
 
     #[tokio::test]
-    async fn a_letter_that_is_too_late_withdraws_itself() {
+    async fn a_late_letter_withdraws_itself() {
         let (letter, receipt) = Letter::new("amount=1", Deadline::after(Duration::ZERO));
         assert!(letter.collect().await.is_err());
         assert!(receipt.withdraw(), "it never left");
     }
 
     #[test]
-    fn the_announced_length_is_the_length() {
+    fn the_announced_length_is_exact() {
         let (letter, _) = in_time("amount=1");
         assert_eq!(letter.size_hint().exact(), Some(8));
         assert!(!letter.is_end_stream());

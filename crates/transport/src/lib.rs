@@ -12,7 +12,7 @@ mod letter;
 mod pool;
 mod transport;
 
-pub use address::{Address, BadAddress, at};
+pub use address::{Address, AddressError, uri_at};
 pub use deadline::Deadline;
 pub use letter::{Letter, SendReceipt};
 pub use transport::{HttpAnswer, Transport, TransportConfigError, TransportFailure, TransportLimits};

@@ -32,15 +32,15 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// it.
 const PASSES: usize = 2;
 
-pub(crate) type Trouble = Box<dyn Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 pub(crate) trait Connect:
-    Service<Uri, Response: Read + Write + Unpin, Error: Into<Trouble>, Future: Send> + Clone
+    Service<Uri, Response: Read + Write + Unpin, Error: Into<BoxError>, Future: Send> + Clone
 {
 }
 
 impl<C> Connect for C where
-    C: Service<Uri, Response: Read + Write + Unpin, Error: Into<Trouble>, Future: Send> + Clone
+    C: Service<Uri, Response: Read + Write + Unpin, Error: Into<BoxError>, Future: Send> + Clone
 {
 }
 
@@ -61,11 +61,11 @@ pub(crate) struct Connection<I: Read + Write> {
     sender: SendRequest<Letter>,
     /// `None` once the connection has ended, which also fails the pending request. Boxed to keep
     /// the future of a call small.
-    connection: Option<Box<HyperConnection<I, Letter>>>,
+    driver: Option<Box<HyperConnection<I, Letter>>>,
 }
 
 /// A request ready to be sent, and its destination.
-struct Addressed {
+struct AddressedRequest {
     request: Request<Letter>,
     server: Server,
     uri: Uri,
@@ -78,24 +78,24 @@ impl<C: Connect> Pool<C> {
 
     /// Sends a request and returns the head of the response. The caller reads the body while
     /// [`Connection::drive_until`] polls the connection.
-    pub(crate) async fn ask(
+    pub(crate) async fn send(
         &self,
         request: Request<Letter>,
-    ) -> Result<(Response<Incoming>, Connection<C::Response>, Server), Trouble> {
-        let Addressed { mut request, server, uri } = Addressed::of(request)?;
+    ) -> Result<(Response<Incoming>, Connection<C::Response>, Server), BoxError> {
+        let AddressedRequest { mut request, server, uri } = AddressedRequest::new(request)?;
         loop {
-            let (mut line, is_new) = match self.take(&server) {
-                Some(mut line) => {
-                    if !line.is_free().await {
+            let (mut connection, is_new) = match self.take(&server) {
+                Some(mut connection) => {
+                    if !connection.is_reusable().await {
                         continue;
                     }
-                    (line, false)
+                    (connection, false)
                 }
                 None => (self.connect(uri.clone()).await?, true),
             };
-            let answer = line.sender.try_send_request(request);
-            match line.carry(answer).await {
-                Ok(response) => return Ok((response, line, server)),
+            let answer = connection.sender.try_send_request(request);
+            match connection.drive_until(answer).await {
+                Ok(response) => return Ok((response, connection, server)),
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) if !is_new => request = unsent,
                     _ => return Err(failed.into_error().into()),
@@ -105,38 +105,38 @@ impl<C: Connect> Pool<C> {
     }
 
     /// Returns a connection to the pool if it can take another request.
-    pub(crate) async fn put_back(&self, server: Server, mut line: Connection<C::Response>) {
-        if !line.is_free().await {
+    pub(crate) async fn put_back(&self, server: Server, mut connection: Connection<C::Response>) {
+        if !connection.is_reusable().await {
             return;
         }
         let now = Instant::now();
         let mut idle = self.idle();
-        let lines = idle.entry(server).or_default();
+        let connections = idle.entry(server).or_default();
         // The oldest connections stand first.
-        let stale = lines.iter().take_while(|(_, since)| now.duration_since(*since) > IDLE_MAX).count();
-        lines.drain(..stale);
-        lines.push((line, now));
+        let stale = connections.iter().take_while(|(_, since)| now.duration_since(*since) > IDLE_MAX).count();
+        connections.drain(..stale);
+        connections.push((connection, now));
     }
 
     /// Takes the most recently used connection, so that surplus ones reach `IDLE_MAX` and close.
     fn take(&self, server: &Server) -> Option<Connection<C::Response>> {
         let mut idle = self.idle();
-        let lines = idle.get_mut(server)?;
-        let (line, since) = lines.pop()?;
+        let connections = idle.get_mut(server)?;
+        let (connection, since) = connections.pop()?;
         if since.elapsed() > IDLE_MAX {
-            lines.clear();
+            connections.clear();
             return None;
         }
-        Some(line)
+        Some(connection)
     }
 
-    async fn connect(&self, uri: Uri) -> Result<Connection<C::Response>, Trouble> {
+    async fn connect(&self, uri: Uri) -> Result<Connection<C::Response>, BoxError> {
         let mut connector = self.connector.clone();
         poll_fn(|context| connector.poll_ready(context)).await.map_err(Into::into)?;
         let io = connector.call(uri).await.map_err(Into::into)?;
-        let (sender, connection) =
+        let (sender, driver) =
             Builder::new().max_buf_size(HEAD_BYTES_MAX).writev(false).handshake(io).await?;
-        Ok(Connection { sender, connection: Some(Box::new(connection)) })
+        Ok(Connection { sender, driver: Some(Box::new(driver)) })
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle<C>> {
@@ -146,11 +146,11 @@ impl<C: Connect> Pool<C> {
 
 impl<I: Read + Write + Unpin> Connection<I> {
     /// Polls the connection until `wanted` is ready.
-    pub(crate) async fn carry<F: Future>(&mut self, wanted: F) -> F::Output {
+    pub(crate) async fn drive_until<F: Future>(&mut self, wanted: F) -> F::Output {
         let mut wanted = pin!(wanted);
         poll_fn(|context| {
             for _ in 0..PASSES {
-                self.step(context);
+                self.poll_driver(context);
                 if let Poll::Ready(found) = wanted.as_mut().poll(context) {
                     return Poll::Ready(found);
                 }
@@ -161,26 +161,26 @@ impl<I: Read + Write + Unpin> Connection<I> {
     }
 
     /// Whether the connection can take another request, after processing what has arrived.
-    async fn is_free(&mut self) -> bool {
+    async fn is_reusable(&mut self) -> bool {
         poll_fn(|context| {
-            self.step(context);
-            Poll::Ready(self.connection.is_some() && self.sender.is_ready())
+            self.poll_driver(context);
+            Poll::Ready(self.driver.is_some() && self.sender.is_ready())
         })
         .await
     }
 
-    fn step(&mut self, context: &mut Context<'_>) {
-        if let Some(connection) = &mut self.connection
-            && Pin::new(connection).poll(context).is_ready()
+    fn poll_driver(&mut self, context: &mut Context<'_>) {
+        if let Some(driver) = &mut self.driver
+            && Pin::new(driver).poll(context).is_ready()
         {
-            self.connection = None;
+            self.driver = None;
         }
     }
 }
 
-impl Addressed {
+impl AddressedRequest {
     /// Moves the authority to the `Host` header and leaves the path as the request target.
-    fn of(mut request: Request<Letter>) -> Result<Addressed, Trouble> {
+    fn new(mut request: Request<Letter>) -> Result<AddressedRequest, BoxError> {
         let uri = request.uri().clone();
         let parts = uri.clone().into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
@@ -189,6 +189,6 @@ impl Addressed {
         let host = HeaderValue::from_str(authority.as_str())?;
         request.headers_mut().insert(HOST, host);
         *request.uri_mut() = Uri::from(parts.path_and_query.unwrap_or(PathAndQuery::from_static("/")));
-        Ok(Addressed { request, server: (scheme, authority), uri })
+        Ok(AddressedRequest { request, server: (scheme, authority), uri })
     }
 }

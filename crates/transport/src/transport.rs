@@ -26,7 +26,7 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 const DRAIN_BYTES_MAX: usize = 16 * 1024;
 const DRAIN_MAX: Duration = Duration::from_millis(50);
 
-/// Concurrent requests to one host; more do not help it.
+/// Concurrent requests to a host; more do not raise its throughput.
 const CONNECTIONS_MAX: usize = 10_000;
 /// Longest deadline of one call. No lease is renewed for longer.
 const TIMEOUT_MAX: Duration = Duration::from_mins(10);
@@ -56,7 +56,7 @@ pub struct Transport {
     pool: SchemePool,
     slots: Semaphore,
     timeout: Duration,
-    is_worded: fn(StatusCode) -> bool,
+    reads_body: fn(StatusCode) -> bool,
 }
 
 /// Each pool refuses requests for the other scheme. A key meant for TLS never travels in clear text
@@ -116,7 +116,7 @@ impl Transport {
     pub fn new(
         limits: TransportLimits,
         is_https: bool,
-        is_worded: fn(StatusCode) -> bool,
+        reads_body: fn(StatusCode) -> bool,
     ) -> Result<Transport, TransportConfigError> {
         let TransportLimits { timeout, connections_max } = limits;
         if timeout.is_zero() || timeout > TIMEOUT_MAX {
@@ -141,7 +141,7 @@ impl Transport {
         } else {
             SchemePool::Plain(Pool::new(connector))
         };
-        Ok(Transport { pool, slots: Semaphore::new(connections_max), timeout, is_worded })
+        Ok(Transport { pool, slots: Semaphore::new(connections_max), timeout, reads_body })
     }
 
     /// The deadline of an exchange that begins now.
@@ -186,28 +186,29 @@ impl Transport {
             return Err(TransportFailure::Full);
         };
         match &self.pool {
-            SchemePool::Plain(pool) => self.over(pool, request, deadline).await,
-            SchemePool::Tls(pool) => self.over(pool, request, deadline).await,
+            SchemePool::Plain(pool) => self.exchange_on(pool, request, deadline).await,
+            SchemePool::Tls(pool) => self.exchange_on(pool, request, deadline).await,
         }
     }
 
-    async fn over<C: Connect>(
+    async fn exchange_on<C: Connect>(
         &self,
         pool: &Pool<C>,
         request: Request<Letter>,
         deadline: Deadline,
     ) -> Result<HttpAnswer, TransportFailure> {
-        let (response, mut line, server) = match timeout_at(deadline.timer(), pool.ask(request)).await {
+        let (response, mut connection, server) = match timeout_at(deadline.timer(), pool.send(request)).await
+        {
             Ok(Ok(answered)) => answered,
             Ok(Err(error)) => {
                 // Log the reason here, as it is lost further up: DNS, certificate, reset.
-                tracing::warn!(?error, "no answer from the provider");
+                tracing::warn!(?error, "the request was not answered");
                 return Err(TransportFailure::Cut);
             }
             Err(_) => return Err(TransportFailure::Timeout),
         };
-        let answer = line.carry(read(response, deadline, self.is_worded)).await?;
-        pool.put_back(server, line).await;
+        let answer = connection.drive_until(read(response, deadline, self.reads_body)).await?;
+        pool.put_back(server, connection).await;
         Ok(answer)
     }
 }
@@ -215,18 +216,18 @@ impl Transport {
 async fn read(
     response: Response<Incoming>,
     deadline: Deadline,
-    is_worded: fn(StatusCode) -> bool,
+    reads_body: fn(StatusCode) -> bool,
 ) -> Result<HttpAnswer, TransportFailure> {
     let status = response.status();
     let retry_after =
         response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body = response.into_body();
-    let body = if is_worded(status) {
+    let body = if reads_body(status) {
         match timeout_at(deadline.timer(), Limited::new(body, BODY_BYTES_MAX).collect()).await {
             Ok(Ok(whole)) => whole.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(TransportFailure::TooLarge),
             Ok(Err(error)) => {
-                tracing::warn!(?error, "the provider's answer broke off");
+                tracing::warn!(?error, "the answer was cut off");
                 return Err(TransportFailure::Cut);
             }
             Err(_) => return Err(TransportFailure::Timeout),
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_bounded_and_nonsense_is_ignored() {
+    fn a_pause_is_bounded_and_malformed_values_are_ignored() {
         for (header, seconds) in [
             ("0", Some(0)),
             ("7", Some(7)),
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_beyond_reason_give_no_road() {
+    fn limits_out_of_range_give_no_transport() {
         let second = Duration::from_secs(1);
         for (timeout, connections_max, why) in [
             (Duration::ZERO, 1, TransportConfigError::Timeout),

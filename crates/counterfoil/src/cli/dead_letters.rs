@@ -1,10 +1,10 @@
 //! `dead-letters`: work that needs a human, through the server that holds the store or on the store
 //! itself.
 
-use super::runtime::one_thread;
+use super::runtime::client_runtime;
 use super::tenant::random_text;
 use super::{Common, flag, peers};
-use crate::admin::{self, Act, LetterTold, Told};
+use crate::admin::{self, AdminReply, AdminRequest, DeadLetterRow};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
 use clap::{ArgGroup, Args, Subcommand};
@@ -66,7 +66,7 @@ struct Resolve {
 }
 
 impl Resolve {
-    fn act(self) -> Result<Act, Exit> {
+    fn request(self) -> Result<AdminRequest, Exit> {
         let resolution = match (self.adopt, self.void, &self.fail) {
             (true, ..) => "adopt",
             (_, true, _) => "void",
@@ -74,7 +74,7 @@ impl Resolve {
             (.., None) => "retry",
         };
         let key = format!("operator_{}", random_text(20)?);
-        Ok(Act::Resolve { id: self.id, resolution: resolution.to_owned(), reason: self.fail, key })
+        Ok(AdminRequest::Resolve { id: self.id, resolution: resolution.to_owned(), reason: self.fail, key })
     }
 }
 
@@ -87,33 +87,35 @@ impl DeadLetters {
         let flags = flags.into_iter().flatten().chain(peers(&self.peer)).collect();
         let settings = self.common.settings(flags)?;
         let store = StoreUrl::parse(settings.store.url.reveal())?;
-        let (act, whole) = match self.command {
-            Command::List => (Act::DeadLetters, false),
-            Command::Show { id } => (Act::DeadLetter { id }, true),
-            Command::Resolve(resolve) => (resolve.act()?, false),
+        let (request, whole) = match self.command {
+            Command::List => (AdminRequest::DeadLetters, false),
+            Command::Show { id } => (AdminRequest::DeadLetter { id }, true),
+            Command::Resolve(resolve) => (resolve.request()?, false),
         };
-        let told = one_thread()?.block_on(admin::perform(&settings, &store, act))?;
+        let reply = client_runtime()?.block_on(admin::run(&settings, &store, request))?;
         if self.json {
-            println!("{}", serde_json::to_value(&told).unwrap_or_default());
+            println!("{}", serde_json::to_value(&reply).unwrap_or_default());
         } else {
-            print(&told, whole);
+            print(&reply, whole);
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn print(told: &Told, whole: bool) {
-    match told {
-        Told::Letters { letters, .. } if letters.is_empty() => println!("nothing needs a human"),
-        Told::Letters { letters, .. } if whole => letters.iter().for_each(|one| println!("{}", sheet(one))),
-        Told::Letters { letters, more } => {
+fn print(reply: &AdminReply, whole: bool) {
+    match reply {
+        AdminReply::Letters { letters, .. } if letters.is_empty() => println!("nothing needs a human"),
+        AdminReply::Letters { letters, .. } if whole => {
+            letters.iter().for_each(|one| println!("{}", sheet(one)))
+        }
+        AdminReply::Letters { letters, more } => {
             println!("{}", table(letters));
             if *more {
                 println!("There are more; resolve some of these and look again.");
             }
             println!("next: counterfoil dead-letters show ID");
         }
-        Told::Resolved { resolved } => {
+        AdminReply::Resolved { resolved } => {
             let word = |name: &str| plain(resolved.get(name));
             let shown = |name: &str| resolved.get(name).filter(|one| !one.is_null());
             let (what, payment) = match shown("charge") {
@@ -130,16 +132,16 @@ fn print(told: &Told, whole: bool) {
                 plain(status)
             );
         }
-        // Not replies of this command; refusals ended it before.
-        Told::Tenants { .. } | Told::Key { .. } | Told::Refused { .. } => {}
+        // Replies to other commands; refusals return earlier.
+        AdminReply::Tenants { .. } | AdminReply::Key { .. } | AdminReply::Refused { .. } => {}
     }
 }
 
-fn table(letters: &[LetterTold]) -> Table {
+fn table(letters: &[DeadLetterRow]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["dead letter", "tenant", "flow", "reason", "money at risk", "since", "suggestions"]);
-    for LetterTold { tenant, letter } in letters {
+    for DeadLetterRow { tenant, letter } in letters {
         let word = |name: &str| plain(letter.get(name));
         table.add_row([
             Cell::new(word("id")),
@@ -154,12 +156,12 @@ fn table(letters: &[LetterTold]) -> Table {
     table
 }
 
-/// All data of a dead letter, one row each.
-fn sheet(told: &LetterTold) -> Table {
+/// All data of a dead letter, one row per field.
+fn sheet(reply: &DeadLetterRow) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.add_row([Cell::new("tenant"), Cell::new(&told.tenant)]);
-    for (name, value) in told.letter.as_object().into_iter().flatten() {
+    table.add_row([Cell::new("tenant"), Cell::new(&reply.tenant)]);
+    for (name, value) in reply.letter.as_object().into_iter().flatten() {
         match value {
             Value::Object(parts) => {
                 for (part, value) in parts {

@@ -1,6 +1,6 @@
 //! `dev`: everything in one process for a first look.
 
-use super::runtime::many_threads;
+use super::runtime::server_runtime;
 use super::{Common, flag, listen, peers};
 use crate::config::Override;
 use crate::exit::Exit;
@@ -41,7 +41,7 @@ impl Dev {
         // The runtime must exist before the simulator's address is known; no setting read here
         // depends on that address.
         let threads = self.common.settings(Vec::new())?.server.threads;
-        many_threads(threads)?.block_on(async {
+        server_runtime(threads)?.block_on(async {
             let provider = listen(&self.gateway_listen, "--gateway-listen").await?;
             let provider_address = provider.local_addr().map_err(Exit::failed)?;
             let flags = [
@@ -86,7 +86,9 @@ fn loopback(address: &str, flag: &str) -> Result<(), Exit> {
         Ok(_) => Err(Exit::refused(format!(
             "{flag} {address} is not a loopback address; `dev` has a well-known key and stays on this machine, use `serve` instead"
         ))),
-        Err(_) => Err(Exit::refused(format!("{flag} {address} is no address; write it as 127.0.0.1:8080"))),
+        Err(_) => {
+            Err(Exit::refused(format!("{flag} {address} is not an address; write it as 127.0.0.1:8080")))
+        }
     }
 }
 

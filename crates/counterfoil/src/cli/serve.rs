@@ -1,6 +1,6 @@
 //! `serve`: the production server.
 
-use super::runtime::many_threads;
+use super::runtime::server_runtime;
 use super::{Common, flag, listen, peers};
 use crate::exit::Exit;
 use crate::{logs, wire_up};
@@ -47,7 +47,7 @@ impl Serve {
             ));
         };
         logs::start(&settings)?;
-        many_threads(settings.server.threads)?.block_on(async {
+        server_runtime(settings.server.threads)?.block_on(async {
             let gateway = wire_up::gateway(&settings)?;
             let listener = listen(&address.to_string(), "--listen").await?;
             wire_up::serve(&settings, listener, gateway, None).await?;

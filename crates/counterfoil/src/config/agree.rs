@@ -1,7 +1,6 @@
-//! Settings that depend on each other.
+//! Dependencies between settings.
 //!
-//! A default adapts to the values that were given. Two given values that contradict each other are
-//! refused.
+//! Defaults adapt to given values. Contradictions between two given values are refused.
 
 use super::problem::Problem;
 use super::{Settings, Source};

@@ -51,7 +51,7 @@ macro_rules! settings {
 
         impl Settings {
             /// Takes every setting of the table from the layers.
-            pub(super) fn take(gather: &mut $crate::config::gather::Gather) -> Settings {
+            pub(super) fn take(gather: &mut $crate::config::gather::Gatherer) -> Settings {
                 Settings {
                     $( $section: $Section {
                         $( $name: gather.take(stringify!($section), stringify!($name), &$rule), )+

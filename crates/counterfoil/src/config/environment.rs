@@ -1,7 +1,7 @@
 //! The environment layer: `COUNTERFOIL_` + section + `__` + name, in upper case.
 
 use super::declare::Section;
-use super::gather::Given;
+use super::gather::GivenSetting;
 use super::peers;
 use super::problem::Problem;
 use super::rule::Raw;
@@ -29,9 +29,9 @@ pub(super) fn variable(section: &str, name: &str) -> String {
 pub(super) fn read(
     table: &[Section],
     variables: impl Iterator<Item = (String, String)>,
-    peers: &mut Vec<peers::Given>,
+    peers: &mut Vec<peers::GivenPeer>,
     problems: &mut Vec<Problem>,
-) -> Vec<Given> {
+) -> Vec<GivenSetting> {
     let mut given = Vec::new();
     for (name, value) in variables {
         let Some(rest) = name.strip_prefix(PREFIX).filter(|_| name.contains("__")) else {
@@ -39,12 +39,17 @@ pub(super) fn read(
         };
         let source = Source::Environment(name.clone());
         if let Some(peer) = name.strip_prefix(&variable(peers::SECTION, "")) {
-            peers.push(peers::Given { name: peer.to_ascii_lowercase(), raw: Raw::Bare(value), source });
+            peers.push(peers::GivenPeer { name: peer.to_ascii_lowercase(), raw: Raw::Bare(value), source });
             continue;
         }
         let entry = table.iter().flat_map(|s| &s.entries).find(|e| variable(e.section, e.name) == name);
         if let Some(entry) = entry {
-            given.push(Given { section: entry.section, name: entry.name, raw: Raw::Bare(value), source });
+            given.push(GivenSetting {
+                section: entry.section,
+                name: entry.name,
+                raw: Raw::Bare(value),
+                source,
+            });
         } else {
             let asked = rest.split_once("__").unwrap_or(("", rest.trim_start_matches('_')));
             problems.push(Problem { source, sentence: unknown_setting(table, asked, variable) });

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::declare::Section;
-use super::gather::Given;
+use super::gather::GivenSetting;
 use super::peers;
 use super::problem::{Problem, quoted};
 use super::rule::Raw;
@@ -25,8 +25,8 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// missing.
 #[derive(Default)]
 pub(super) struct Layer {
-    pub(super) given: Vec<Given>,
-    pub(super) peers: Vec<peers::Given>,
+    pub(super) given: Vec<GivenSetting>,
+    pub(super) peers: Vec<peers::GivenPeer>,
     pub(super) broken: bool,
 }
 
@@ -89,7 +89,7 @@ impl Reader<'_> {
             let known = self.table.iter().find(|section| section.name == key);
             match (known, value.get_ref()) {
                 (Some(section), DeValue::Table(entries)) if section.name == peers::SECTION => {
-                    layer.peers.extend(entries.iter().map(|(name, value)| peers::Given {
+                    layer.peers.extend(entries.iter().map(|(name, value)| peers::GivenPeer {
                         name: name.get_ref().as_ref().to_owned(),
                         raw: raw(value),
                         source: self.source(value.span().start),
@@ -110,12 +110,12 @@ impl Reader<'_> {
         }
     }
 
-    fn section(&mut self, section: &Section, entries: &DeTable<'_>, given: &mut Vec<Given>) {
+    fn section(&mut self, section: &Section, entries: &DeTable<'_>, given: &mut Vec<GivenSetting>) {
         for (key, value) in entries {
             let (key, at) = (key.get_ref().as_ref(), key.span().start);
             if let Some(entry) = section.entries.iter().find(|entry| entry.name == key) {
                 let source = self.source(value.span().start);
-                given.push(Given { section: section.name, name: entry.name, raw: raw(value), source });
+                given.push(GivenSetting { section: section.name, name: entry.name, raw: raw(value), source });
             } else {
                 let written = |s: &str, n: &str| {
                     if s == section.name { n.to_owned() } else { format!("{s}.{n}") }

@@ -17,7 +17,7 @@ use super::table::catalogue;
 /// A setting given by a flag.
 pub(crate) struct Override {
     pub(crate) section: &'static str,
-    /// The setting's name in its section; empty for a peer, whose value begins with its name.
+    /// The setting's name in its section. For a peer, `value` begins with the peer's name.
     pub(crate) name: &'static str,
     pub(crate) value: String,
     /// The flag as typed, such as `--listen`.
@@ -25,7 +25,7 @@ pub(crate) struct Override {
 }
 
 /// A value from one layer.
-pub(super) struct Given {
+pub(super) struct GivenSetting {
     pub(super) section: &'static str,
     pub(super) name: &'static str,
     pub(super) raw: Raw,
@@ -33,15 +33,15 @@ pub(super) struct Given {
 }
 
 /// The values of all layers, weakest first.
-pub(super) struct Gather {
-    given: Vec<Given>,
-    peers: Vec<peers::Given>,
+pub(super) struct Gatherer {
+    given: Vec<GivenSetting>,
+    peers: Vec<peers::GivenPeer>,
     sources: Sources,
     problems: Vec<Problem>,
     refused: Vec<(&'static str, &'static str)>,
 }
 
-impl Gather {
+impl Gatherer {
     /// The strongest value of a setting. A bad value in a weaker layer is also refused, because it
     /// would take effect once the stronger one is removed.
     pub(super) fn take<R: Rule>(&mut self, section: &'static str, name: &'static str, rule: &R) -> R::Value {
@@ -84,9 +84,10 @@ impl Settings {
         given.extend(environment::read(&table, env, &mut peers, &mut problems));
         given.extend(flags(&table, overrides, &mut peers, &mut problems));
 
-        let mut gather = Gather { given, peers, sources: Sources::default(), problems, refused: Vec::new() };
+        let mut gather =
+            Gatherer { given, peers, sources: Sources::default(), problems, refused: Vec::new() };
         let mut settings = Settings::take(&mut gather);
-        let Gather { mut problems, refused, .. } = gather;
+        let Gatherer { mut problems, refused, .. } = gather;
 
         // A refused value stands at its default here, so comparing it could blame the wrong
         // setting.
@@ -109,9 +110,9 @@ impl Settings {
 fn flags(
     table: &[Section],
     overrides: Vec<Override>,
-    peers: &mut Vec<peers::Given>,
+    peers: &mut Vec<peers::GivenPeer>,
     problems: &mut Vec<Problem>,
-) -> Vec<Given> {
+) -> Vec<GivenSetting> {
     let mut given = Vec::new();
     for Override { section, name, value, source } in overrides {
         let source = Source::Flag(source.to_owned());
@@ -121,7 +122,7 @@ fn flags(
                 Err(problem) => problems.push(problem),
             }
         } else if table.iter().flat_map(|s| &s.entries).any(|e| e.section == section && e.name == name) {
-            given.push(Given { section, name, raw: Raw::Bare(value), source });
+            given.push(GivenSetting { section, name, raw: Raw::Bare(value), source });
         } else {
             let sentence = unknown_setting(table, (section, name), |s, n| format!("{s}.{n}"));
             problems.push(Problem { source, sentence: format!("`{section}.{name}` {sentence}") });

@@ -19,7 +19,7 @@ pub(super) const SECTION: &str = "peers";
 pub(crate) type Peers = BTreeMap<PeerName, SecretUrl>;
 
 /// A peer from one layer.
-pub(super) struct Given {
+pub(super) struct GivenPeer {
     pub(super) name: String,
     pub(super) raw: Raw,
     pub(super) source: Source,
@@ -45,10 +45,10 @@ pub(super) fn section() -> Section {
 
 /// Combines the peers of all layers, weakest first. A bad peer is refused even if a stronger layer
 /// replaces it.
-pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
+pub(super) fn settle(given: Vec<GivenPeer>, problems: &mut Vec<Problem>) -> Peers {
     let mut peers = Peers::new();
-    for Given { name, raw, source } in given {
-        let sentence = match (named(&name), CredentialUrl::PEER.read(&raw)) {
+    for GivenPeer { name, raw, source } in given {
+        let sentence = match (parse_name(&name), CredentialUrl::PEER.read(&raw)) {
             (Ok(name), Ok(Some(_))) if peers.len() >= PEERS_MAX && !peers.contains_key(&name) => {
                 format!("`{SECTION}.{name}` is one too many; a server has at most {PEERS_MAX} peers")
             }
@@ -65,12 +65,12 @@ pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
     peers
 }
 
-fn named(text: &str) -> Result<PeerName, String> {
+fn parse_name(text: &str) -> Result<PeerName, String> {
     let Ok(name) = PeerName::parse(text) else {
         // Text in place of a name may be a URL with a key, so do not quote it.
-        let told = if text.contains(['@', ':', '/']) { "a URL".to_owned() } else { quoted(text) };
+        let shown = if text.contains(['@', ':', '/']) { "a URL".to_owned() } else { quoted(text) };
         return Err(format!(
-            "{told} is no name for a peer; use 1 to {PEER_NAME_BYTES_MAX} lower-case letters, digits and `_`, the first a letter"
+            "{shown} is not a name for a peer; use 1 to {PEER_NAME_BYTES_MAX} lower-case letters, digits and `_`, the first a letter"
         ));
     };
     // Answers name the provider or peer that executed a payment, so names must be distinct.
@@ -81,10 +81,10 @@ fn named(text: &str) -> Result<PeerName, String> {
 }
 
 /// Parses a flag's `NAME=URL`. Without a name nothing is quoted, because the text may hold a key.
-pub(super) fn flag(value: &str, source: Source) -> Result<Given, Problem> {
+pub(super) fn flag(value: &str, source: Source) -> Result<GivenPeer, Problem> {
     match value.split_once('=') {
         Some((name, url)) if !name.contains("://") => {
-            Ok(Given { name: name.to_owned(), raw: Raw::Bare(url.to_owned()), source })
+            Ok(GivenPeer { name: name.to_owned(), raw: Raw::Bare(url.to_owned()), source })
         }
         Some(_) | None => {
             let sentence =

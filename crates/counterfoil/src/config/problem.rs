@@ -1,4 +1,4 @@
-//! Problems with the settings, one line each.
+//! Problems with the settings, one line per problem.
 
 use std::fmt;
 

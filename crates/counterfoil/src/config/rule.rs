@@ -1,6 +1,6 @@
-//! The rules for values: one per kind of setting, which parses a raw value into its type.
+//! The rules for values: each kind of setting has a rule that parses raw values.
 //!
-//! A refusal completes a sentence that starts with the setting's name. It quotes the value only if
+//! A refusal completes a sentence that starts with the setting's name. The value is quoted only if
 //! the kind cannot hold a credential.
 
 use std::fmt::Display;
@@ -144,7 +144,7 @@ impl<C: Choice> Rule for OneOf<C> {
     }
 }
 
-/// An IP address and port. No default: each command has its own safe address.
+/// An IP address and port. No default, because a safe address depends on the command.
 pub(super) struct Address;
 
 impl Rule for Address {
@@ -169,7 +169,7 @@ impl Rule for Address {
     }
 }
 
-/// Text that its user validates.
+/// Text, validated where it is used.
 pub(super) struct Text {
     pub(super) default: &'static str,
 }
@@ -277,7 +277,7 @@ fn is_redis(url: &SecretUrl) -> bool {
     url.reveal().split_once("://").is_some_and(|(scheme, rest)| SCHEMES.contains(&scheme) && !rest.is_empty())
 }
 
-/// A list of secrets. A refusal quotes none of them.
+/// A list of secrets, never quoted in a refusal.
 pub(super) struct SecretList;
 
 impl Rule for SecretList {

@@ -24,7 +24,7 @@ pub(super) fn unknown_setting(
         };
     };
     let own = || nearest(name, home.entries.iter().map(|e| e.name)).map(|name| (home.name, name));
-    // The same name in another section is a better guess than a similar name in this one.
+    // Prefer the same name in another section to a similar name in this section.
     let here = home.entries.iter().any(|e| e.name == normal(name));
     let moved = if here { None } else { elsewhere().map(|e| (e.section, e.name)) };
     if let Some((section, name)) = moved.or_else(own) {

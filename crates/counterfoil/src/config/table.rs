@@ -18,7 +18,7 @@ const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
 settings! {
-    /// The HTTP server: where it listens and what one client may take from it.
+    /// The HTTP server: its address and the limits for clients.
     server: Server {
         /// The IP address and port to listen on.
         listen: Option<SocketAddr> = Address;
@@ -81,7 +81,7 @@ settings! {
         /// How long one call to the provider may take, in milliseconds; it may exceed `idempotency.lease_ms`,
         /// because heartbeats renew the claim.
         timeout_ms: u64 = Whole::new(20_000, 10, 10 * MINUTE_MS);
-        /// The name of the provider's set of rules: what it can do and what its errors mean.
+        /// The name of the provider's contract: its abilities and the meaning of its errors.
         profile: String = Text { default: "stripe" };
         /// How long the provider remembers keys, in milliseconds, if its promise differs from its
         /// profile; 0 means the profile's value. With a value longer than the truth, a card may be
@@ -123,7 +123,7 @@ settings! {
         /// The URL: `redis://host:6379`, `rediss://:PASSWORD@host:6379/0`; its password is never
         /// printed.
         url: Option<SecretUrl> = CredentialUrl::REDIS;
-        /// How long one call to it may take, in milliseconds.
+        /// How long one call to Redis may take, in milliseconds.
         timeout_ms: u64 = Whole::new(250, 10, 10_000);
         /// How long a payment is fenced without renewal, in milliseconds; cut to
         /// `idempotency.lease_ms`, so that a dead server's fence does not outlive its lease.
@@ -136,7 +136,8 @@ settings! {
         poll_ms: u64 = Whole::new(500, 10, 10 * MINUTE_MS);
         /// How many outbox rows are taken at a time.
         batch: usize = Whole::new(64, 1, 1_000);
-        /// The wait after the first failed delivery, in milliseconds; it grows with each further one.
+        /// The wait after the first failed delivery, in milliseconds; every further failure
+        /// lengthens it.
         backoff_base_ms: u64 = Whole::new(500, 1, HOUR_MS);
         /// The longest wait between two deliveries of one row, in milliseconds; at least `backoff_base_ms`.
         backoff_cap_ms: u64 = Whole::new(30_000, 1, DAY_MS);

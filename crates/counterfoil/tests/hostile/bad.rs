@@ -45,16 +45,16 @@ impl Expected {
 
 /// A bad request.
 #[derive(Clone, Debug)]
-pub(crate) struct Bad {
+pub(crate) struct BadRequest {
     /// The rule that made the request, for failure reports.
     pub(crate) rule: String,
     pub(crate) request: Request,
     pub(crate) expected: Expected,
 }
 
-impl Bad {
-    pub(crate) fn new(rule: impl Into<String>, request: Request, expected: Expected) -> Bad {
-        Bad { rule: rule.into(), request, expected }
+impl BadRequest {
+    pub(crate) fn new(rule: impl Into<String>, request: Request, expected: Expected) -> BadRequest {
+        BadRequest { rule: rule.into(), request, expected }
     }
 
     /// Sends the request and describes what is wrong with the answer, if anything.
@@ -76,7 +76,7 @@ impl Bad {
     }
 }
 
-/// A request built header by header, so that a rule can damage one of them.
+/// A request built header by header, so that a rule can damage a single header.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,

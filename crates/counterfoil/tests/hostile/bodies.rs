@@ -1,7 +1,7 @@
 //! Bodies that are valid JSON but not valid for the route: field by field, name by name.
 
-use crate::bad::{Bad, Expected, Request};
-use crate::fields::{self, Named};
+use crate::bad::{BadRequest, Expected, Request};
+use crate::fields::{self, NamedPlace};
 use crate::table::{Field, Kind, Presence, WRITES, Write};
 use crate::world::World;
 use serde_json::Value;
@@ -78,8 +78,14 @@ impl<'w> Target<'w> {
     }
 
     /// A bad request with this JSON body.
-    pub(crate) fn json(&self, what: &str, group: &str, body: impl Into<Vec<u8>>, expected: Expected) -> Bad {
-        Bad::new(
+    pub(crate) fn json(
+        &self,
+        what: &str,
+        group: &str,
+        body: impl Into<Vec<u8>>,
+        expected: Expected,
+    ) -> BadRequest {
+        BadRequest::new(
             format!("POST {}: {what}", self.write.path),
             self.request().json(&self.key(group), body),
             expected,
@@ -145,7 +151,7 @@ pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, bad: &mut Vec<BadRequest>) {
     for target in Target::all(world) {
         for hole in target.holes() {
             values(&target, &hole, world, bad);
@@ -179,7 +185,7 @@ pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
     }
 }
 
-fn values(target: &Target<'_>, hole: &Hole, world: &World, bad: &mut Vec<Bad>) {
+fn values(target: &Target<'_>, hole: &Hole, world: &World, bad: &mut Vec<BadRequest>) {
     let above = hole.place.matches('/').count();
     let damage = fields::values(&hole.field, world)
         .into_iter()
@@ -187,9 +193,11 @@ fn values(target: &Target<'_>, hole: &Hole, world: &World, bad: &mut Vec<Bad>) {
         .chain(fields::too_deep(above));
     for (raw, named) in damage {
         let places: Vec<String> = match named {
-            Named::Field => vec![hole.place.clone()],
-            Named::Around => vec![hole.around.clone()],
-            Named::Below(places) => places.iter().map(|place| format!("{}{place}", hole.place)).collect(),
+            NamedPlace::Field => vec![hole.place.clone()],
+            NamedPlace::Around => vec![hole.around.clone()],
+            NamedPlace::Below(places) => {
+                places.iter().map(|place| format!("{}{place}", hole.place)).collect()
+            }
         };
         let places: Vec<&str> = places.iter().map(String::as_str).collect();
         let shown: String = raw.chars().take(40).collect();
@@ -204,7 +212,7 @@ fn values(target: &Target<'_>, hole: &Hole, world: &World, bad: &mut Vec<Bad>) {
 }
 
 /// The body without the field, and with the field twice: plain, and with an escape in the name.
-fn presence(target: &Target<'_>, hole: &Hole, bad: &mut Vec<Bad>) {
+fn presence(target: &Target<'_>, hole: &Hole, bad: &mut Vec<BadRequest>) {
     let group = hole.field.name;
     let here = Expected::invalid(&[&hole.place]);
     if matches!(hole.field.presence, Presence::Required | Presence::Needed) {

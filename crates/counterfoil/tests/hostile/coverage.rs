@@ -120,7 +120,7 @@ fn fields(name: &str, fields: &[Field], schema: &Value, complaints: &mut Vec<Str
 }
 
 #[test]
-fn what_no_table_has_is_found() {
+fn gaps_of_the_tables_are_found() {
     let route = |method: &str, path: &str| Route {
         method: method.to_owned(),
         path: path.to_owned(),

@@ -5,7 +5,7 @@ use crate::world::World;
 
 /// The place that the answer must name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum NamedPlace {
     Field,
     /// The enclosing object, because the value ended before the damage.
     Around,
@@ -14,18 +14,18 @@ pub(crate) enum Named {
 }
 
 /// A bad value, and the place that the answer must name.
-pub(crate) type Damage = (String, Named);
+pub(crate) type Damage = (String, NamedPlace);
 
 /// Deepest nesting that the server reads.
 const DEPTH_MAX: usize = 64;
 
-fn all<'a>(values: impl IntoIterator<Item = &'a str>, named: &Named) -> Vec<Damage> {
+fn all<'a>(values: impl IntoIterator<Item = &'a str>, named: &NamedPlace) -> Vec<Damage> {
     values.into_iter().map(|value| (value.to_owned(), named.clone())).collect()
 }
 
 /// Texts as JSON strings.
 fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<Damage> {
-    texts.into_iter().map(|text| (serde_json::to_string(text).unwrap(), Named::Field)).collect()
+    texts.into_iter().map(|text| (serde_json::to_string(text).unwrap(), NamedPlace::Field)).collect()
 }
 
 /// Text that is not a JSON value, for any kind of field.
@@ -77,7 +77,7 @@ pub(crate) fn no_value() -> Vec<Damage> {
             "\u{feff}1",
             "\u{a0}1",
         ],
-        &Named::Field,
+        &NamedPlace::Field,
     );
     damage.extend(all(
         [
@@ -96,7 +96,7 @@ pub(crate) fn no_value() -> Vec<Damage> {
             "{}]",
             "\"a\":1",
         ],
-        &Named::Around,
+        &NamedPlace::Around,
     ));
     damage
 }
@@ -104,7 +104,7 @@ pub(crate) fn no_value() -> Vec<Damage> {
 /// Values nested too deeply, inside `above` arrays and objects.
 pub(crate) fn too_deep(above: usize) -> Vec<Damage> {
     let room = DEPTH_MAX - above;
-    let below = |name: &str| Named::Below(vec![format!("/{name}").repeat(room)]);
+    let below = |name: &str| NamedPlace::Below(vec![format!("/{name}").repeat(room)]);
     vec![
         ("[".repeat(room + 1), below("0")),
         (format!("{}1{}", "[".repeat(room + 1), "]".repeat(room + 1)), below("0")),
@@ -180,7 +180,7 @@ fn no_names() -> Vec<String> {
     names
 }
 
-/// Bad account names, and well-formed names that the tenant has no account for.
+/// BadRequest account names, and well-formed names that the tenant has no account for.
 fn no_accounts(world: &World) -> Vec<String> {
     let mut names = no_names();
     names.extend(["nobody", "A", "chart:nothing", "ac_", "null"].map(str::to_owned));
@@ -188,7 +188,7 @@ fn no_accounts(world: &World) -> Vec<String> {
     names
 }
 
-/// Bad account codes.
+/// BadRequest account codes.
 fn no_codes(world: &World) -> Vec<String> {
     let mut names = no_names();
     names.push("chart:nothing".to_owned());
@@ -272,11 +272,11 @@ const RATES_BEYOND: [&str; 8] =
 
 /// JSON values that a field refuses, syntax errors aside.
 pub(crate) fn values(field: &Field, world: &World) -> Vec<Damage> {
-    let one = |values: Vec<&str>| all(values, &Named::Field);
+    let one = |values: Vec<&str>| all(values, &NamedPlace::Field);
     let mut damage = match field.kind {
         Kind::Amount => one(amounts().into_iter().chain(NO_NUMBERS).collect()),
         Kind::Whole(least, most) => {
-            let mut damage = all(wholes(least, most).iter().map(String::as_str), &Named::Field);
+            let mut damage = all(wholes(least, most).iter().map(String::as_str), &NamedPlace::Field);
             damage.extend(one(NO_NUMBERS.to_vec()));
             damage
         }
@@ -297,7 +297,7 @@ pub(crate) fn values(field: &Field, world: &World) -> Vec<Damage> {
         ]),
         Kind::Rate => {
             let mut damage = one(vec!["true", "[]", "{}", "[1]"]);
-            damage.extend(all(RATES_BEYOND, &Named::Field));
+            damage.extend(all(RATES_BEYOND, &NamedPlace::Field));
             damage.extend(quoted(RATES_BEYOND.into_iter().chain(NO_RATES)));
             damage
         }
@@ -325,7 +325,7 @@ pub(crate) fn values(field: &Field, world: &World) -> Vec<Damage> {
         }
     };
     if matches!(field.presence, Presence::Required | Presence::Needed) {
-        damage.push(("null".to_owned(), Named::Field));
+        damage.push(("null".to_owned(), NamedPlace::Field));
     }
     damage
 }
@@ -411,8 +411,9 @@ pub(crate) fn form_texts(field: &Field, world: &World) -> Vec<String> {
 }
 
 fn metadata() -> Vec<Damage> {
-    let below = |name: &str| Named::Below(vec![format!("/{name}")]);
-    let mut damage = all(["0", "1", "true", "\"\"", "\"a\"", "[]", "[{}]", "[[\"a\",\"b\"]]"], &Named::Field);
+    let below = |name: &str| NamedPlace::Below(vec![format!("/{name}")]);
+    let mut damage =
+        all(["0", "1", "true", "\"\"", "\"a\"", "[]", "[{}]", "[[\"a\",\"b\"]]"], &NamedPlace::Field);
     for value in [
         "1",
         "0",
@@ -442,17 +443,17 @@ fn metadata() -> Vec<Damage> {
     damage.push((r#"{"a":"1","\u0061":"2"}"#.to_owned(), below("a")));
     let pairs = |count: usize| (0..count).map(|n| format!("\"n{n}\":\"v\"")).collect::<Vec<_>>().join(",");
     for count in [51, 100, 1_000] {
-        damage.push((format!("{{{}}}", pairs(count)), Named::Field));
+        damage.push((format!("{{{}}}", pairs(count)), NamedPlace::Field));
     }
-    damage.push((format!("{{{}}}", pairs(1_001)), Named::Field));
+    damage.push((format!("{{{}}}", pairs(1_001)), NamedPlace::Field));
     damage
 }
 
 fn list(least: usize, most: usize, fields: &[Field]) -> Vec<Damage> {
-    let below = |places: Vec<String>| Named::Below(places);
-    let mut damage = all(["0", "1", "true", "\"\"", "\"a\"", "{}", "{\"0\":{}}", "[]"], &Named::Field);
+    let below = |places: Vec<String>| NamedPlace::Below(places);
+    let mut damage = all(["0", "1", "true", "\"\"", "\"a\"", "{}", "{\"0\":{}}", "[]"], &NamedPlace::Field);
     let many = vec!["{}"; most + 1].join(",");
-    damage.push((format!("[{many}]"), Named::Field));
+    damage.push((format!("[{many}]"), NamedPlace::Field));
     let must: Vec<&str> = fields
         .iter()
         .filter(|field| matches!(field.presence, Presence::Required | Presence::Needed))

@@ -1,7 +1,7 @@
 //! Form bodies with the same damage: duplicate names, bad escapes, malformed brackets, texts that
 //! fields refuse.
 
-use crate::bad::{Bad, Expected};
+use crate::bad::{BadRequest, Expected};
 use crate::bodies::Target;
 use crate::fields;
 use crate::table::Kind;
@@ -53,9 +53,9 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 impl Target<'_> {
-    fn form(&self, what: &str, group: &str, body: impl Into<Vec<u8>>, expected: Expected) -> Bad {
+    fn form(&self, what: &str, group: &str, body: impl Into<Vec<u8>>, expected: Expected) -> BadRequest {
         let rule = format!("POST {} as a form: {what}", self.write.path);
-        Bad::new(rule, self.request().form(&self.key(group), body), expected)
+        BadRequest::new(rule, self.request().form(&self.key(group), body), expected)
     }
 
     /// The good form as pairs.
@@ -82,7 +82,7 @@ fn name_of(place: &str) -> String {
     parts.fold(first, |name, part| format!("{name}[{part}]"))
 }
 
-pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, bad: &mut Vec<BadRequest>) {
     for target in Target::all(world) {
         for hole in target.holes() {
             let (name, group) = (name_of(&hole.place), hole.field.name);
@@ -119,7 +119,7 @@ pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
 }
 
 /// A field given twice, also in two styles.
-fn twice(target: &Target<'_>, place: &str, kind: &Kind, rest: &str, bad: &mut Vec<Bad>) {
+fn twice(target: &Target<'_>, place: &str, kind: &Kind, rest: &str, bad: &mut Vec<BadRequest>) {
     let name = name_of(place);
     let group = name.split('[').next().unwrap();
     let here = || Expected::invalid(&[place]);
@@ -162,8 +162,8 @@ fn twice(target: &Target<'_>, place: &str, kind: &Kind, rest: &str, bad: &mut Ve
     }
 }
 
-/// Bodies that are not forms, and names that are not fields.
-fn shapes(target: &Target<'_>, bad: &mut Vec<Bad>) {
+/// Malformed forms and unknown field names.
+fn shapes(target: &Target<'_>, bad: &mut Vec<BadRequest>) {
     let good = encoded(target.good_pairs().iter().map(|(name, text, _)| (name.as_str(), text.as_str())));
     let rest = if good.is_empty() { String::new() } else { format!("{good}&") };
     let top = || Expected::invalid(&[""]);

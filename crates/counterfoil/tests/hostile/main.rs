@@ -4,7 +4,7 @@
 //! answer. The routes come from the served description. A route without an entry in `table.rs`, or
 //! a field without an entry, fails the test. Afterwards, no bad request may have left a trace.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,7 +1,7 @@
 //! The position of a JSON reader after a prefix of a valid text, which an error there must name.
 
-/// The pointer that an error must name if `text` is damaged after `length` bytes. A value that has
-/// begun is named itself; otherwise the object or array that expects its next item.
+/// The pointer that an error must name if `text` is damaged after `length` bytes: a value that has
+/// begun, or else the object or array that expects an item.
 pub(crate) fn at(text: &[u8], length: usize) -> String {
     let mut reader = Reader::default();
     for &byte in &text[..length] {
@@ -103,7 +103,7 @@ impl Reader {
 }
 
 #[test]
-fn places_of_a_text() {
+fn every_prefix_has_its_pointer() {
     let text = br#"{"a":"b","c":[{"d":true},2]}"#;
     for (length, place) in [
         (0, ""),

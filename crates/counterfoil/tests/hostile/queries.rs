@@ -1,6 +1,6 @@
-//! Bad queries: limits and cursors out of bounds, unknown names, malformed escapes.
+//! BadRequest queries: limits and cursors out of bounds, unknown names, malformed escapes.
 
-use crate::bad::{Bad, Expected, Request};
+use crate::bad::{BadRequest, Expected, Request};
 use crate::coverage::is_an_operators;
 use crate::coverage::object_of;
 use crate::routes::Route;
@@ -79,7 +79,7 @@ const TIMES: [&str; 20] = [
     "1%202",
 ];
 
-pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<BadRequest>) {
     // A query is not part of the body, so the error points to the whole request.
     let top = |count: usize| Expected::invalid(&vec![""; count]);
     for route in routes.iter().filter(|route| route.secured) {
@@ -101,7 +101,7 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
         push("limit=1&unknown=1", second);
         for (name, values) in [("limit", &LIMITS[..]), ("at", &TIMES)] {
             for value in values {
-                // Other routes refuse the name, whatever its value.
+                // Other routes refuse the name, regardless of the value.
                 push(&format!("{name}={value}"), 1);
             }
             push(&format!("{name}=1&{name}=1"), 1);
@@ -113,7 +113,7 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
     }
 }
 
-/// Texts that are not cursors of this list.
+/// Invalid cursors of this list.
 fn cursors(route: &Route, world: &World) -> Vec<String> {
     let mut cursors: Vec<String> =
         ["", "x", "%00", "%2e%2e", "0", "-1", "null", "a", "e", "en_", "%D9%A1"].map(str::to_owned).to_vec();
@@ -125,12 +125,12 @@ fn cursors(route: &Route, world: &World) -> Vec<String> {
     cursors
 }
 
-fn ask(route: &Route, path: &str, query: &str, world: &World, expected: Expected) -> Bad {
+fn ask(route: &Route, path: &str, query: &str, world: &World, expected: Expected) -> BadRequest {
     let request = Request::new(&route.method, &format!("{path}?{query}")).by(&world.secret);
     let write = WRITES.iter().find(|write| route.method == "POST" && write.path == route.path);
     let request = match write {
         Some(write) => request.json(&write.key("query"), world.filled(write.good)),
         None => request,
     };
-    Bad::new(format!("{} {}?{query}", route.method, route.path), request, expected)
+    BadRequest::new(format!("{} {}?{query}", route.method, route.path), request, expected)
 }

@@ -1,6 +1,6 @@
 //! The whole run: every bad request gets its expected answer and leaves no trace.
 
-use crate::bad::{Bad, Expected, Request};
+use crate::bad::{BadRequest, Expected, Request};
 use crate::table::{WRITES, Write};
 use crate::world::{World, ask, filled};
 use crate::{bodies, coverage, forms, heads, queries, routes, syntax, targets};
@@ -19,7 +19,7 @@ const GROWTH_MAX_KIB: u64 = 16 * 1_024;
 const LARGE: usize = 64 * 1_024;
 const REQUESTS_MIN: usize = 10_000;
 
-fn corpus(world: &World) -> Vec<Bad> {
+fn corpus(world: &World) -> Vec<BadRequest> {
     let described = routes::described(world.server.port);
     let complaints = coverage::complaints(&described);
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
@@ -34,7 +34,7 @@ fn corpus(world: &World) -> Vec<Bad> {
 }
 
 /// Sends all requests concurrently and collects the wrong answers.
-fn complaints(world: &World, bad: &[Bad]) -> Vec<String> {
+fn complaints(world: &World, bad: &[BadRequest]) -> Vec<String> {
     let (next, port) = (AtomicUsize::new(0), world.server.port);
     std::thread::scope(|scope| {
         let client = || {
@@ -47,7 +47,7 @@ fn complaints(world: &World, bad: &[Bad]) -> Vec<String> {
 }
 
 /// The keys of the bad requests, where one could have been stored.
-fn keys(bad: &[Bad]) -> BTreeSet<String> {
+fn keys(bad: &[BadRequest]) -> BTreeSet<String> {
     let headers = bad.iter().flat_map(|one| &one.request.headers);
     let named = headers.filter(|(name, _)| name.eq_ignore_ascii_case("Idempotency-Key"));
     named
@@ -102,8 +102,8 @@ fn same_as_a_form(world: &World, request: &Request, stored: &[u8]) {
     assert_eq!(answer.body, stored);
 }
 
-/// Checks that the comparison itself notices differences.
-fn notices_what_differs(world: &World, one: &Bad) {
+/// Checks that the comparison notices differences.
+fn notices_what_differs(world: &World, one: &BadRequest) {
     let port = world.server.port;
     assert_eq!(one.complaint(port), None);
     let others = [
@@ -113,19 +113,19 @@ fn notices_what_differs(world: &World, one: &Bad) {
         Expected { allow: Some(Vec::new()), ..one.expected.clone() },
     ];
     for expected in others {
-        assert!(Bad { expected, ..one.clone() }.complaint(port).is_some());
+        assert!(BadRequest { expected, ..one.clone() }.complaint(port).is_some());
     }
 }
 
 #[test]
-fn every_bad_request_gets_its_exact_answer_and_nothing_is_left_of_it() {
+fn every_bad_request_gets_its_exact_answer_and_leaves_no_trace() {
     let world = World::start();
     let bad = corpus(&world);
     assert!(bad.len() >= REQUESTS_MIN, "only {} requests", bad.len());
     notices_what_differs(&world, &bad[0]);
     let before = world.states();
     let idle = world.memory_peak_kib();
-    let large: Vec<Bad> = bad.iter().filter(|one| one.request.body.len() > LARGE).cloned().collect();
+    let large: Vec<BadRequest> = bad.iter().filter(|one| one.request.body.len() > LARGE).cloned().collect();
     let mut wrong = complaints(&world, &large);
     let warm = world.memory_peak_kib();
     let begun = Instant::now();

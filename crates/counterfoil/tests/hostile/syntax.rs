@@ -1,7 +1,7 @@
 //! Bodies that are not JSON: a good body cut off after every byte, or with an extra byte before
 //! every byte.
 
-use crate::bad::{Bad, Expected};
+use crate::bad::{BadRequest, Expected};
 use crate::bodies::Target;
 use crate::place;
 use crate::world::World;
@@ -16,7 +16,7 @@ const STRAY: [(&str, &[u8]); 5] = [
     ("an encoded surrogate", b"\xed\xa0\x80"),
 ];
 
-pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, bad: &mut Vec<BadRequest>) {
     for target in Target::all(world) {
         let text = target.good_text.as_bytes();
         let shortest = usize::from(target.write.may_be_empty);
@@ -41,7 +41,7 @@ pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
 }
 
 /// Bodies that are not objects, and extra bytes around a good body.
-fn whole(target: &Target<'_>, bad: &mut Vec<Bad>) {
+fn whole(target: &Target<'_>, bad: &mut Vec<BadRequest>) {
     let top = || Expected::invalid(&[""]);
     let good = &target.good_text;
     let zipped =

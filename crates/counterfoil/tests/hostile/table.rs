@@ -53,7 +53,7 @@ pub(crate) enum Presence {
     Optional,
     /// Optional in the description, but required together with its neighbours.
     Needed,
-    /// Optional in the description; without it the object has another shape.
+    /// Optional in the description, but its absence changes the shape of the object.
     Shaping,
 }
 

@@ -1,7 +1,7 @@
-//! Bad paths and methods: wrong methods, unknown routes, tricks with dots, slashes and escapes, ids
+//! BadRequest paths and methods: wrong methods, unknown routes, tricks with dots, slashes and escapes, ids
 //! of nothing.
 
-use crate::bad::{Bad, Expected, Request};
+use crate::bad::{BadRequest, Expected, Request};
 use crate::coverage::object_of;
 use crate::forms::escaped;
 use crate::routes::Route;
@@ -49,7 +49,7 @@ const STARTS: [&str; 14] = [
     "/", "/.", "/..", "/x", "/v1", "/V1", "/v2", "/api", "/%2e", "/%2e%2e", "/.%2e", "/;", "/%2f", "/%76%31",
 ];
 
-pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<BadRequest>) {
     let mut methods: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for route in routes {
         methods.entry(&route.path).or_default().insert(&route.method);
@@ -59,11 +59,11 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
         let target = filled(route, world);
         for method in METHODS.iter().filter(|method| !known.contains(*method)) {
             let request = Request::new(method, &target).by(&world.secret);
-            bad.push(Bad::new(format!("{method} {path}"), request, Expected::not_allowed(known)));
+            bad.push(BadRequest::new(format!("{method} {path}"), request, Expected::not_allowed(known)));
         }
     }
     let get = |what: String, target: String| {
-        Bad::new(what, Request::new("GET", &target).by(&world.secret), Expected::absent())
+        BadRequest::new(what, Request::new("GET", &target).by(&world.secret), Expected::absent())
     };
     for route in routes {
         let target = filled(route, world);
@@ -127,11 +127,11 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
     ] {
         bad.push(get(format!("GET {path}"), path.to_owned()));
         let request = Request::new("GET", path);
-        bad.push(Bad::new(format!("GET {path} by nobody"), request, Expected::absent()));
+        bad.push(BadRequest::new(format!("GET {path} by nobody"), request, Expected::absent()));
     }
     for key in ["%00", "%20", "a%20b", "%7f", "%c3%a9", "%ff", "%", "%4", "%zz", "é", &"k".repeat(256)] {
         let request = Request::new("GET", &format!("/v1/idempotency-keys/{key}")).by(&world.secret);
-        bad.push(Bad::new(
+        bad.push(BadRequest::new(
             format!("GET the key {key}"),
             request,
             Expected::new(400, "idempotency_key_invalid"),
@@ -143,7 +143,7 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
 }
 
 /// Unknown ids in the path of a route about one object.
-fn ids(route: &Route, world: &World, bad: &mut Vec<Bad>) {
+fn ids(route: &Route, world: &World, bad: &mut Vec<BadRequest>) {
     let Some(object) = object_of(&route.path) else { return };
     for id in world
         .not_ids(object)
@@ -157,7 +157,7 @@ fn ids(route: &Route, world: &World, bad: &mut Vec<Bad>) {
             Some(write) if route.method == "POST" => request.json(&write.key("ids"), write.good),
             _ => request,
         };
-        bad.push(Bad::new(
+        bad.push(BadRequest::new(
             format!("{} {} with {id:?}", route.method, route.path),
             request,
             Expected::absent(),

@@ -1,5 +1,5 @@
-//! Tenants and scopes, route by route. Another tenant's object is answered byte for byte like an
-//! absent one, and an API key can only do what its scopes allow. The routes come from the served
+//! Tenants and scopes, route by route. Objects of other tenants are answered byte for byte like
+//! absent objects, and an API key can only act within its scopes. The routes come from the served
 //! description.
 
 use crate::bad::{Answer, Request};
@@ -37,7 +37,7 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// One comparison: the same request about another tenant's object, and about an absent one.
+/// A comparison: the same request about an object of another tenant, and about an absent object.
 struct Pair {
     rule: String,
     names: (String, String),
@@ -166,7 +166,7 @@ fn bodies(world: &World) -> Vec<Pair> {
 }
 
 #[test]
-fn what_is_another_tenants_is_as_absent_as_what_never_was() {
+fn another_tenants_objects_look_absent() {
     let world = World::start();
     let only = |path: &str, body: &str| Request::new("POST", path).by(&world.secret).json("only-acme", body);
     ask(world.server.port, &only("/v1/accounts", r#"{"code":"only-acme","asset":"usd"}"#));
@@ -197,7 +197,7 @@ fn what_is_another_tenants_is_as_absent_as_what_never_was() {
 }
 
 #[test]
-fn an_api_key_does_what_its_scope_says_and_nothing_else() {
+fn an_api_key_can_do_exactly_what_its_scopes_allow() {
     let world = World::start();
     let before = world.state(&world.secret, &world.own);
     let mut wrong = Vec::new();

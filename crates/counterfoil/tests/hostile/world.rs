@@ -50,7 +50,7 @@ impl World {
         filled(body, &self.own, "0")
     }
 
-    /// Ids that are not the tenant's: of other kinds, damaged, or of another tenant.
+    /// Ids that do not belong to the tenant: of other kinds, damaged, or of another tenant.
     pub(crate) fn not_ids(&self, object: Object) -> Vec<String> {
         let own = self.id(object);
         let mut ids = damaged(own);
@@ -60,7 +60,7 @@ impl World {
         ids
     }
 
-    /// Like `not_ids`, without well-formed names of absent accounts.
+    /// Texts that name no account of the tenant: damaged ids, another tenant's account, a charge.
     pub(crate) fn not_accounts(&self) -> Vec<String> {
         let mut names = damaged(self.id(Object::Account));
         names.push(self.others[&Object::Account].clone());
@@ -103,7 +103,7 @@ pub(crate) fn filled(body: &str, own: &Owned, number: &str) -> String {
     body.replace("%A", account).replace("%C", charge).replace("%N", number)
 }
 
-/// An id with each of its characters changed, and malformed in other ways.
+/// Malformed ids, and ids with a single changed character.
 pub(crate) fn damaged(id: &str) -> Vec<String> {
     let (prefix, digits) = id.split_at(3);
     let mut ids: Vec<String> = (0..digits.len())

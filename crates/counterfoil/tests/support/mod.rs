@@ -6,7 +6,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::missing_panics_doc,
-    reason = "a test that cannot go on says so"
+    reason = "a test fails by panicking"
 )]
 
 pub mod client;

@@ -23,8 +23,8 @@ pub(super) struct Intent<'a> {
     last_payment_error: Option<CardError>,
 }
 
-/// The status of an intent. All statuses that wait for another party count as one, as none of them
-/// is an outcome.
+/// The status of an intent. Statuses that wait for another party are not distinguished, as they are
+/// not outcomes.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
@@ -154,8 +154,8 @@ fn too_late(code: &str, reference: String) -> ProviderOutcome {
     })
 }
 
-/// The amount on which both fields agree, or the only one present. Contradicting fields give zero,
-/// which no order has, so the core will not complete the payment.
+/// The amount on which the fields agree, or the only amount present. Contradicting fields give
+/// zero, which no order has, so the core will not complete the payment.
 fn agreed(moved: Option<i64>, asked: Option<i64>) -> Option<i64> {
     match (moved, asked) {
         (Some(moved), Some(asked)) if moved != asked => Some(0),

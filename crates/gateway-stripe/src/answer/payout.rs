@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_has_taken_on_is_paid_out() {
+    fn accepted_payouts_are_approved() {
         for status in ["paid", "pending", "in_transit"] {
             let ProviderOutcome::Approved(approval) = outcome(&body(status, ""), "po_ours") else {
                 panic!("{status}")
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_has_given_up_is_declined_with_its_reason() {
+    fn abandoned_payouts_are_declined_with_their_reason() {
         for (status, code) in [("failed", "payout_failed"), ("canceled", "payout_canceled")] {
             let expected = Decline {
                 code: code.to_owned(),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_payout_is_not_believed() {
+    fn malformed_payouts_are_unreadable() {
         for text in [
             "",
             "{}",

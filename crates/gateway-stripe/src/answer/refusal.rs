@@ -57,8 +57,8 @@ pub(super) fn declined(body: &[u8], payment: &str) -> ProviderOutcome {
 /// The outcome of a 400, 401, 403 or 404. The status decides; the body only adds a code.
 pub(super) fn rejected(body: &[u8], fault: ProviderFault) -> ProviderOutcome {
     let error = serde_json::from_slice::<Envelope<CallError>>(body).ok().map(|envelope| envelope.error);
-    // The key was used before with other content. Something was executed under it, and this is not
-    // its answer.
+    // The key was used before with other content. Something was executed under the key, but the
+    // answer does not describe it.
     if error.as_ref().is_some_and(|error| error.kind.as_deref() == Some("idempotency_error")) {
         return UNREADABLE;
     }

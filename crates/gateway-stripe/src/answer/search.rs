@@ -23,7 +23,7 @@ pub(super) fn found(body: &[u8], payment: &str) -> LookupResult {
 
 impl Page<'_> {
     fn found(mut self, payment: &str) -> LookupResult {
-        // Intents of other payments mean that the provider answered another question.
+        // Intents of other payments mean that the provider did not answer our question.
         if self.data.iter().any(|intent| intent.payment() != Some(payment)) {
             return LookupResult::Unclear(Cause::Unreadable);
         }
@@ -43,7 +43,7 @@ impl Page<'_> {
         LookupResult::Payment(self.data.swap_remove(place).made(payment))
     }
 
-    /// The one executed payment, provided that all others certainly were not executed.
+    /// The only payment executed, provided that all others certainly were not.
     fn only_executed(&self) -> Option<usize> {
         let mut executed = None;
         for (place, intent) in self.data.iter().enumerate() {

@@ -20,14 +20,14 @@ const TAG_BYTES: usize = 32;
 
 /// A secret for verifying webhooks, with its HMAC state prepared. Never printed.
 #[derive(Clone)]
-pub struct Secret(Hmac<Sha256>);
+pub struct WebhookSecret(Hmac<Sha256>);
 
-impl Secret {
+impl WebhookSecret {
     /// Takes the secret as shown on the provider's pages.
-    pub fn new(text: &str) -> Secret {
+    pub fn new(text: &str) -> WebhookSecret {
         // HMAC takes keys of any length; only a changed crate could reach the fallback.
         let mac = Hmac::<Sha256>::new_from_slice(text.as_bytes());
-        Secret(mac.unwrap_or_else(|_| Hmac::new(&hmac::digest::Key::<Hmac<Sha256>>::default())))
+        WebhookSecret(mac.unwrap_or_else(|_| Hmac::new(&hmac::digest::Key::<Hmac<Sha256>>::default())))
     }
 
     /// The header that the provider would send with `body` at that second.
@@ -49,9 +49,9 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for WebhookSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(***)")
+        f.write_str("WebhookSecret(***)")
     }
 }
 
@@ -59,7 +59,7 @@ impl fmt::Debug for Secret {
 ///
 /// The signature is checked before the time, so that a refusal for age is only given to genuine
 /// webhooks.
-pub fn verify(secrets: &[Secret], header: &[u8], body: &[u8], now: Time) -> Result<(), Unopened> {
+pub fn verify(secrets: &[WebhookSecret], header: &[u8], body: &[u8], now: Time) -> Result<(), Unopened> {
     let signed = Signed::read(header).ok_or(Unopened::Malformed)?;
     let matches = secrets.iter().any(|secret| {
         let mac = secret.over(signed.seconds, body);
@@ -86,7 +86,7 @@ struct Signed<'a> {
 }
 
 impl Signed<'_> {
-    /// Requires exactly one time and at least one `v1`; other names belong to other schemes.
+    /// Requires exactly one time and at least one `v1`; unknown names belong to other schemes.
     fn read(header: &[u8]) -> Option<Signed<'_>> {
         if header.len() > SIGNATURE_BYTES_MAX {
             return None;

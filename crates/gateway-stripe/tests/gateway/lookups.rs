@@ -50,7 +50,7 @@ async fn the_only_executed_one_of_several_is_taken() {
 }
 
 #[tokio::test]
-async fn several_that_may_count_are_several() {
+async fn several_payments_that_may_count_are_reported_as_several() {
     for statuses in [
         &["succeeded", "succeeded"][..],
         &["succeeded", "requires_capture"],

@@ -6,7 +6,7 @@ use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
-use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
+use counterfoil_gateway_stripe::{ProfileOverrides, StripeGateway, StripeSettings};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,11 +20,11 @@ pub(crate) const PATIENT: Duration = Duration::from_secs(20);
 /// Short enough to wait for, long enough to send a request on a busy machine.
 pub(crate) const HASTY: Duration = Duration::from_millis(250);
 
-/// One action of the provider after it has read a request.
+/// An action of the provider after reading a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Send(Vec<u8>),
-    /// Sends the bytes one at a time, each in its own segment.
+    /// Sends the bytes one at a time, in separate segments.
     Drip(Vec<u8>),
     /// Repeats the bytes until the client closes the connection.
     Flood(Vec<u8>),
@@ -89,11 +89,11 @@ impl Provider {
     }
 }
 
-pub(crate) fn settings(url: &str, timeout: Duration) -> Settings {
-    Settings {
+pub(crate) fn settings(url: &str, timeout: Duration) -> StripeSettings {
+    StripeSettings {
         url: Masked::new(url.to_owned()),
         profile: ProviderProfile::named("stripe").unwrap(),
-        bounds: Bounds::default(),
+        bounds: ProfileOverrides::default(),
         timeout,
         connections_max: 8,
     }

@@ -80,7 +80,7 @@ async fn a_lookup_is_a_search_by_our_reference() {
 }
 
 #[tokio::test]
-async fn what_is_bound_to_a_peer_is_never_sent_to_the_provider() {
+async fn a_payment_bound_to_a_peer_is_never_sent_to_the_provider() {
     let provider = Provider::answering(200, r#"{"data":[],"has_more":false}"#).await;
     let gateway = provider.gateway(PATIENT);
     let endpoint = gateway.binding().endpoint;

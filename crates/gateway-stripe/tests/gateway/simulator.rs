@@ -210,7 +210,7 @@ async fn a_provider_that_executes_twice_is_seen_as_several() {
 
 /// Deadlines so short that they fall before, at and after the moment of sending.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_said_not_to_be_sent_is_never_executed() {
+async fn a_call_reported_as_not_sent_is_never_executed() {
     let (provider, patient) = start(PATIENT);
     let mut not_sent = HashSet::new();
     for round in 0..24_u64 {
@@ -260,7 +260,7 @@ async fn paid_out(gateway: &StripeGateway, reference: Option<&str>) -> LookupRes
 }
 
 #[tokio::test]
-async fn a_payout_is_made_once_and_found_by_its_own_name() {
+async fn a_payout_is_made_once_and_found_by_its_reference() {
     let (provider, gateway) = start(PATIENT);
     let outcome = pay_out(&gateway, 400, Some("ba_1"), "k1").await;
     let ProviderOutcome::Approved(approval) = &outcome else { panic!("{outcome:?}") };
@@ -300,7 +300,7 @@ async fn a_payout_that_the_bank_does_not_take_is_declined_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_payout_under_faults_is_doubted_and_made_once() {
+async fn a_payout_under_faults_is_in_doubt_and_made_once() {
     for (faults, cause, executed) in [
         (Faults { drop_after: 1.0, ..Faults::default() }, Cause::Cut, 1),
         (Faults { drop_before: 1.0, ..Faults::default() }, Cause::Cut, 0),

@@ -56,25 +56,25 @@ async fn connected() -> (TcpListener, StripeGateway, tokio::task::JoinHandle<Vec
 }
 
 /// The listener's queue is empty: no second connection was made.
-fn assert_nobody_else_came(listener: &TcpListener) {
+fn assert_no_other_connection(listener: &TcpListener) {
     listener.set_nonblocking(true).unwrap();
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
 /// On an existing connection, a request is sent in the first poll of its call.
 #[tokio::test]
-async fn a_request_that_sleeps_before_it_takes_its_connection_does_not_leave() {
+async fn a_request_whose_process_sleeps_before_taking_its_connection_is_not_sent() {
     let (listener, gateway, arriving) = connected().await;
     let call = gateway.call(call(gateway.binding()));
     sleep(TIMEOUT);
     assert_eq!(call.await, ProviderOutcome::NotSent);
     drop(gateway);
     assert_eq!(String::from_utf8(arriving.await.unwrap()).unwrap(), "", "not even a head");
-    assert_nobody_else_came(&listener);
+    assert_no_other_connection(&listener);
 }
 
 #[tokio::test]
-async fn a_request_that_sleeps_while_it_connects_does_not_leave() {
+async fn a_request_whose_process_sleeps_while_connecting_is_not_sent() {
     let (listener, gateway) = listening();
     {
         let mut call = pin!(charge(&gateway));
@@ -92,7 +92,7 @@ async fn a_request_that_sleeps_while_it_connects_does_not_leave() {
 }
 
 #[tokio::test]
-async fn time_runs_from_the_call_and_not_from_its_first_poll() {
+async fn the_deadline_starts_at_the_call_not_at_its_first_poll() {
     let (listener, gateway) = listening();
     let call = gateway.call(call(gateway.binding()));
     sleep(TIMEOUT);
@@ -102,7 +102,7 @@ async fn time_runs_from_the_call_and_not_from_its_first_poll() {
 
 /// A request sent in time may have been executed, however late its sender wakes up.
 #[tokio::test]
-async fn a_request_that_left_before_the_sleep_is_unknown() {
+async fn a_request_sent_before_the_sleep_is_unknown() {
     let (listener, gateway) = listening();
     let provider = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();

@@ -106,7 +106,7 @@ fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Answer {
     }
 }
 
-/// The innermost cause; outer ones only say that a request failed.
+/// The innermost cause; the outer errors only say that a request failed.
 fn innermost(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), innermost)
 }

@@ -1,7 +1,7 @@
-//! Turns records into commands: checks them like the server and identifies them by their stable
+//! Turns records into commands: applies the server's checks, and identifies commands by stable
 //! fields.
 
-use super::read::{Bad, Record};
+use super::read::{BadLine, Record};
 use clap::ValueEnum;
 use counterfoil_core::idempotency::derive::{Bucket, Identity, Stable, Width, member};
 use counterfoil_core::types::digest::MacKey;
@@ -83,47 +83,52 @@ impl Recipe {
     }
 
     /// The commands of `records`, each once, in file order. Problems are added to `bad`.
-    pub(super) fn commands(&self, records: Vec<Record>, bad: &mut Vec<Bad>) -> Vec<Command> {
+    pub(super) fn commands(&self, records: Vec<Record>, bad: &mut Vec<BadLine>) -> Vec<Command> {
         let mut commands: Vec<Command> = Vec::with_capacity(records.len());
         let mut known: BTreeMap<Identity, Vec<usize>> = BTreeMap::new();
-        let mut unclear = BTreeSet::new();
+        let mut conflicting = BTreeSet::new();
         for record in records {
             let line = record.line;
             let command = match self.command(record) {
                 Ok(command) => command,
                 Err(reason) => {
-                    bad.push(Bad::new(line, reason));
+                    bad.push(BadLine::new(line, reason));
                     continue;
                 }
             };
             let alike = known.entry(command.identity.clone()).or_default();
-            match self.meet(&command, alike.iter().filter_map(|at| Some((*at, commands.get(*at)?)))) {
-                Met::Nobody => {
+            match self.compare(&command, alike.iter().filter_map(|at| Some((*at, commands.get(*at)?)))) {
+                Comparison::New => {
                     alike.push(commands.len());
                     commands.push(command);
                 }
-                Met::Itself(at) => {
+                Comparison::Repeat(at) => {
                     if let Some(first) = commands.get_mut(at) {
                         first.repeated_on.push(line);
                     }
                 }
-                Met::Unclear(at, first, why) => {
-                    bad.push(Bad::new(line, format!("it has the stable fields of line {first}, {why}")));
-                    unclear.insert(at);
+                Comparison::Conflict(at, first, why) => {
+                    bad.push(BadLine::new(line, format!("it has the stable fields of line {first}, {why}")));
+                    conflicting.insert(at);
                 }
             }
         }
         // Only the author knows which of the lines is right, so the first one is not sent either.
-        for first in unclear.iter().filter_map(|at| commands.get(*at)) {
+        for first in conflicting.iter().filter_map(|at| commands.get(*at)) {
             let lines = std::iter::once(&first.line).chain(&first.repeated_on);
             bad.extend(
-                lines.map(|line| Bad::new(*line, "other lines have its stable fields and differ from it")),
+                lines
+                    .map(|line| BadLine::new(*line, "other lines have its stable fields and differ from it")),
             );
         }
-        (0..).zip(commands).filter(|(at, _)| !unclear.contains(at)).map(|(_, command)| command).collect()
+        (0..).zip(commands).filter(|(at, _)| !conflicting.contains(at)).map(|(_, command)| command).collect()
     }
 
-    fn meet<'a>(&self, command: &Command, alike: impl Iterator<Item = (usize, &'a Command)>) -> Met {
+    fn compare<'a>(
+        &self,
+        command: &Command,
+        alike: impl Iterator<Item = (usize, &'a Command)>,
+    ) -> Comparison {
         const DIFFERS: &str =
             "but differs from it in others; correct one, or declare a field that tells them apart";
         const NEAR: &str = "and a time in the neighbouring bucket: is it one command or two? Remove one, or declare a field that tells them apart";
@@ -133,13 +138,13 @@ impl Recipe {
                 (Bucket::Forever, _) | (_, Bucket::Forever) => 0,
             };
             match distance {
-                0 if first.body == command.body => return Met::Itself(at),
-                0 => return Met::Unclear(at, first.line, DIFFERS),
-                1 => return Met::Unclear(at, first.line, NEAR),
+                0 if first.body == command.body => return Comparison::Repeat(at),
+                0 => return Comparison::Conflict(at, first.line, DIFFERS),
+                1 => return Comparison::Conflict(at, first.line, NEAR),
                 2.. => {}
             }
         }
-        Met::Nobody
+        Comparison::New
     }
 
     fn command(&self, record: Record) -> Result<Command, String> {
@@ -150,7 +155,7 @@ impl Recipe {
         let mut body = Vec::with_capacity(256);
         json::canonical(&json, &mut body);
         if body.len() > COMMAND_BYTES_MAX {
-            return Err(format!("it has more than {COMMAND_BYTES_MAX} bytes; no command needs so many"));
+            return Err(format!("it has more than {COMMAND_BYTES_MAX} bytes; no command is that long"));
         }
         Ok(Command { line: record.line, identity, time, body, repeated_on: Vec::new() })
     }
@@ -158,9 +163,9 @@ impl Recipe {
     fn time(&self, object: &Object) -> Result<Option<Time>, String> {
         let Some(field) = &self.time_field else { return Ok(None) };
         let Some(Json::String(text)) = member(object, field) else {
-            return Err(format!("the time `{field}` is missing or no text"));
+            return Err(format!("the time `{field}` is missing or not text"));
         };
-        let bad = || format!("`{field}` is no RFC 3339 time; write it like 2026-01-31T12:00:00Z");
+        let bad = || format!("`{field}` is not an RFC 3339 time; write it like 2026-01-31T12:00:00Z");
         time::parse(text).map(Some).ok_or_else(bad)
     }
 
@@ -194,12 +199,13 @@ impl Recipe {
     }
 }
 
-enum Met {
-    Nobody,
+enum Comparison {
+    New,
     /// Repeats the command at this index.
-    Itself(usize),
-    /// Has the same stable fields as another command: its index, its line, and the contradiction.
-    Unclear(usize, usize, &'static str),
+    Repeat(usize),
+    /// Equal stable fields but a contradiction: index and line of the first command, and the
+    /// difference.
+    Conflict(usize, usize, &'static str),
 }
 
 /// Adds the pairs `moved` to `metadata`.

@@ -4,7 +4,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A record: its first line, and its cells or an error.
+/// A record: the first line, and the cells or an error.
 pub(super) type Row = (usize, Result<Vec<String>, &'static str>);
 
 const OPEN: &str = "a quoted cell does not end; close it with a double quote";
@@ -43,7 +43,7 @@ impl Reader<'_> {
         next
     }
 
-    /// Parses one record, without its final line break.
+    /// Parses a record, without the final line break.
     fn row(&mut self) -> Result<Vec<String>, &'static str> {
         let mut cells = Vec::new();
         loop {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_commas_and_line_breaks_inside_a_cell() {
+    fn cells_may_hold_quotes_commas_and_line_breaks() {
         let read = rows("id,note\r\n1,\"a, \"\"b\"\"\r\nc\"\r\n\r\n2,\r\n");
         let cells = |row: &[&str]| Ok(row.iter().map(|cell| (*cell).to_owned()).collect());
         assert_eq!(

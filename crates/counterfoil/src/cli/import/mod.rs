@@ -9,7 +9,7 @@ mod read;
 mod report;
 mod send;
 
-use super::runtime::one_thread;
+use super::runtime::client_runtime;
 use crate::exit::Exit;
 use clap::Args;
 use client::Client;
@@ -17,7 +17,7 @@ use command::{Command, Recipe, Route};
 use counterfoil_core::idempotency::derive::{Stable, Width};
 use counterfoil_core::types::time::{Span, Time};
 use indicatif::{ProgressBar, ProgressStyle};
-use read::Bad;
+use read::BadLine;
 use report::Report;
 use send::{Delivered, Sender};
 use std::io::Read;
@@ -50,7 +50,7 @@ pub(crate) struct Import {
     /// Length of a time bucket, such as `24h` or `7d`, if equal fields return later as a new
     /// command; `none` if they never do.
     #[arg(long, value_name = "LENGTH", default_value = "none", value_parser = bucket)]
-    bucket: Lasting,
+    bucket: BucketLength,
     /// The field with a command's creation time (RFC 3339); it selects the bucket instead of the
     /// current time.
     #[arg(long, value_name = "FIELD")]
@@ -79,9 +79,9 @@ pub(crate) struct Import {
     json: bool,
 }
 
-/// Lifetime of a derived key.
+/// The length of a time bucket.
 #[derive(Clone, Copy, Debug)]
-enum Lasting {
+enum BucketLength {
     Forever,
     For(Duration),
 }
@@ -114,19 +114,19 @@ impl Import {
         let stable = Stable::declare(self.route.name(), self.stable.iter().map(|field| field.trim()))
             .map_err(|error| Exit::refused(format!("--stable: {error}")))?;
         let width = match self.bucket {
-            Lasting::Forever if self.time_field.is_some() || self.as_of.is_some() => {
+            BucketLength::Forever if self.time_field.is_some() || self.as_of.is_some() => {
                 return Err(Exit::refused(
                     "--time-field and --as-of decide between buckets, and there are none; give --bucket too",
                 ));
             }
-            Lasting::Forever => None,
+            BucketLength::Forever => None,
             // A command keeps the key of its first attempt for as long as it is retried.
-            Lasting::For(length) if length < self.deadline * 2 => {
+            BucketLength::For(length) if length < self.deadline * 2 => {
                 return Err(Exit::refused(
                     "--bucket must be at least twice --deadline; lengthen it, or shorten --deadline",
                 ));
             }
-            Lasting::For(length) => {
+            BucketLength::For(length) => {
                 Width::new(Span::from_ms(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)))
             }
         };
@@ -134,8 +134,8 @@ impl Import {
     }
 
     /// Refuses a file with bad lines before anything is sent.
-    fn refuse(&self, commands: &[Command], bad: &[Bad]) -> Result<(), Exit> {
-        for Bad { line, reason } in bad {
+    fn refuse(&self, commands: &[Command], bad: &[BadLine]) -> Result<(), Exit> {
+        for BadLine { line, reason } in bad {
             eprintln!("counterfoil: line {line}: {reason}");
         }
         if !bad.is_empty() && !self.skip_bad {
@@ -162,7 +162,7 @@ impl Import {
             stopped: AtomicBool::new(false),
         };
         let bar = if self.json { ProgressBar::hidden() } else { bar(commands.len()) };
-        one_thread()?.block_on(all(
+        client_runtime()?.block_on(all(
             Arc::new(sender),
             Arc::new(commands),
             connections,
@@ -227,12 +227,12 @@ fn input(file: &Path) -> Result<Vec<u8>, Exit> {
     Ok(bytes)
 }
 
-fn bucket(text: &str) -> Result<Lasting, String> {
+fn bucket(text: &str) -> Result<BucketLength, String> {
     if text == "none" {
-        return Ok(Lasting::Forever);
+        return Ok(BucketLength::Forever);
     }
     let length = length(text).map_err(|why| format!("{why}, or none"))?;
-    if length > BUCKET_MAX { Err("at most 366d, or none".into()) } else { Ok(Lasting::For(length)) }
+    if length > BUCKET_MAX { Err("at most 366d, or none".into()) } else { Ok(BucketLength::For(length)) }
 }
 
 fn length(text: &str) -> Result<Duration, String> {

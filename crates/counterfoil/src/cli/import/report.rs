@@ -2,7 +2,7 @@
 
 use super::client::Answer;
 use super::command::Command;
-use super::read::Bad;
+use super::read::BadLine;
 use super::send::{Delivered, Outcome};
 use comfy_table::{Cell, Color, Table};
 use serde::Serialize;
@@ -49,7 +49,7 @@ impl Report {
     }
 
     /// Adds a line that is not a command.
-    pub(super) fn bad(&mut self, bad: &Bad) {
+    pub(super) fn bad(&mut self, bad: &BadLine) {
         self.bad += 1;
         self.tell(Row { error: Some(bad.reason.clone()), ..row(bad.line, None) }, true);
     }
@@ -101,7 +101,7 @@ impl Report {
         }
     }
 
-    /// Prints the totals and the first failed rows. `done` describes the successful ones.
+    /// Prints totals and the first failed rows. `done` describes the successful rows.
     pub(super) fn finish(mut self, done: &str) {
         if self.json {
             return;

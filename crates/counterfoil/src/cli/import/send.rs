@@ -1,4 +1,4 @@
-//! Sends one command: finds its key, and retries under it until the answer is final.
+//! Sends a command: finds the key, and retries under the same key until the answer is final.
 
 use super::client::{Answer, Client};
 use super::command::{Command, Recipe};
@@ -16,7 +16,7 @@ const CLOSING_PATH: &str = "/v1/accounts";
 const CLOSING_BODY: &[u8] =
     br#"{"asset":"USD","code":"import:closed","metadata":{"about":"closes derived keys of an earlier bucket; holds no money"}}"#;
 
-/// The first pause between two attempts; it doubles after each.
+/// The first pause between two attempts; doubled after every attempt.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Longest pause, even if the server asks for more.
@@ -53,7 +53,7 @@ pub(super) enum Outcome {
 }
 
 impl Sender {
-    /// The key tried first. The report names another key if the command was found under that one.
+    /// The key tried first. A command found under another key is reported with that key.
     pub(super) fn key(&self, command: &Command) -> String {
         command.identity.key(self.recipe.bucket(command, self.now()))
     }
@@ -123,8 +123,8 @@ fn is(answer: &Answer, code: Code) -> bool {
     answer.error.as_deref() == Some(code.name())
 }
 
-/// Whether the answer shows that a closing holds the key. The closing was done, or refused because
-/// another key had done it, or is so old that its answer has expired.
+/// Whether the answer shows that a closing holds the key. The closing was done, was refused because
+/// of an earlier closing under another key, or is older than the replay window.
 fn is_closed(answer: &Answer) -> bool {
     (200..300).contains(&answer.status)
         || is(answer, Code::AccountExists)
