@@ -106,7 +106,7 @@ fn print(reply: &AdminReply, whole: bool) {
     match reply {
         AdminReply::Letters { letters, .. } if letters.is_empty() => println!("nothing needs a human"),
         AdminReply::Letters { letters, .. } if whole => {
-            letters.iter().for_each(|one| println!("{}", sheet(one)))
+            letters.iter().for_each(|row| println!("{}", sheet(row)))
         }
         AdminReply::Letters { letters, more } => {
             println!("{}", table(letters));
@@ -157,11 +157,11 @@ fn table(letters: &[DeadLetterRow]) -> Table {
 }
 
 /// All data of a dead letter, one row per field.
-fn sheet(reply: &DeadLetterRow) -> Table {
+fn sheet(row: &DeadLetterRow) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.add_row([Cell::new("tenant"), Cell::new(&reply.tenant)]);
-    for (name, value) in reply.letter.as_object().into_iter().flatten() {
+    table.add_row([Cell::new("tenant"), Cell::new(&row.tenant)]);
+    for (name, value) in row.letter.as_object().into_iter().flatten() {
         match value {
             Value::Object(parts) => {
                 for (part, value) in parts {

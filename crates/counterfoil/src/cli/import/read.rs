@@ -53,7 +53,7 @@ fn json(input: &[u8]) -> (Vec<Record>, Vec<BadLine>) {
         match Json::parse(text) {
             Ok(Json::Object(object)) => records.push(Record { line, object }),
             Ok(_) => bad.push(BadLine::new(line, "it is not an object; write one JSON object per line")),
-            Err(error) => bad.push(BadLine::new(line, format!("it is no JSON: {error}"))),
+            Err(error) => bad.push(BadLine::new(line, format!("it is not JSON: {error}"))),
         }
     }
     (records, bad)
@@ -159,7 +159,7 @@ mod tests {
     fn bad_lines_are_named_with_their_number_and_reason() {
         refused(
             b"{\"a\":1}\n\n{\n[1]\n{\"a\":1,\"a\":2}\n",
-            &[(3, "no JSON"), (4, "no object"), (5, "twice")],
+            &[(3, "not JSON"), (4, "not an object"), (5, "twice")],
         );
         refused(b"order_id,amount\n1,2,3\n1\n", &[(2, "3 cells"), (3, "1 cells")]);
         refused(b"a,\n1,2", &[(1, "column 2")]);
