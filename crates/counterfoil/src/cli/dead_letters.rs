@@ -106,7 +106,9 @@ fn print(reply: &AdminReply, whole: bool) {
     match reply {
         AdminReply::Letters { letters, .. } if letters.is_empty() => println!("nothing needs a human"),
         AdminReply::Letters { letters, .. } if whole => {
-            letters.iter().for_each(|row| println!("{}", sheet(row)))
+            for row in letters {
+                println!("{}", sheet(row));
+            }
         }
         AdminReply::Letters { letters, more } => {
             println!("{}", table(letters));
