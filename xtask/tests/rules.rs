@@ -4,6 +4,8 @@
 
 #[path = "rules/core.rs"]
 mod core;
+#[path = "rules/features.rs"]
+mod features;
 #[path = "rules/files.rs"]
 mod files;
 #[path = "rules/prose.rs"]

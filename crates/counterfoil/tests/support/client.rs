@@ -1,4 +1,4 @@
-//! A client over HTTP that shares no code with the server.
+//! An HTTP client that shares no code with the server.
 
 use super::text;
 use counterfoil_testkit::http::{Request, ask_blocking};
@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -30,7 +29,7 @@ impl Answer {
     }
 }
 
-/// A tenant at one server. Every request has a connection of its own.
+/// A tenant's client for one server, with one connection per request.
 #[derive(Clone)]
 pub struct Client {
     port: u16,
@@ -71,12 +70,12 @@ impl Client {
         self.post("/v1/charges", key, CHARGE)
     }
 
-    /// Repeats the charge until it has its final answer.
+    /// Repeats the charge until its answer is final.
     pub fn until_charged(&self, key: &str) -> Answer {
         self.until_final("/v1/charges", key, CHARGE)
     }
 
-    /// Repeats a request, through a dead server too, until it has its final answer.
+    /// Repeats a request, also while a server is down, until its answer is final.
     pub fn until_final(&self, path: &str, key: &str, body: &str) -> Answer {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
@@ -88,26 +87,26 @@ impl Client {
         }
     }
 
-    /// The state of a key's record; nothing if the key is unknown.
+    /// The state of a key's record; `None` if the key is unknown.
     pub fn key_state(&self, key: &str) -> Option<String> {
         let answer = self.get(&format!("/v1/idempotency-keys/{key}"));
         (answer.status == 200).then(|| field(&answer.body, "state"))
     }
 }
 
-/// The value of a string member of a flat JSON text.
+/// The value of a string member in flat JSON.
 pub fn field(json: &str, name: &str) -> String {
     let start = json.find(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("no {name} in {json}"));
     json.get(start + name.len() + 4..).and_then(|rest| rest.split('"').next()).unwrap_or_default().to_owned()
 }
 
-/// The value of a whole-number member of a flat JSON text.
+/// The value of an integer member in flat JSON.
 pub fn number(json: &str, name: &str) -> i64 {
     let (_, rest) = json.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("no {name} in {json}"));
     rest.split([',', '}']).next().and_then(|digits| digits.parse().ok()).expect("a number")
 }
 
-/// One request on a connection of its own.
+/// Sends one request on its own connection.
 pub fn exchange(port: u16, method: &str, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
     let close = [("connection", "close")];
     let given = headers.lines().filter_map(|line| line.split_once(": "));

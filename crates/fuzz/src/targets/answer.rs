@@ -8,7 +8,7 @@ use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
-use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
+use counterfoil_gateway_stripe::{ProfileOverrides, StripeGateway, StripeSettings};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -271,10 +271,10 @@ fn call(gateway: &StripeGateway) -> ProviderCall {
 /// Starts a provider with prepared answers, and a connector to it.
 async fn provider(stays: bool) -> (Arc<Mutex<Vec<u8>>>, StripeGateway) {
     let (says, address) = prepared_server(stays).await;
-    let settings = Settings {
+    let settings = StripeSettings {
         url: Masked::new(format!("stripe+http://sk_test_1@{address}")),
         profile: ProviderProfile::named("stripe").expect("a profile"),
-        bounds: Bounds::default(),
+        bounds: ProfileOverrides::default(),
         timeout: Duration::from_secs(20),
         connections_max: 4,
     };

@@ -12,7 +12,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
-use counterfoil_gateway_peer::{PeerGateway, Settings};
+use counterfoil_gateway_peer::{PeerGateway, PeerSettings};
 use counterfoil_transport::TransportLimits;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -237,7 +237,7 @@ fn lookup(gateway: &PeerGateway) -> ProviderLookup {
 /// Starts a peer with prepared answers, and a connector to it.
 async fn peer() -> (Arc<Mutex<Vec<u8>>>, PeerGateway) {
     let (says, address) = prepared_server(true).await;
-    let settings = Settings {
+    let settings = PeerSettings {
         name: PeerName::parse("eu").expect("a name"),
         url: Masked::new(format!("counterfoil+http://sk_test_1@{address}/ac_ours")),
         retention: Span::from_ms(86_400_000),

@@ -11,7 +11,7 @@ use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
 use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 use counterfoil_gateway_stripe::StripeInbox;
-use counterfoil_gateway_stripe::signature::{Secret, verify};
+use counterfoil_gateway_stripe::signature::{WebhookSecret, verify};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -94,7 +94,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn start() -> Check {
-    let inbox = StripeInbox::new("stripe", LIVE.map(Secret::new).to_vec());
+    let inbox = StripeInbox::new("stripe", LIVE.map(WebhookSecret::new).to_vec());
     let now = Time::from_ms(NOW * 1_000);
     Box::new(move |input| {
         let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
@@ -120,11 +120,11 @@ fn start() -> Check {
 /// Checks that an accepted header is accepted only for these bytes, at this time and with these
 /// secrets.
 fn only_these(header: &[u8], body: &[u8], now: Time) {
-    let live = LIVE.map(Secret::new);
-    let refused = |secrets: &[Secret], header: &[u8], body: &[u8]| {
+    let live = LIVE.map(WebhookSecret::new);
+    let refused = |secrets: &[WebhookSecret], header: &[u8], body: &[u8]| {
         assert_eq!(verify(secrets, header, body, now), Err(Unopened::NoMatch), "{}", header.escape_ascii());
     };
-    refused(&[Secret::new(NOBODY)], header, body);
+    refused(&[WebhookSecret::new(NOBODY)], header, body);
     refused(&live, header, &[body, b" "].concat());
     if let Some((last, rest)) = body.split_last() {
         refused(&live, header, rest);
