@@ -1,4 +1,5 @@
-//! The public form of an entry, and its id: the transaction's number and the place of its leg, `en_…_0`.
+//! The public form of an entry. An entry's id consists of the transaction's number and the leg's
+//! index: `en_…_0`.
 
 use crate::json;
 use crate::time::Stamp;
@@ -24,11 +25,11 @@ pub fn write(out: &mut Vec<u8>, entry: &AccountEntry, account: &str, references:
     });
 }
 
-/// The leg an id stands for; nothing if this instance never made such an id.
+/// Parses an entry's id; `None` if this instance never issued it.
 pub fn read_id(text: &str, references: &References) -> Option<(TransactionId, u16)> {
     let (reference, leg) = text.rsplit_once('_')?;
     let number: u16 = leg.parse().ok()?;
-    // Each leg has one text: no sign, no zeros before it.
+    // Each leg has one spelling: signs and leading zeros are refused.
     (number.to_string() == leg).then_some(())?;
     Some((TransactionId::from_i64(references.open(ReferenceKind::Entry, reference)?), number))
 }
@@ -47,15 +48,15 @@ pub struct Schema {
     pub account: String,
     /// `debit` or `credit`.
     pub direction: String,
-    /// `posted` for good, `pending` while a hold reserves it, or `released`: it takes a pending entry back.
+    /// `posted`: final. `pending`: reserved by a hold. `released`: reverses a pending entry.
     pub layer: String,
-    /// How much, in the asset's minor unit.
+    /// The amount, in the asset's minor unit.
     pub amount: i64,
-    /// What is counted, upper case.
+    /// The asset code, upper case.
     pub asset: String,
     /// The commit that wrote it.
     pub position: u64,
-    /// When that was.
+    /// When the entry was committed.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
@@ -68,7 +69,7 @@ pub struct List {
     pub object: String,
     /// The entries of this page.
     pub data: Vec<Schema>,
-    /// Whether there are older ones.
+    /// Whether there are older entries.
     pub has_more: bool,
 }
 
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_survives_its_text_and_nothing_else_is_one() {
+    fn ids_round_trip_and_other_texts_are_refused() {
         let reference = references().seal(ReferenceKind::Entry, 3);
         assert_eq!(
             read_id(&format!("{reference}_39"), &references()),

@@ -1,4 +1,4 @@
-//! What tests of several forms share.
+//! Fixtures shared by the tests of several forms.
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::{Account, AccountCode, Guard, Side};
@@ -141,7 +141,7 @@ pub(crate) fn operation(kind: OperationKind) -> Operation {
     }
 }
 
-/// Work that needs a human: making a charge, or what is asked of one.
+/// A dead letter about creating a charge, or about an operation on one.
 pub(crate) fn letter(why: ParkReason, asked: Option<OperationKind>) -> DeadLetter {
     let operation = asked.map(operation);
     let id = operation.as_ref().map_or(ChargeId::from_i64(1).into(), |operation| operation.id.into());
@@ -151,7 +151,7 @@ pub(crate) fn letter(why: ParkReason, asked: Option<OperationKind>) -> DeadLette
         saga: Saga {
             flow: asked.map_or(Flow::Charge, OperationKind::flow),
             version: 1,
-            // A refund reserves first.
+            // A refund's first step is to reserve.
             progress: SagaProgress {
                 step: u8::from(asked == Some(OperationKind::Refund)),
                 way: Direction::Forward,
@@ -177,7 +177,7 @@ pub(crate) fn letter(why: ParkReason, asked: Option<OperationKind>) -> DeadLette
     DeadLetter { outbox, subject: PaymentSubject::Charge(charge(), operation) }
 }
 
-/// A payout that needs a human.
+/// A dead letter about a payout.
 pub(crate) fn payout_letter(why: ParkReason) -> DeadLetter {
     let payout = Payout { status: payout::PayoutStatus::Parked, ..payout() };
     let DeadLetter { outbox, .. } = letter(why, None);
@@ -214,7 +214,7 @@ pub(crate) fn payout() -> Payout {
     }
 }
 
-/// Each body is refused at these places, in this order, with these words.
+/// Checks that each body is refused at these places, in this order, with these words.
 pub(crate) fn refusals<T: Debug>(
     read: impl Fn(&Json) -> Result<T, Vec<Flaw>>,
     cases: &[(&str, &[(&str, &str)])],
@@ -229,7 +229,7 @@ pub(crate) fn refusals<T: Debug>(
     }
 }
 
-/// The members of an object that was written.
+/// The members of a written object.
 pub(crate) fn fields_written(text: &[u8]) -> BTreeSet<String> {
     members(&serde_json::from_slice(text).unwrap())
 }
@@ -238,7 +238,7 @@ pub(crate) fn members(value: &Value) -> BTreeSet<String> {
     value.as_object().unwrap().keys().cloned().collect()
 }
 
-/// The properties a schema describes.
+/// The properties that a schema describes.
 pub(crate) fn fields_of(schema: utoipa::openapi::RefOr<utoipa::openapi::Schema>) -> BTreeSet<String> {
     members(&serde_json::to_value(schema).unwrap()["properties"])
 }

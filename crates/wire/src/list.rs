@@ -1,4 +1,4 @@
-//! The envelope of every list.
+//! The envelope shared by all lists.
 
 use crate::json;
 
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_list() {
+    fn an_empty_list_has_the_envelope() {
         let text = write(Vec::<u8>::new(), false, |_, _| {});
         assert_eq!(text, br#"{"object":"list","data":[],"has_more":false}"#);
     }

@@ -26,7 +26,7 @@ use tokio::time::timeout_at;
 /// `retry_after_ms` for a key that is still in use; part of the public contract.
 const IN_USE_RETRY_MS: u64 = 5_000;
 
-/// What a write route accepts.
+/// The body and the scope that a write route requires.
 pub(crate) struct Intake {
     layout: Layout,
     /// Whether a missing body means an object without fields.
@@ -63,7 +63,7 @@ impl Intake {
 }
 
 impl Call {
-    /// Checks a write request. Returns it with the value that `read` makes of its body.
+    /// Checks a write request. Returns the request and the result of `read` on its body.
     pub(crate) async fn accept<T>(
         &self,
         body: Body,
@@ -75,7 +75,7 @@ impl Call {
         let key = self.idempotency_key(&principal)?;
         let bytes = body::read(body, self.app.settings.body_limit_bytes, self.deadline()).await?;
 
-        let mut flaws = query::none(self.uri.query());
+        let mut flaws = query::unexpected(self.uri.query());
         let parsed = match intake.parse(media, &bytes) {
             Ok(parsed) => parsed,
             Err(flaw) => {

@@ -1,20 +1,20 @@
-//! Query strings: the two parameters of lists, the one of balances, and none elsewhere. Unknown names are refused, as
-//! in bodies.
+//! Query strings. Lists have two parameters, balances have one, other routes have none. Unknown
+//! names are refused, as in bodies.
 
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::limits::{PAGE_DEFAULT, PAGE_MAX};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::Upto;
-use counterfoil_wire::names::{nearest, shown};
+use counterfoil_wire::names::{nearest, printable};
 use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::{form, time};
 use http::Uri;
 
-/// Problems named in one answer.
+/// Most problems reported in one answer.
 const PROBLEMS_MAX: usize = 32;
 
-/// Which page of a list is wanted.
+/// The requested page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) limit: usize,
@@ -25,7 +25,7 @@ impl Page {
     /// Reads `limit` and `starting_after`.
     pub(crate) fn read(query: Option<&str>) -> Result<Page, Problem> {
         let ([limit, starting_after], mut flaws) = parameters(query, ["limit", "starting_after"])?;
-        let limit = match limit.as_deref().map(whole) {
+        let limit = match limit.as_deref().map(parse_digits) {
             None => PAGE_DEFAULT,
             Some(Some(limit @ 1..=PAGE_MAX)) => limit,
             Some(Some(_) | None) => {
@@ -38,7 +38,7 @@ impl Page {
         if flaws.is_empty() { Ok(Page { limit, starting_after }) } else { Err(invalid(flaws)) }
     }
 
-    /// The number behind `starting_after`, if it was sent.
+    /// The id behind `starting_after`, if the parameter was sent.
     pub(crate) fn cursor(
         &self,
         references: &References,
@@ -50,7 +50,7 @@ impl Page {
         }
     }
 
-    /// `starting_after` is not the id of anything that can be listed.
+    /// The problem that `starting_after` names nothing in this list.
     pub(crate) fn bad_cursor() -> Problem {
         invalid(vec![flaw(
             "the query parameter `starting_after` is not an id of this list; send the id of the last element you have".to_owned(),
@@ -58,7 +58,7 @@ impl Page {
     }
 }
 
-/// Up to where a balance is wanted: `at`, a position or a time.
+/// Reads `at`, the position or time up to which a balance is requested.
 pub(crate) fn upto(query: Option<&str>) -> Result<Upto, Problem> {
     let ([at], mut flaws) = parameters(query, ["at"])?;
     let upto = match at.as_deref() {
@@ -66,7 +66,7 @@ pub(crate) fn upto(query: Option<&str>) -> Result<Upto, Problem> {
         Some(text) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
             text.parse().ok().map(|position| Upto::Position(Position(position)))
         }
-        // A `+` that was not escaped arrives as a space, and no time has a space of its own.
+        // An unescaped `+` arrives as a space, and no valid time contains a space.
         Some(text) => time::parse(&text.replace(' ', "+")).map(Upto::Time),
     };
     match upto {
@@ -80,7 +80,7 @@ pub(crate) fn upto(query: Option<&str>) -> Result<Upto, Problem> {
     Err(invalid(flaws))
 }
 
-/// The values of the parameters of those names, and what is wrong with the rest of the query.
+/// The values of the named parameters, and the problems of all others.
 fn parameters<const N: usize>(
     query: Option<&str>,
     names: [&str; N],
@@ -106,12 +106,12 @@ fn pairs(query: &str) -> Result<Vec<(String, String)>, Flaw> {
 
 /// Refuses every parameter.
 pub(crate) fn must_be_empty(uri: &Uri) -> Result<(), Problem> {
-    let flaws = none(uri.query());
+    let flaws = unexpected(uri.query());
     if flaws.is_empty() { Ok(()) } else { Err(invalid(flaws)) }
 }
 
-/// What is wrong with the query of a route that takes none.
-pub(crate) fn none(query: Option<&str>) -> Vec<Flaw> {
+/// The problems of a query on a route without parameters.
+pub(crate) fn unexpected(query: Option<&str>) -> Vec<Flaw> {
     match query {
         None | Some("") => Vec::new(),
         Some(query) => match pairs(query) {
@@ -121,24 +121,24 @@ pub(crate) fn none(query: Option<&str>) -> Vec<Flaw> {
     }
 }
 
-/// The problem that names these flaws, each once.
+/// The problem that lists these flaws, without repetitions.
 pub(crate) fn invalid(mut flaws: Vec<Flaw>) -> Problem {
     flaws.dedup();
     Problem::new(Code::InvalidRequest).errors(flaws)
 }
 
-/// Plain digits only; a sign or a space is no limit.
-fn whole(text: &str) -> Option<usize> {
+/// Parses plain digits; signs and spaces are refused.
+fn parse_digits(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 fn unknown(name: &str, known: &[&str]) -> Flaw {
-    let name_shown = shown(name);
+    let shown = printable(name);
     flaw(match nearest(name, known) {
         Some(meant) => {
-            format!("`{name_shown}` is not a query parameter of this route; did you mean `{meant}`?")
+            format!("`{shown}` is not a query parameter of this route; did you mean `{meant}`?")
         }
-        None => format!("`{name_shown}` is not a query parameter of this route; leave it out"),
+        None => format!("`{shown}` is not a query parameter of this route; leave it out"),
     })
 }
 
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages() {
+    fn pages_are_read_and_bad_parameters_refused() {
         let page = |query| Page::read(query).ok().map(|page| (page.limit, page.starting_after));
         assert_eq!(page(None), Some((20, None)));
         assert_eq!(page(Some("")), Some((20, None)));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_where() {
+    fn balances_are_read_up_to_a_position_or_a_time() {
         use counterfoil_core::types::time::Time;
         let at = |query| upto(query).ok();
         assert_eq!(at(None), Some(Upto::Now));
@@ -210,9 +210,9 @@ mod tests {
     }
 
     #[test]
-    fn routes_without_parameters() {
-        assert!(none(None).is_empty() && none(Some("")).is_empty());
-        assert_eq!(none(Some("a=1&b=2")).len(), 2);
-        assert_eq!(none(Some("%zz")).len(), 1);
+    fn routes_without_parameters_refuse_all() {
+        assert!(unexpected(None).is_empty() && unexpected(Some("")).is_empty());
+        assert_eq!(unexpected(Some("a=1&b=2")).len(), 2);
+        assert_eq!(unexpected(Some("%zz")).len(), 1);
     }
 }

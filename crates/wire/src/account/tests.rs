@@ -21,7 +21,7 @@ fn golden_account() {
 }
 
 #[test]
-fn what_is_no_account() {
+fn invalid_accounts_are_refused() {
     let own = format!(r#"{{"code":"{}","asset":"USD"}}"#, sealed(ReferenceKind::Account, 7));
     let absent = format!(r#"{{"code":"ac_{}","asset":"USD"}}"#, "0".repeat(26));
     let long = format!(r#"{{"code":"{}","asset":"{}"}}"#, "c".repeat(65), "A".repeat(17));
@@ -82,7 +82,7 @@ fn what_is_no_account() {
 }
 
 #[test]
-fn a_small_and_a_full_account() {
+fn minimal_and_full_accounts_are_read() {
     let small = read(&json(r#"{"code":"a/b:c","asset":"usd"}"#)).unwrap();
     assert_eq!((small.code.as_str(), small.asset.code()), ("a/b:c", "USD"));
     assert_eq!((small.normal, small.guard, small.shards), (Side::Credit, Guard::default(), 1));
