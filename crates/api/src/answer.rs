@@ -1,4 +1,4 @@
-//! Answers: the headers and bytes of each kind. The dispatcher adds `Request-Id` to all of them.
+//! Answers: headers and bodies of every kind. The dispatcher adds `Request-Id`.
 
 use crate::request::query::Page;
 use axum::body::Body;
@@ -86,7 +86,7 @@ pub(crate) fn stored(settled: &Settled, replayed: bool) -> Answer {
 /// An error, for the request with that id.
 pub(crate) fn problem(problem: &Problem, request: Ulid) -> Response<Bytes> {
     let status = StatusCode::from_u16(problem.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = typed(status, ReplyMedia::Problem.content_type(), Bytes::from(problem.body(request)));
+    let mut answer = typed(status, ReplyMedia::Problem.content_type(), problem.body(request));
     let headers = answer.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(seconds) = problem.retry_after_seconds() {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The server's settings; the binary fills them in from its configuration.
+/// The server's settings, taken from the binary's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiSettings {
     pub body_limit_bytes: usize,
@@ -29,7 +29,7 @@ pub struct ApiSettings {
     pub request_log: RequestLog,
 }
 
-/// Which requests are logged.
+/// The choice of requests to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestLog {
     Off,
@@ -61,7 +61,7 @@ pub struct App {
 }
 
 impl App {
-    /// The state for `service`, with an inbox for each provider that may send webhooks.
+    /// The state for `service`, with one inbox per provider of webhooks.
     pub fn new(
         service: Arc<dyn Service>,
         metrics: Arc<Metrics>,

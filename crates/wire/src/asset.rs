@@ -41,7 +41,8 @@ pub fn write(out: &mut Vec<u8>, definition: &AssetDefinition) {
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(example = json!({"code": "POINTS", "exponent": 0}))]
 pub struct CreateAsset {
-    /// In any case: a letter, then letters, digits and `_`. The codes of currencies are reserved.
+    /// Upper or lower case: a letter, then letters, digits and `_`. The codes of currencies are
+    /// reserved.
     #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub code: String,
     /// Number of decimals: with 2, an amount of 1250 is 12.50.
@@ -68,16 +69,16 @@ pub struct Asset {
 pub struct AssetList {
     /// `list`
     pub object: String,
-    /// The assets of this page.
+    /// The assets on the page.
     pub data: Vec<Asset>,
-    /// Whether there are more assets after these.
+    /// Whether more assets follow.
     pub has_more: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::given::{fields_of, fields_written, json as body, refusals};
+    use crate::fixtures::{fields_of, fields_written, json as body, refusals};
     use counterfoil_core::types::asset::Asset as Code;
     use counterfoil_core::types::id::TenantId;
     use counterfoil_core::types::time::Time;

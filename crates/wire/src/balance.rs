@@ -45,7 +45,7 @@ pub struct Balance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::given::{account, fields_of, fields_written, references};
+    use crate::fixtures::{account, fields_of, fields_written, references};
     use counterfoil_core::ledger::totals::BalanceAmounts;
     use counterfoil_core::types::position::Position;
     use utoipa::PartialSchema;

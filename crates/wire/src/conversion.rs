@@ -67,10 +67,10 @@ fn number_or_text() -> Schema {
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(example = json!({"from": "customer:42", "to": "customer:42:eur", "amount": 1250, "rate": "0.9215"}))]
 pub struct CreateConversion {
-    /// The account debited, in its own asset: its id, `ac_…`, or its code.
+    /// The account to debit, in the first asset: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub from: String,
-    /// The account credited, in its own asset: its id, `ac_…`, or its code.
+    /// The account to credit, in the second asset: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub to: String,
     /// The amount to convert, in the first asset's minor unit.

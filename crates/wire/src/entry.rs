@@ -37,12 +37,12 @@ pub fn read_id(text: &str, references: &References) -> Option<(TransactionId, u1
 /// An entry of an account.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = AccountEntry)]
-pub struct Schema {
+pub struct EntrySchema {
     /// `en_…`
     pub id: String,
     /// `entry`
     pub object: String,
-    /// The transaction it belongs to, `tx_…`.
+    /// The transaction, `tx_…`.
     pub transaction: String,
     /// `ac_…`
     pub account: String,
@@ -54,7 +54,7 @@ pub struct Schema {
     pub amount: i64,
     /// The asset code, upper case.
     pub asset: String,
-    /// The commit that wrote it.
+    /// Position of the commit.
     pub position: u64,
     /// When the entry was committed.
     #[schema(format = DateTime)]
@@ -63,12 +63,11 @@ pub struct Schema {
 
 /// Entries of an account, newest first.
 #[derive(Debug, utoipa::ToSchema)]
-#[schema(as = EntryList)]
-pub struct List {
+pub struct EntryList {
     /// `list`
     pub object: String,
-    /// The entries of this page.
-    pub data: Vec<Schema>,
+    /// The entries on the page.
+    pub data: Vec<EntrySchema>,
     /// Whether there are older entries.
     pub has_more: bool,
 }
@@ -76,7 +75,7 @@ pub struct List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::given::{fields_of, fields_written, references, usd};
+    use crate::fixtures::{fields_of, fields_written, references, usd};
     use counterfoil_core::ledger::account::Side;
     use counterfoil_core::ledger::transaction::Layer;
     use counterfoil_core::types::id::AccountId;
@@ -107,7 +106,7 @@ mod tests {
                 r#"{{"id":"{id}_1","object":"entry","transaction":"{transaction}","account":"ac_x","direction":"debit","layer":"released","amount":1250,"asset":"USD","position":9,"created_at":"1970-01-01T00:00:00.000Z"}}"#
             )
         );
-        assert_eq!(fields_written(&text), fields_of(Schema::schema()));
+        assert_eq!(fields_written(&text), fields_of(EntrySchema::schema()));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use counterfoil_core::types::time::Time;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Most problems reported in one answer; enough for any honest request.
+/// Most problems reported per answer; enough for any honest request.
 const PROBLEMS_MAX: usize = 32;
 
 /// Reads a body laid out as `layout`; `fill` reports every problem before it gives up.

@@ -86,7 +86,7 @@ impl Object<'_> {
         self
     }
 
-    /// Adds an array; `write` appends one element.
+    /// Adds an array; `write` appends an element.
     pub fn array<T>(
         &mut self,
         name: &str,

@@ -72,7 +72,7 @@ fn resource_of(view: &KeyView, references: &References) -> Option<(&'static str,
 /// The record of an idempotency key.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = IdempotencyKey)]
-pub struct Record {
+pub struct KeyRecord {
     /// `idempotency_key`
     pub object: String,
     /// `in_flight`, `failed_retry`, `uncertain`, `completed`, `failed_terminal` or `expired`.
@@ -86,10 +86,10 @@ pub struct Record {
     pub expires_at: Option<String>,
     /// The object the key created; for a capture or a void, the charge. Null if nothing with an id
     /// was created.
-    pub resource: Option<Resource>,
+    pub resource: Option<KeyResource>,
     /// How often execution of the request was started.
     pub attempts: u32,
-    /// Grows each time another server takes over the request.
+    /// Grows each time a server takes over the request.
     pub fence: u64,
     /// Whether the same request can safely be retried under a new key, without executing it twice.
     pub safe_new_key: bool,
@@ -101,7 +101,7 @@ pub struct Record {
 /// The object a key created.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = IdempotencyKeyResource)]
-pub struct Resource {
+pub struct KeyResource {
     /// `charge`, `refund`, `payout`, `account`, `transfer`, `transaction` or `bulk`.
     pub r#type: String,
     /// The object's id.

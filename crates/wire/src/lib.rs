@@ -12,9 +12,9 @@ pub mod conversion;
 pub mod dead_letter;
 pub mod entry;
 pub mod fields;
-pub mod form;
 #[cfg(test)]
-mod given;
+mod fixtures;
+pub mod form;
 pub mod json;
 pub mod key;
 pub mod layout;

@@ -2,7 +2,7 @@
 
 use crate::json;
 
-/// Writes `{"object":"list","data":[…],"has_more":…}`; `write` appends one element.
+/// Writes `{"object":"list","data":[…],"has_more":…}`; `write` appends an element.
 pub fn write<T>(
     data: impl IntoIterator<Item = T>,
     has_more: bool,

@@ -12,11 +12,11 @@ pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() })
         .filter(|c| *c != '_')
         .collect();
-    let slips_max = (given.len() / 3).clamp(1, 3);
+    let edits_max = (given.len() / 3).clamp(1, 3);
     known
         .iter()
         .map(|name| (distance(&given, name), *name))
-        .filter(|(slips, _)| *slips <= slips_max)
+        .filter(|(slips, _)| *slips <= edits_max)
         .min_by_key(|(slips, _)| *slips)
         .map(|(_, name)| name)
 }

@@ -78,7 +78,7 @@ impl Present for Presenter {
     fn payout(&self, payout: &Payout) -> Reply {
         let id = self.references.seal(ReferenceKind::Payout, payout.id.to_i64());
         created("/v1/payouts/", &id, |out| {
-            payout::write::write_as(out, payout, id.as_str(), &self.references)
+            payout::write::write_as(out, payout, id.as_str(), &self.references);
         })
     }
 
@@ -155,7 +155,7 @@ impl Present for Presenter {
                 let id = seal(ReferenceKind::Transfer, hold.id.to_i64());
                 let made_at = hold.created_at;
                 created("/v1/transfers/", &id, |out| {
-                    transfer::write_held(out, hold, made_at, &self.references)
+                    transfer::write_held(out, hold, made_at, &self.references);
                 })
             }
             LedgerReply::Ended(hold) => {
@@ -164,7 +164,7 @@ impl Present for Presenter {
             LedgerReply::Posted(posted) => {
                 let id = seal(ReferenceKind::Transaction, posted.id.to_i64());
                 created("/v1/transactions/", &id, |out| {
-                    transaction::write(out, posted, None, &self.references)
+                    transaction::write(out, posted, None, &self.references);
                 })
             }
             LedgerReply::Bulk { id, results } => {

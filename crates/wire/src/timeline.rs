@@ -38,8 +38,7 @@ pub fn read_id(text: &str) -> Option<Ulid> {
 
 /// An audited step.
 #[derive(Debug, utoipa::ToSchema)]
-#[schema(as = TimelineEntry)]
-pub struct Entry {
+pub struct TimelineEntry {
     /// Ids sort by time.
     pub id: String,
     /// `timeline_entry`
@@ -50,7 +49,7 @@ pub struct Entry {
     /// The kind of step: `claimed`, `taken_over`, `provider_answered`, `provider_queried`,
     /// `pending`, `settled`, `parked`, `resolved`, `opened`, `posted` or `refused`.
     pub kind: String,
-    /// The fence under which the step was decided; it grows each time another server takes over.
+    /// The fence under which the step was decided; the fence grows with every takeover.
     pub fence: u64,
     /// Details of the step.
     pub detail: BTreeMap<String, String>,
@@ -58,13 +57,12 @@ pub struct Entry {
 
 /// The audited steps of a charge, a payout or a transfer, in order.
 #[derive(Debug, utoipa::ToSchema)]
-#[schema(as = Timeline)]
-pub struct List {
+pub struct Timeline {
     /// `list`
     pub object: String,
-    /// The entries of this page.
-    pub data: Vec<Entry>,
-    /// Whether there are more entries after these.
+    /// The entries on the page.
+    pub data: Vec<TimelineEntry>,
+    /// Whether more entries follow.
     pub has_more: bool,
 }
 

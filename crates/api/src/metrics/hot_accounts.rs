@@ -1,4 +1,5 @@
-//! Metrics by account, for hot accounts only. Their number is bounded, and a series ends once its account cools down.
+//! Metrics by account, for hot accounts only. Their number is bounded, and a series ends once its
+//! account cools down.
 
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::reference::{ReferenceKind, References};

@@ -1,8 +1,8 @@
-//! The program's metrics, by their Prometheus names. All metrics exist from the start, so that an alerting rule about an
-//! event that never happened sees zero, not a missing series.
+//! The program's metrics, by their Prometheus names. All metrics exist from the start, so that an
+//! alerting rule about an event that never happened sees zero, not a missing series.
 //!
-//! The labels are bounded: words of closed lists, at most [`tenants::TENANTS_MAX`] tenants and at most
-//! [`hot_accounts::ACCOUNTS_MAX`] accounts.
+//! The labels are bounded: words of closed lists, at most [`tenants::TENANTS_MAX`] tenants and at
+//! most [`hot_accounts::ACCOUNTS_MAX`] accounts.
 
 mod hot_accounts;
 pub(crate) mod scrape;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The numbers of the program, for Prometheus.
+/// The server's metrics, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "Operation", responses((status = 200, description = "Prometheus text format.", content_type = "text/plain")))]
 pub(crate) async fn scrape(call: Call) -> Answered {
     // While the store cannot count, the last counts stay; other metrics show that it is down.
@@ -43,7 +43,8 @@ fn wants_open_metrics(headers: &HeaderMap) -> bool {
     accept.is_some_and(|accept| accept.contains("application/openmetrics-text"))
 }
 
-/// Converts OpenMetrics to the older Prometheus format, which describes a counter by its full name, with `_total`.
+/// Converts OpenMetrics to the older Prometheus format, which describes a counter by its full name,
+/// with `_total`.
 fn prometheus(open_metrics: &str) -> String {
     let counters: HashSet<&str> = open_metrics
         .lines()

@@ -1,4 +1,5 @@
-//! Metrics by tenant. The engine identifies tenants by id; their names become known when they authenticate.
+//! Metrics by tenant. The engine identifies tenants by id; their names become known when they
+//! authenticate.
 
 use super::CHARGES;
 use counterfoil_core::types::id::TenantId;
@@ -9,7 +10,8 @@ use prometheus_client::metrics::family::Family;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Most tenants with series of their own. Further tenants share the name `other`, so that labels stay bounded.
+/// Most tenants with separate series. Further tenants share the name `other`, so that labels
+/// stay bounded.
 pub(super) const TENANTS_MAX: usize = 1_000;
 const OTHER: &str = "other";
 

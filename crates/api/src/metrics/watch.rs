@@ -34,7 +34,7 @@ impl Watch for Metrics {
                 self.projection_lag_seconds.set(lag.as_secs_f64());
             }
             Signal::HotAccount { account, writes } => {
-                self.hot_accounts.report(account, writes, Instant::now())
+                self.hot_accounts.report(account, writes, Instant::now());
             }
         }
     }

@@ -37,8 +37,9 @@ impl Modify for ApiKey {
     }
 }
 
-/// Completes the description of every route: makes operation ids unique by prefixing the collection's name, and marks the
-/// objects of requests as closed, because unknown fields are refused.
+/// Completes the description of every route: makes operation ids unique by prefixing the
+/// collection's name, and marks the objects of requests as closed, because unknown fields are
+/// refused.
 pub(crate) fn complete(openapi: &mut OpenApi) {
     let mut request_schemas = BTreeSet::new();
     for (path, item) in &mut openapi.paths.paths {
@@ -85,7 +86,7 @@ fn element_schema(schema: &RefOr<Schema>) -> Option<String> {
     }
 }
 
-/// This description.
+/// This OpenAPI description.
 #[utoipa::path(get, path = "/openapi.json", tag = "Operation", responses((status = 200, description = "OpenAPI 3.1.", content_type = "application/json")))]
 pub(crate) async fn openapi(call: Call) -> Answered {
     let text = call.app.openapi.get().cloned().ok_or(Problem::new(Code::NotFound))?;

@@ -137,8 +137,8 @@ impl IntoResponses for WebhookProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
             ("400", "`invalid_signature`, `invalid_request`; nothing was done"),
-            ("404", "`not_found`: no provider of that name sends here, or it has no secret"),
-            ("503", "`store_unavailable`: it should come again"),
+            ("404", "`not_found`: no provider of that name sends here, or no secret is set for it"),
+            ("503", "`store_unavailable`: send the event again"),
             DEFAULT,
         ])
     }
@@ -177,9 +177,9 @@ pub(crate) struct KeyHeader;
 
 impl IntoParams for KeyHeader {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let words = "1 to 255 visible ASCII characters, bare or quoted; the same on every retry of this request. Required unless the tenant's policy makes it optional.";
+        let description = "1 to 255 visible ASCII characters, bare or quoted; the same on every retry of this request. Required unless the tenant's policy makes it optional.";
         let schema = text().min_length(Some(1)).max_length(Some(255)).pattern(Some("^[!-~]+$"));
-        vec![parameter("Idempotency-Key", ParameterIn::Header, schema, words)]
+        vec![parameter("Idempotency-Key", ParameterIn::Header, schema, description)]
     }
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct PageQuery;
 
 impl IntoParams for PageQuery {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let after = "Id of the last element of the page before; in the list of assets its code";
+        let after = "Id of the last element of the previous page; in the list of assets, its code";
         let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(100));
         vec![
             parameter("limit", ParameterIn::Query, limit, "1 to 100; 20 if absent"),
@@ -201,12 +201,12 @@ fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
 
-fn parameter(name: &str, location: ParameterIn, schema: ObjectBuilder, words: &str) -> Parameter {
+fn parameter(name: &str, location: ParameterIn, schema: ObjectBuilder, description: &str) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(location)
         .required(Required::False)
-        .description(Some(words))
+        .description(Some(description))
         .schema(Some(schema.build()))
         .build()
 }

@@ -1,5 +1,6 @@
-//! `GET /docs`: one page that renders `/openapi.json`. Its script and style are inline and allowed by a nonce. The content
-//! security policy allows nothing else: the page loads from and sends to this server only.
+//! `GET /docs`, a page that renders `/openapi.json`. A nonce allows the inline script and style.
+//! The content security policy allows nothing else: the page loads from and sends to this server
+//! only.
 
 use crate::answer::{self, Answered};
 use crate::request::Call;
@@ -9,7 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderVal
 const PAGE: &str = include_str!("docs.html");
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
 
-/// The API, for people.
+/// The API's documentation, for people.
 #[utoipa::path(get, path = "/docs", tag = "Operation", responses((status = 200, description = "A page.", content_type = "text/html")))]
 pub(crate) async fn docs(call: Call) -> Answered {
     // 80 bits of the request's id are random, enough for a nonce.

@@ -1,4 +1,5 @@
-//! `GET /errors` and `GET /errors/{code}`: the meaning of each error and its remedy, as HTML or as text.
+//! `GET /errors` and `GET /errors/{code}`: the meaning and the remedy of each error, as HTML or as
+//! text.
 
 use super::docs::harden;
 use super::markdown;
@@ -10,7 +11,7 @@ use std::fmt::Write as _;
 
 const FRAME: &str = include_str!("errors.html");
 
-/// All errors.
+/// All errors, with links to the pages.
 #[utoipa::path(get, path = "/errors", tag = "Errors", responses((status = 200, description = "A page, or text for clients that do not ask for HTML.")))]
 pub(crate) async fn index(call: Call) -> Answered {
     let mut text = String::from("# Errors\n\nEvery error this server answers with, by its code.\n\n");
@@ -20,7 +21,7 @@ pub(crate) async fn index(call: Call) -> Answered {
     Ok(render("Errors", &text, &call))
 }
 
-/// One error.
+/// The meaning and the remedy of an error.
 #[utoipa::path(
     get,
     path = "/errors/{code}",

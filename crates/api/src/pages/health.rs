@@ -7,7 +7,7 @@ use counterfoil_wire::json;
 use http::StatusCode;
 
 /// Whether the process answers.
-#[utoipa::path(get, path = "/healthz", tag = "Operation", responses((status = 200, description = "It does.")))]
+#[utoipa::path(get, path = "/healthz", tag = "Operation", responses((status = 200, description = "The process answers.")))]
 pub(crate) async fn healthz() -> Answered {
     Ok(answer::json(&br#"{"status":"ok"}"#[..]))
 }
@@ -18,8 +18,8 @@ pub(crate) async fn healthz() -> Answered {
     path = "/readyz",
     tag = "Operation",
     responses(
-        (status = 200, description = "They should."),
-        (status = 503, description = "They should not; `reason` says why."),
+        (status = 200, description = "Send requests here."),
+        (status = 503, description = "Send no requests here; `reason` says why."),
     )
 )]
 pub(crate) async fn readyz(call: Call) -> Answered {

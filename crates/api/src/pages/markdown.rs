@@ -1,4 +1,5 @@
-//! The part of Markdown that the error pages use: headings, paragraphs, lists, fenced code, `code` and links to this server.
+//! The part of Markdown that the error pages use: headings, paragraphs, lists, fenced code, `code`
+//! and links to this server.
 
 /// Renders a page as HTML and escapes all of its text.
 pub(super) fn html(text: &str) -> String {

@@ -16,7 +16,8 @@ use tokio::time::timeout_at;
 const SECRET_BYTES_MAX: usize = 255;
 
 impl Call {
-    /// Checks, in this order: API key, scope, rate. The exchange knows the principal as soon as the key is found.
+    /// Checks, in this order: API key, scope, rate. The exchange knows the principal as soon as the
+    /// key is found.
     pub(crate) async fn admit(&self, scope: Scope) -> Result<Arc<Principal>, Problem> {
         let app = &self.app;
         let digest = secret(&self.headers).ok_or(Problem::new(Code::Unauthorized))?;
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bearer_secret() {
+    fn exactly_one_bearer_secret_is_accepted() {
         let expected = ApiKey::digest_of(&Masked::new("sk_a"));
         for good in ["Bearer sk_a", "bearer sk_a", "BEARER  sk_a "] {
             assert_eq!(of(&[good]), Some(expected), "{good}");

@@ -1,4 +1,4 @@
-//! The body of a request: which media type it has, and its bytes, never more than the limit.
+//! The body of a request: media type, and bytes up to a limit.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -9,14 +9,13 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 
-/// What the bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
     Json,
     Form,
 }
 
-/// Which media type the body has. A request without a body needs no type.
+/// The media type of the body. A request without a body needs no type.
 pub(crate) fn media(headers: &HeaderMap, is_empty: bool) -> Result<Media, Problem> {
     let refused = || Problem::new(Code::UnsupportedMediaType);
     if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
@@ -52,9 +51,9 @@ fn is_utf8(parameter: &str) -> bool {
     })
 }
 
-/// Reads the whole body, at most `limit` bytes of it, before `deadline`.
+/// Reads the whole body, at most `limit` bytes, before `deadline`.
 pub(crate) async fn read(body: Body, limit: usize, deadline: Instant) -> Result<Bytes, Problem> {
-    // A length that is announced is judged before a byte is read.
+    // An announced length is checked before a byte is read.
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX) {
         return Err(too_large(limit));
     }
@@ -64,7 +63,7 @@ pub(crate) async fn read(body: Body, limit: usize, deadline: Instant) -> Result<
     }
 }
 
-/// Nearly every body is one frame, which is taken without a copy; only further frames are joined.
+/// Collects the frames. Most bodies are a single frame, which is not copied.
 async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
@@ -73,7 +72,7 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
             return Err(Problem::new(Code::MalformedRequest)
                 .detail("The body ended early or its chunks are malformed. Send it whole."));
         };
-        // Trailers mean nothing here.
+        // Trailers are ignored.
         let Ok(data) = frame.into_data() else { continue };
         if whole.len() + joined.len() + data.len() > limit {
             return Err(too_large(limit));
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_media_types() {
+    fn json_and_forms_are_accepted() {
         for json in
             ["application/json", "Application/JSON; Charset=UTF-8", "application/json;charset=\"utf-8\";"]
         {
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_needs_a_type_and_only_one() {
+    fn a_body_needs_exactly_one_media_type() {
         let mut headers = HeaderMap::new();
         assert!(media(&headers, true).is_ok() && media(&headers, false).is_err());
         headers.append(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,4 +1,5 @@
-//! The read routes that all resources have: one object, one page of a list, the timeline of an object.
+//! The read routes that all resources have: one object, one page of a list, the timeline of an
+//! object.
 
 use super::Call;
 use super::query::{self, Page};
@@ -12,10 +13,9 @@ use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::timeline;
 use std::sync::Arc;
 
-/// A read that is under way.
 pub(crate) type Found<'a, T> = ServiceFuture<'a, Result<T, ReadError>>;
 
-/// The first part of every list route: who asks, for which page, and the id the page starts after.
+/// The checked parts of a list request: the principal, the page, and the id the page starts after.
 pub(crate) struct PageStart {
     pub(crate) principal: Arc<Principal>,
     pub(crate) page: Page,
@@ -23,7 +23,7 @@ pub(crate) struct PageStart {
 }
 
 impl Call {
-    /// Answers with the object named in the path; `find` looks it up by its id.
+    /// Answers with the object named in the path; `find` looks up an id.
     pub(crate) async fn fetch_one<'a, T>(
         &'a self,
         scope: Scope,
@@ -40,8 +40,8 @@ impl Call {
         Ok(answer::json(body))
     }
 
-    /// Answers with one page of a tenant's objects, newest first. `find` looks up the object the page starts after,
-    /// `list` the objects older than that one.
+    /// Answers with one page of a tenant's objects, newest first. `find` looks up the object the
+    /// page starts after, `list` the objects older than that one.
     pub(crate) async fn fetch_page<'a, O, T>(
         &'a self,
         kind: ReferenceKind,
@@ -56,8 +56,8 @@ impl Call {
         Ok(answer::list(&page, &found, |out, one| write(out, one, references)))
     }
 
-    /// Checks the API key and the query of a list. The object a page starts after must be the tenant's own: another
-    /// tenant's object is refused exactly as an absent one.
+    /// Checks the API key and the query of a list. The object a page starts after must be the
+    /// tenant's own: another tenant's object is refused exactly as an absent one.
     pub(crate) async fn page_start<'a, O>(
         &'a self,
         kind: ReferenceKind,

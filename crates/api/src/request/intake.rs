@@ -1,5 +1,5 @@
-//! The checks of a write request, in the order in which they are made, and its answer. After the last check, invalid
-//! input cannot exist.
+//! The checks of a write request, in order, and the answer. After the
+//! last check, invalid input cannot exist.
 
 use super::Call;
 use super::body::{self, Media};
@@ -35,12 +35,12 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// A route that needs a body.
+    /// A route with a required body.
     pub(crate) const fn new(layout: Layout) -> Intake {
         Intake { layout, may_be_empty: false, scope: Scope::Write }
     }
 
-    /// A route whose fields are all optional.
+    /// A route with optional fields only.
     pub(crate) const fn optional(layout: Layout) -> Intake {
         Intake { layout, may_be_empty: true, scope: Scope::Write }
     }
@@ -126,7 +126,8 @@ impl Call {
         }
     }
 
-    /// Answers an accepted request once the engine has its result, or when the request's time is over.
+    /// Answers an accepted request once the engine has its result, or when the request's time is
+    /// over.
     pub(crate) async fn respond(&self, submitted: impl Future<Output = Submitted>) -> Answered {
         let Ok(submitted) = timeout_at(self.deadline(), submitted).await else {
             // The work goes on without this request; a retry finds it under the same key.
@@ -153,7 +154,8 @@ impl Call {
     }
 }
 
-/// A client that sent no key must not repeat its request: the repetition would be executed as a new one.
+/// A client that sent no key must not repeat its request: the repetition would be executed as a new
+/// one.
 fn pending_advice(headers: &HeaderMap) -> Problem {
     let problem = Problem::new(Code::OutcomePending);
     if headers.contains_key("idempotency-key") {

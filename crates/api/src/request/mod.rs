@@ -1,4 +1,4 @@
-//! A request on its way through the checks to its handler.
+//! A request on the way through the checks to the handler.
 
 pub(crate) mod auth;
 pub(crate) mod body;
@@ -20,7 +20,7 @@ use std::mem;
 use std::sync::{Arc, OnceLock};
 use tokio::time::Instant;
 
-/// What the dispatcher and the handler both know about a request.
+/// The state of a request, shared by dispatcher and handler.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) id: Ulid,
@@ -41,7 +41,7 @@ impl Exchange {
     }
 }
 
-/// A request as its handler sees it, without the body.
+/// A request as seen by the handler, without the body.
 pub(crate) struct Call {
     pub(crate) app: Arc<App>,
     pub(crate) exchange: Arc<Exchange>,
@@ -64,14 +64,15 @@ impl FromRequestParts<Arc<App>> for Call {
 }
 
 impl Call {
-    /// The path's parameter as it was sent, still percent-encoded; empty if the route has none.
+    /// The path's parameter, still percent-encoded; empty for routes without parameter.
     pub(crate) fn parameter(&self) -> &str {
         let template = self.exchange.route().split('/');
         let mut segments = template.zip(self.uri.path().split('/'));
         segments.find(|(name, _)| name.starts_with('{')).map_or("", |(_, segment)| segment)
     }
 
-    /// The id behind the reference in the path. A reference that was never issued is as absent as an unused one.
+    /// The id behind the reference in the path. A reference that was never issued is as absent as
+    /// an unused one.
     pub(crate) fn id(&self, kind: ReferenceKind) -> Result<i64, Problem> {
         let references = self.app.service.references();
         references.open(kind, self.parameter()).ok_or(Problem::new(Code::NotFound))

@@ -1,5 +1,5 @@
-//! Query strings. Lists have two parameters, balances have one, other routes have none. Unknown
-//! names are refused, as in bodies.
+//! Query strings. Lists have two parameters, balances have one, other routes have no parameters.
+//! Unknown names are refused, as in bodies.
 
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::limits::{PAGE_DEFAULT, PAGE_MAX};
@@ -11,7 +11,7 @@ use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::{form, time};
 use http::Uri;
 
-/// Most problems reported in one answer.
+/// Most problems reported per answer.
 const PROBLEMS_MAX: usize = 32;
 
 /// The requested page of a list.
@@ -121,7 +121,7 @@ pub(crate) fn unexpected(query: Option<&str>) -> Vec<Flaw> {
     }
 }
 
-/// The problem that lists these flaws, without repetitions.
+/// Lists the flaws in a problem, without repetitions.
 pub(crate) fn invalid(mut flaws: Vec<Flaw>) -> Problem {
     flaws.dedup();
     Problem::new(Code::InvalidRequest).errors(flaws)

@@ -1,4 +1,4 @@
-//! Accounts: opening and spreading one, reading accounts, balances and entries.
+//! Accounts: opening and spreading, accounts, balances and entries.
 
 use crate::answer::{self, Answered, store_unavailable};
 use crate::openapi::shared::{AbsentProblems, KeyHeader, LedgerProblems, PageQuery, QueryProblems};
@@ -43,7 +43,8 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.keep(request, LedgerCommand::Open(open))).await
 }
 
-/// Spreads an account's guarded balance over another number of rows, so that more writes fit at once.
+/// Spreads an account's guarded balance over another number of rows, so that more writes fit at
+/// once.
 #[utoipa::path(
     post,
     path = "/v1/accounts/{id}/shards",
@@ -68,7 +69,7 @@ pub(crate) async fn spread(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.keep(request, LedgerCommand::Reshard { account, shards })).await
 }
 
-/// One account.
+/// An account.
 #[utoipa::path(
     get,
     path = "/v1/accounts/{id}",
@@ -108,7 +109,7 @@ pub(crate) async fn list(call: Call) -> Answered {
     .await
 }
 
-/// The balance of an account, now or as it was.
+/// The balance of an account, at present or in the past.
 #[utoipa::path(
     get,
     path = "/v1/accounts/{id}/balance",
@@ -116,7 +117,7 @@ pub(crate) async fn list(call: Call) -> Answered {
     security(("api_key" = [])),
     params(
         ("id" = String, Path, description = "`ac_…`, or the account's code, percent-encoded where a path needs it"),
-        ("at" = Option<String>, Query, description = "Up to where: a position of an earlier answer, or an RFC 3339 time. Now if absent"),
+        ("at" = Option<String>, Query, description = "The end of the balance: a position from an earlier answer, or an RFC 3339 time. Now if absent"),
     ),
     responses((status = 200, description = "The balance.", body = balance_form::Balance), AbsentProblems)
 )]
@@ -136,7 +137,7 @@ pub(crate) async fn balance(call: Call) -> Answered {
     tag = "Accounts",
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`ac_…`, or the account's code, percent-encoded where a path needs it"), PageQuery),
-    responses((status = 200, description = "One page.", body = entry::List), AbsentProblems)
+    responses((status = 200, description = "One page.", body = entry::EntryList), AbsentProblems)
 )]
 pub(crate) async fn entries(call: Call) -> Answered {
     let principal = call.admit(Scope::Read).await?;
@@ -167,7 +168,7 @@ fn find(service: &dyn Service, tenant: TenantId, id: i64) -> Found<'_, Option<Ar
     service.account(tenant, AccountSelector::Id(AccountId::from_i64(id)))
 }
 
-/// The account named in the path, by its id or its code.
+/// The account named in the path, by id or code.
 fn account_in_path(call: &Call) -> Result<AccountSelector, Problem> {
     let text = form::decode(call.parameter().as_bytes(), Plus::Plus);
     let text = text.map_err(|_| Problem::new(Code::NotFound))?;

@@ -1,4 +1,4 @@
-//! Assets that tenants define: defining one, listing them.
+//! Assets defined by tenants.
 
 use crate::answer::{self, Answered, store_unavailable};
 use crate::openapi::shared::{KeyHeader, LedgerProblems, PageQuery, QueryProblems};
@@ -9,7 +9,7 @@ use axum::body::Body;
 use counterfoil_core::tenancy::Scope;
 use counterfoil_wire::asset;
 
-/// Defines an asset of the tenant's own.
+/// Defines an asset of your own.
 #[utoipa::path(
     post,
     path = "/v1/assets",
@@ -30,7 +30,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.keep(request, define)).await
 }
 
-/// The assets the tenant has defined, by code. Currencies need no definition.
+/// The tenant's own assets, ordered by code. Currencies need no definition.
 #[utoipa::path(
     get,
     path = "/v1/assets",

@@ -1,4 +1,4 @@
-//! Charges: making one, capturing or voiding it, reading charges and their timelines.
+//! Charges: creation, capture, void, reading, timelines.
 
 use crate::answer::Answered;
 use crate::openapi::shared::{
@@ -17,9 +17,10 @@ use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::{ChargeId, TenantId};
 use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::service::Service;
-use counterfoil_wire::{charge, timeline as timeline_form};
+use counterfoil_wire::charge;
+use counterfoil_wire::timeline::Timeline;
 
-/// Makes a charge, at most once per key.
+/// Creates a charge, at most once per key.
 #[utoipa::path(
     post,
     path = "/v1/charges",
@@ -42,7 +43,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.submit(CreateCharge { request, wanted })).await
 }
 
-/// Takes what a charge holds, all of it or a part; the rest is free again.
+/// Captures the held amount of a charge, or a part of it; the rest is released.
 #[utoipa::path(
     post,
     path = "/v1/charges/{id}/capture",
@@ -56,7 +57,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
         )
     ),
     responses(
-        (status = 200, description = "The money was taken.", body = charge::schema::Charge),
+        (status = 200, description = "The amount was captured.", body = charge::schema::Charge),
         OperationProblems,
     )
 )]
@@ -66,7 +67,7 @@ pub(crate) async fn capture(call: Call, body: Body) -> Answered {
     operate(&call, request, OperationKind::Capture, amount).await
 }
 
-/// Gives up what a charge holds; the money is free again.
+/// Releases the held amount of a charge.
 #[utoipa::path(
     post,
     path = "/v1/charges/{id}/void",
@@ -74,7 +75,7 @@ pub(crate) async fn capture(call: Call, body: Body) -> Answered {
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`ch_…`"), KeyHeader),
     responses(
-        (status = 200, description = "The money is free again.", body = charge::schema::Charge),
+        (status = 200, description = "The amount is released.", body = charge::schema::Charge),
         OperationProblems,
     )
 )]
@@ -89,7 +90,7 @@ async fn operate(call: &Call, request: Request, kind: OperationKind, amount: Opt
     call.respond(call.app.service.operate(Operate { request, charge, kind, amount })).await
 }
 
-/// One charge.
+/// A charge.
 #[utoipa::path(
     get,
     path = "/v1/charges/{id}",
@@ -97,7 +98,7 @@ async fn operate(call: &Call, request: Request, kind: OperationKind, amount: Opt
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`ch_…`")),
     responses(
-        (status = 200, description = "The charge as it stands.", body = charge::schema::Charge),
+        (status = 200, description = "The charge in its current state.", body = charge::schema::Charge),
         AbsentProblems,
     )
 )]
@@ -124,14 +125,14 @@ pub(crate) async fn list(call: Call) -> Answered {
     .await
 }
 
-/// Every audited step of a charge, in order.
+/// The audited steps of a charge, in order.
 #[utoipa::path(
     get,
     path = "/v1/charges/{id}/timeline",
     tag = "Charges",
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`ch_…`"), PageQuery),
-    responses((status = 200, description = "One page.", body = timeline_form::List), AbsentProblems)
+    responses((status = 200, description = "One page.", body = Timeline), AbsentProblems)
 )]
 pub(crate) async fn timeline(call: Call) -> Answered {
     call.fetch_timeline(ReferenceKind::Charge).await

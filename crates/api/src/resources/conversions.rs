@@ -1,4 +1,4 @@
-//! Conversions: changing one asset for another.
+//! Conversions between assets.
 
 use crate::answer::Answered;
 use crate::openapi::shared::{KeyHeader, LedgerProblems};
@@ -8,7 +8,8 @@ use axum::body::Body;
 use counterfoil_core::payments::ledger::LedgerCommand;
 use counterfoil_wire::{conversion, transaction};
 
-/// Changes one asset for another at an exact rate; what rounding leaves is booked, not lost.
+/// Converts an amount into another asset at an exact rate. The remainder from rounding is booked as
+/// well.
 #[utoipa::path(
     post,
     path = "/v1/conversions",

@@ -1,4 +1,4 @@
-//! Dead letters, work that needs an operator: reading and resolving them.
+//! Dead letters, work that needs an operator: reading and resolution.
 
 use crate::answer::{self, Answered, store_unavailable};
 use crate::openapi::shared::{AbsentProblems, KeyHeader, PageQuery, QueryProblems, ResolutionProblems};
@@ -11,7 +11,7 @@ use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::dead_letter;
 
-/// What of the tenant's needs a human, newest first.
+/// The tenant's dead letters, newest first.
 #[utoipa::path(
     get,
     path = "/v1/dead-letters",
@@ -27,14 +27,15 @@ pub(crate) async fn list(call: Call) -> Answered {
     let principal = call.admit(Scope::Admin).await?;
     let page = Page::read(call.uri.query())?;
     let references = call.app.service.references();
-    // The cursor need not exist: the last dead letter of a page may be resolved before the next page is read.
+    // The cursor need not exist: the last dead letter of a page may be resolved before the next
+    // page is read.
     let before = page.cursor(references, ReferenceKind::DeadLetter)?.map(SubjectId::from_i64);
     let found = call.app.service.dead_letters(principal.tenant, before, page.limit + 1).await;
     let found = found.map_err(|_| store_unavailable())?;
     Ok(answer::list(&page, &found, |out, one| dead_letter::write(out, one, references)))
 }
 
-/// One dead letter, with its evidence. One that was resolved is not found.
+/// A dead letter with the evidence; not found after the resolution.
 #[utoipa::path(
     get,
     path = "/v1/dead-letters/{id}",
@@ -42,7 +43,7 @@ pub(crate) async fn list(call: Call) -> Answered {
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`dl_…`")),
     responses(
-        (status = 200, description = "The dead letter as it stands.", body = dead_letter::schema::DeadLetter),
+        (status = 200, description = "The dead letter in its current state.", body = dead_letter::schema::DeadLetter),
         AbsentProblems,
     )
 )]
@@ -56,7 +57,7 @@ pub(crate) async fn get(call: Call) -> Answered {
     .await
 }
 
-/// Settles a dead letter as a human has decided, at most once per key.
+/// Resolves a dead letter by an operator's decision, at most once per key.
 #[utoipa::path(
     post,
     path = "/v1/dead-letters/{id}/resolve",
@@ -70,7 +71,7 @@ pub(crate) async fn get(call: Call) -> Answered {
         )
     ),
     responses(
-        (status = 200, description = "It is resolved so.", body = dead_letter::schema::DeadLetterResolution),
+        (status = 200, description = "The dead letter is resolved.", body = dead_letter::schema::DeadLetterResolution),
         ResolutionProblems,
     )
 )]

@@ -1,4 +1,4 @@
-//! The record of an idempotency key: its state, and whether a new key is safe.
+//! Idempotency keys: the state of a key, and whether a new key is safe.
 
 use crate::answer::{self, Answered, store_unavailable};
 use crate::openapi::shared::Problems;
@@ -18,7 +18,7 @@ use counterfoil_wire::problem::{Code, Problem};
     security(("api_key" = [])),
     params(("key" = String, Path, description = "The key, percent-encoded where a path needs it")),
     responses(
-        (status = 200, description = "Where it stands.", body = key::Record),
+        (status = 200, description = "The state of the key.", body = key::KeyRecord),
         (status = 404, description = "`not_found`: never used, or free again", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
         Problems,
     )

@@ -1,4 +1,4 @@
-//! Payouts: making one, reading payouts and their timelines.
+//! Payouts: creation, reading, timelines.
 
 use crate::answer::Answered;
 use crate::openapi::shared::{AbsentProblems, KeyHeader, PageQuery, PayoutProblems, QueryProblems};
@@ -12,9 +12,10 @@ use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::{PayoutId, TenantId};
 use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::service::Service;
-use counterfoil_wire::{payout, timeline as timeline_form};
+use counterfoil_wire::payout;
+use counterfoil_wire::timeline::Timeline;
 
-/// Pays out what an account has, to a bank account or to an account at a peer, at most once per key.
+/// Pays out from an account, to a bank account or to an account at a peer, at most once per key.
 #[utoipa::path(
     post,
     path = "/v1/payouts",
@@ -28,7 +29,7 @@ use counterfoil_wire::{payout, timeline as timeline_form};
         )
     ),
     responses(
-        (status = 201, description = "The provider has taken it on, or it is in the peer's ledger.", body = payout::schema::Payout),
+        (status = 201, description = "The provider has accepted the payout, or the peer has booked it.", body = payout::schema::Payout),
         PayoutProblems,
     )
 )]
@@ -37,7 +38,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.pay_out(CreatePayout { request, wanted })).await
 }
 
-/// One payout.
+/// A payout.
 #[utoipa::path(
     get,
     path = "/v1/payouts/{id}",
@@ -45,7 +46,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`po_…`")),
     responses(
-        (status = 200, description = "The payout as it stands.", body = payout::schema::Payout),
+        (status = 200, description = "The payout in its current state.", body = payout::schema::Payout),
         AbsentProblems,
     )
 )]
@@ -72,14 +73,14 @@ pub(crate) async fn list(call: Call) -> Answered {
     .await
 }
 
-/// Every audited step of a payout, in order.
+/// The audited steps of a payout, in order.
 #[utoipa::path(
     get,
     path = "/v1/payouts/{id}/timeline",
     tag = "Payouts",
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`po_…`"), PageQuery),
-    responses((status = 200, description = "One page.", body = timeline_form::List), AbsentProblems)
+    responses((status = 200, description = "One page.", body = Timeline), AbsentProblems)
 )]
 pub(crate) async fn timeline(call: Call) -> Answered {
     call.fetch_timeline(ReferenceKind::Payout).await

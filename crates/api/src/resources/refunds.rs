@@ -1,4 +1,4 @@
-//! Refunds: making one, reading them.
+//! Refunds: creation and reading.
 
 use crate::answer::Answered;
 use crate::openapi::shared::{AbsentProblems, KeyHeader, OperationProblems, PageQuery, QueryProblems};
@@ -16,7 +16,7 @@ use counterfoil_engine::service::{RefundView, Service};
 use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::refund;
 
-/// Gives back what a charge took, all that is left of it or a part, at most once per key.
+/// Refunds a charge, fully or in part, at most once per key.
 #[utoipa::path(
     post,
     path = "/v1/refunds",
@@ -30,7 +30,7 @@ use counterfoil_wire::refund;
         )
     ),
     responses(
-        (status = 201, description = "The money was given back.", body = refund::schema::Refund),
+        (status = 201, description = "The amount was refunded.", body = refund::schema::Refund),
         OperationProblems,
     )
 )]
@@ -41,7 +41,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.operate(command)).await
 }
 
-/// One refund.
+/// A refund.
 #[utoipa::path(
     get,
     path = "/v1/refunds/{id}",
@@ -49,7 +49,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`re_…`")),
     responses(
-        (status = 200, description = "The refund as it stands.", body = refund::schema::Refund),
+        (status = 200, description = "The refund in its current state.", body = refund::schema::Refund),
         AbsentProblems,
     )
 )]

@@ -1,4 +1,4 @@
-//! Transactions: posting one or many, reversing one, reading them.
+//! Transactions: posting, bulk posting, reversal, reading.
 
 use crate::answer::{self, Answered, store_unavailable};
 use crate::openapi::shared::{AbsentProblems, KeyHeader, LedgerProblems, PageQuery, QueryProblems};
@@ -39,7 +39,8 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.keep(request, LedgerCommand::Post(order))).await
 }
 
-/// Posts up to 1000 transactions under one key, each on its own: one that is refused does not hold up the others.
+/// Posts up to 1000 transactions under one key. Each is posted or refused independently of the
+/// others.
 #[utoipa::path(
     post,
     path = "/v1/transactions/bulk",
@@ -53,7 +54,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
         )
     ),
     responses(
-        (status = 200, description = "What came of each.", body = bulk_form::schema::Bulk),
+        (status = 200, description = "The result of each transaction.", body = bulk_form::schema::Bulk),
         LedgerProblems,
     )
 )]
@@ -62,7 +63,7 @@ pub(crate) async fn bulk(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.bulk(request, items)).await
 }
 
-/// Undoes a transaction, at most once, by a transaction with its sides swapped.
+/// Reverses a transaction, at most once, with a transaction whose sides are swapped.
 #[utoipa::path(
     post,
     path = "/v1/transactions/{id}/reverse",
@@ -70,7 +71,7 @@ pub(crate) async fn bulk(call: Call, body: Body) -> Answered {
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`tx_…`"), KeyHeader),
     responses(
-        (status = 201, description = "The transaction that undoes it.", body = transaction::schema::Transaction),
+        (status = 201, description = "The reversing transaction.", body = transaction::schema::Transaction),
         LedgerProblems,
     )
 )]
@@ -81,7 +82,7 @@ pub(crate) async fn reverse(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.keep(request, LedgerCommand::Reverse { transaction })).await
 }
 
-/// One transaction.
+/// A transaction.
 #[utoipa::path(
     get,
     path = "/v1/transactions/{id}",
@@ -89,7 +90,7 @@ pub(crate) async fn reverse(call: Call, body: Body) -> Answered {
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`tx_…`")),
     responses(
-        (status = 200, description = "The transaction, and what undid it.", body = transaction::schema::Transaction),
+        (status = 200, description = "The transaction, with its reversal if there is one.", body = transaction::schema::Transaction),
         AbsentProblems,
     )
 )]
@@ -127,7 +128,7 @@ pub(crate) async fn list(call: Call) -> Answered {
     Ok(answer::list(&page, &rows, |out, (one, by)| transaction::write(out, one, *by, references)))
 }
 
-/// The transaction that reversed `one`, which only some kinds can have.
+/// The transaction that reversed `one`. Only some kinds can be reversed.
 async fn reversed_by(call: &Call, one: &Transaction) -> Result<Option<TransactionId>, Problem> {
     if !is_reversible(one.kind) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Transfers: making one, posting or voiding a held one, reading transfers and their timelines.
+//! Transfers: creation, posting and voiding of held transfers, reading, timelines.
 
 use crate::answer::Answered;
 use crate::openapi::shared::{AbsentProblems, KeyHeader, LedgerProblems, PageQuery};
@@ -11,9 +11,10 @@ use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::{HoldId, TransactionId};
 use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::service::TransferView;
-use counterfoil_wire::{timeline as timeline_form, transfer};
+use counterfoil_wire::timeline::Timeline;
+use counterfoil_wire::transfer;
 
-/// Moves money from one account to another, or reserves it.
+/// Moves money between two accounts, or reserves it.
 #[utoipa::path(
     post,
     path = "/v1/transfers",
@@ -36,7 +37,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answered {
     call.respond(call.app.service.keep(request, LedgerCommand::Transfer(order))).await
 }
 
-/// Moves the money of a held transfer, all of it or a part; the rest is free again.
+/// Posts a held transfer, fully or in part; the rest is released.
 #[utoipa::path(
     post,
     path = "/v1/transfers/{id}/post",
@@ -60,7 +61,7 @@ pub(crate) async fn post(call: Call, body: Body) -> Answered {
     end(&call, request, how).await
 }
 
-/// Gives a held transfer up; the money is free again.
+/// Voids a held transfer; the money is released.
 #[utoipa::path(
     post,
     path = "/v1/transfers/{id}/void",
@@ -68,7 +69,7 @@ pub(crate) async fn post(call: Call, body: Body) -> Answered {
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`tr_…`"), KeyHeader),
     responses(
-        (status = 200, description = "The money is free again.", body = transfer::schema::Transfer),
+        (status = 200, description = "The money is released.", body = transfer::schema::Transfer),
         LedgerProblems,
     )
 )]
@@ -83,7 +84,7 @@ async fn end(call: &Call, request: Request, how: End) -> Answered {
     call.respond(call.app.service.keep(request, LedgerCommand::End { hold, how })).await
 }
 
-/// One transfer.
+/// A transfer.
 #[utoipa::path(
     get,
     path = "/v1/transfers/{id}",
@@ -91,7 +92,7 @@ async fn end(call: &Call, request: Request, how: End) -> Answered {
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`tr_…`")),
     responses(
-        (status = 200, description = "The transfer as it stands.", body = transfer::schema::Transfer),
+        (status = 200, description = "The transfer in its current state.", body = transfer::schema::Transfer),
         AbsentProblems,
     )
 )]
@@ -108,14 +109,14 @@ pub(crate) async fn get(call: Call) -> Answered {
     .await
 }
 
-/// Every audited step of a transfer, in order.
+/// The audited steps of a transfer, in order.
 #[utoipa::path(
     get,
     path = "/v1/transfers/{id}/timeline",
     tag = "Transfers",
     security(("api_key" = [])),
     params(("id" = String, Path, description = "`tr_…`"), PageQuery),
-    responses((status = 200, description = "One page.", body = timeline_form::List), AbsentProblems)
+    responses((status = 200, description = "One page.", body = Timeline), AbsentProblems)
 )]
 pub(crate) async fn timeline(call: Call) -> Answered {
     call.fetch_timeline(ReferenceKind::Transfer).await

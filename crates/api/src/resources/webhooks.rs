@@ -1,5 +1,5 @@
-//! `POST /v1/webhooks/{provider}`: events from a provider. An event is a hint, never a fact: it makes the engine ask the
-//! provider.
+//! `POST /v1/webhooks/{provider}`: events from a provider. An event is a hint, never a fact: it
+//! makes the engine ask the provider.
 
 use crate::answer::{self, Answered, store_unavailable};
 use crate::openapi::shared::WebhookProblems;
@@ -11,21 +11,21 @@ use counterfoil_gateway::inbox::Unopened;
 use counterfoil_wire::problem::{Code, Problem};
 use http::HeaderMap;
 
-/// Takes an event from the payment provider, signed by it.
+/// Accepts a signed event from a payment provider.
 ///
-/// What it says has happened is not believed: if it names a payment whose outcome is not known, the provider is asked
-/// about it now instead of later. Sent twice or out of order it does no harm.
+/// The event's content is not trusted. If the event names a payment whose outcome is unknown, the
+/// server asks the provider about that payment now. Repeated and reordered events do no harm.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/{provider}",
     tag = "Webhooks",
     params(
         ("provider" = String, Path, description = "The provider's name, as in `gateway.name` of a charge"),
-        ("Stripe-Signature" = String, Header, description = "`t=SECONDS,v1=HEX`: the HMAC-SHA-256 of `SECONDS.BODY`"),
+        ("Stripe-Signature" = String, Header, description = "The signature of the provider `stripe`: `t=SECONDS,v1=HEX`, the HMAC-SHA-256 of `SECONDS.BODY`. Other providers sign in a header of their own."),
     ),
-    request_body(content = String, content_type = "application/json", description = "The event, as it was signed"),
+    request_body(content = String, content_type = "application/json", description = "The event, byte for byte as it was signed"),
     responses(
-        (status = 200, description = "It was taken, whether or not it was about anything here."),
+        (status = 200, description = "The event was accepted, whether or not it concerns a payment of this server."),
         WebhookProblems,
     )
 )]
@@ -34,9 +34,9 @@ pub(crate) async fn receive(call: Call, body: Body) -> Answered {
     let inbox = app.inboxes.iter().find(|inbox| inbox.provider() == call.parameter());
     let inbox = inbox.ok_or(Problem::new(Code::NotFound))?;
     query::must_be_empty(&call.uri)?;
-    let signature = one(&call.headers, inbox.header()).map_err(refused)?;
+    let signature = single_value(&call.headers, inbox.header()).map_err(refuse)?;
     let bytes = request_body::read(body, app.settings.body_limit_bytes, call.deadline()).await?;
-    let event = inbox.open(signature, &bytes, app.service.now()).map_err(refused)?;
+    let event = inbox.open(signature, &bytes, app.service.now()).map_err(refuse)?;
     let named = event.payment.and_then(|text| Payment::open(app.service.references(), &text));
     if let Some(payment) = named {
         app.service.hint(payment).await.map_err(|_| store_unavailable())?;
@@ -45,8 +45,8 @@ pub(crate) async fn receive(call: Call, body: Body) -> Answered {
     Ok(answer::json(&br#"{"received":true}"#[..]))
 }
 
-/// The one value of a header. Of two, nobody could say which was meant.
-fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a [u8]>, Unopened> {
+/// The single value of a header. Two values are refused, because either could be the forged one.
+fn single_value<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a [u8]>, Unopened> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value.map(http::HeaderValue::as_bytes)),
@@ -54,7 +54,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a [u8]>, Unope
     }
 }
 
-fn refused(why: Unopened) -> Problem {
+fn refuse(why: Unopened) -> Problem {
     match why {
         Unopened::Unreadable => {
             query::invalid(vec![Flaw::new("", format!("{why}; send the event as it is"))])

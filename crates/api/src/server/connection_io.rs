@@ -1,10 +1,11 @@
 //! The bytes of one connection, with two duties that the HTTP library does not have.
 //!
-//! The library answers a request that it cannot parse with a bare status. Such an answer is replaced by a problem with
-//! a `Request-Id`, and the connection closes after it. A bare answer is recognized by its first line and by the absence
-//! of a `Request-Id`. No body of this server contains a raw CR LF, so nothing else can be mistaken for a bare answer.
+//! The library answers an unparsable request with a bare status. Such an answer is
+//! replaced by a problem with a `Request-Id`, and the connection closes after it. A bare answer is
+//! recognized by its first line and by the absence of a `Request-Id`. No body of this server
+//! contains a raw CR LF, so nothing else can be mistaken for a bare answer.
 //!
-//! A client that does not read its answer is disconnected after the time a request may take.
+//! A client that reads no answer is disconnected after the request timeout.
 
 use super::dispatch::refuse_unparsed;
 use crate::answer;
@@ -43,7 +44,8 @@ impl<I: Write + Unpin> ConnectionIo<I> {
         ConnectionIo { io, app, replacement: None, stalled: None }
     }
 
-    /// Writes the replacement of an answer of `bare` bytes, which count as written once all of it is.
+    /// Writes the replacement of an answer of `bare` bytes. Reports those bytes as written once the
+    /// replacement is complete.
     fn write_replacement(&mut self, cx: &mut Context<'_>, bare: usize) -> Poll<io::Result<usize>> {
         while let Some(replacement) = &mut self.replacement {
             let rest = replacement.bytes.get(replacement.written..).unwrap_or_default();

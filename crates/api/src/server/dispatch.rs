@@ -1,7 +1,8 @@
-//! The layer around every route: it gives the request its id, refuses malformed requests, bounds the time, turns
-//! problems and panics into answers, and counts and logs each answer once.
+//! The layer around every route: issues the request id, refuses malformed requests, bounds
+//! the time, turns problems and panics into answers, and counts and logs each answer once.
 //!
-//! The log holds the id, the route's template, the status, the time and the tenant's name: nothing a client sent.
+//! The log holds the id, the route's template, the status, the time and the tenant's name: nothing
+//! a client sent.
 
 use crate::answer::{self, Answer, REQUEST_ID, store_unavailable};
 use crate::app::App;
@@ -60,10 +61,10 @@ async fn handle(app: &App, exchange: &Arc<Exchange>, mut request: Request, next:
     request.extensions_mut().insert(Arc::clone(exchange));
     match catch_panic(timeout(app.settings.request_timeout, next.run(request))).await {
         Ok(Ok(answer)) => answer,
-        // Writes and bodies have deadlines of their own; only a read of the store takes this long.
+        // Writes and bodies have separate deadlines; only a read of the store takes so long.
         Ok(Err(_)) => write_problem(exchange, &store_unavailable()),
         Err(Panicked) => {
-            // The panic message is not logged: it may contain what a client sent.
+            // The panic message is not logged, because a client's data may be part of the message.
             tracing::error!(request = %RequestId(exchange.id), route = exchange.route(), "a handler panicked");
             write_problem(exchange, &Problem::new(Code::InternalError))
         }
@@ -90,8 +91,8 @@ fn record(app: &App, exchange: &Exchange, status: u16) {
     }
 }
 
-/// Whether the request names one host and a target that is a path or a URL (RFC 9112, section 3.2). Two readers of any
-/// other request could disagree about its recipient.
+/// Whether the request names one host, and a target that is a path or a URL (RFC 9112, section
+/// 3.2). Servers and proxies could disagree about the recipient of any other request.
 fn has_one_target(request: &Request) -> bool {
     let path = request.uri().path();
     if !path.starts_with('/') && path != "*" && request.method() != Method::CONNECT {
@@ -121,7 +122,7 @@ fn is_plain(host: &[u8]) -> bool {
     }
 }
 
-/// Displays an id as clients see it.
+/// Displays a request id in the public form.
 struct RequestId(Ulid);
 
 impl std::fmt::Display for RequestId {
@@ -132,11 +133,12 @@ impl std::fmt::Display for RequestId {
 
 struct Panicked;
 
-/// Runs `work`. A panic in it ends this request, not the connection's task.
+/// Runs `work`. A panic ends the request, not the connection's task.
 async fn catch_panic<F: Future>(work: F) -> Result<F::Output, Panicked> {
     let mut work = pin!(work);
     poll_fn(|cx| {
-        // Unwind safety: after a panic the future is never polled again, so its broken state stays unseen.
+        // Unwind safety: after a panic the future is never polled again, so its broken state stays
+        // unseen.
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Ok),
             Err(_) => Poll::Ready(Err(Panicked)),

@@ -1,4 +1,5 @@
-//! The accept loop: HTTP/1.1 on every connection, every dimension bounded, and a drain that keeps its deadline.
+//! The accept loop: HTTP/1.1 on every connection, every dimension bounded, and a drain that keeps
+//! its deadline.
 
 mod connection_io;
 pub(crate) mod dispatch;
@@ -31,13 +32,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were cut at the deadline.
+    /// Connections cut at the deadline.
     pub cut: usize,
 }
 
 /// Serves until `shutdown` completes, then lets requests in flight finish for as long as `drain`.
 ///
-/// Work that a request has begun belongs to the engine: a connection that is cut loses its answer, not its work.
+/// Work that a request has begun belongs to the engine: a connection that is cut loses its answer,
+/// not its work.
 pub async fn serve(
     listener: TcpListener,
     app: Arc<App>,
@@ -105,8 +107,8 @@ async fn serve_connection(
     let _ = connection.await;
 }
 
-/// Removes the `Allow` that axum adds to every answer of a route that lacks the method, even if the request was refused
-/// before its method mattered.
+/// Removes the `Allow` that axum adds to every answer of a route that lacks the method, even if the
+/// request was refused before its method mattered.
 fn drop_stray_allow(mut answer: Answer) -> Answer {
     if answer.status() != StatusCode::METHOD_NOT_ALLOWED {
         answer.headers_mut().remove(ALLOW);

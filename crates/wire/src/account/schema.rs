@@ -1,4 +1,4 @@
-//! The schemas of an account. A test compares them with the written form.
+//! The schemas of an account. Tests compare the schemas with the written form.
 
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -15,10 +15,10 @@ pub struct CreateAccount {
     /// The asset, in any case: an ISO 4217 code, or the code of an asset of your own.
     #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub asset: String,
-    /// The available balance never falls below this; null or absent means no such bound.
+    /// Lower bound of the available balance; null or absent means no bound.
     #[schema(required = false, nullable)]
     pub floor: Option<i64>,
-    /// The posted and expected balance never rises above this; null or absent means no such bound.
+    /// Upper bound of the posted and expected balance; null or absent means no bound.
     #[schema(required = false, nullable)]
     pub cap: Option<i64>,
     /// Number of rows over which the guarded balance is spread; more rows accept more concurrent
@@ -55,9 +55,9 @@ pub struct Account {
     pub asset: String,
     /// The side that raises the balance: `credit` or `debit`.
     pub normal_side: String,
-    /// The available balance never falls below this.
+    /// Lower bound of the available balance.
     pub floor: Option<i64>,
-    /// The posted and expected balance never rises above this.
+    /// Upper bound of the posted and expected balance.
     pub cap: Option<i64>,
     /// Number of rows over which the guarded balance is spread.
     pub shards: u16,
@@ -73,7 +73,7 @@ pub struct Account {
 pub struct AccountList {
     /// `list`
     pub object: String,
-    /// The accounts of this page.
+    /// The accounts on the page.
     pub data: Vec<Account>,
     /// Whether there are older accounts.
     pub has_more: bool,

@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, read_shards, write};
+use crate::fixtures::{account, fields_of, fields_written, json, references, refusals, sealed};
 use crate::form;
-use crate::given::{account, fields_of, fields_written, json, references, refusals, sealed};
 use counterfoil_core::ledger::account::{Guard, Side};
 use counterfoil_core::types::reference::ReferenceKind;
 use utoipa::PartialSchema;

@@ -1,4 +1,4 @@
-//! The schemas of bulk requests. A test compares them with the written form.
+//! The schemas of bulk requests. Tests compare the schemas with the written form.
 
 use crate::problem::schema::FieldError;
 use crate::transaction::schema::CreateEntry;
@@ -19,19 +19,19 @@ pub struct CreateBulk {
 /// One of many transactions: either `entries`, or `from`, `to`, `amount` and `currency`.
 #[derive(Debug, ToSchema)]
 pub struct CreateBulkItem {
-    /// Debits and credits; they must balance in each asset.
+    /// Debits and credits, balanced per asset.
     #[schema(required = false, nullable, min_items = 2, max_items = 40)]
     pub entries: Option<Vec<CreateEntry>>,
-    /// The account debited: its id, `ac_…`, or its code.
+    /// The account to debit: id, `ac_…`, or code.
     #[schema(required = false, nullable)]
     pub from: Option<String>,
-    /// The account credited: its id, `ac_…`, or its code.
+    /// The account to credit: id, `ac_…`, or code.
     #[schema(required = false, nullable)]
     pub to: Option<String>,
     /// The amount, in the asset's minor unit.
     #[schema(required = false, nullable, minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: Option<i64>,
-    /// The asset of both accounts, in any case.
+    /// The asset of the two accounts, upper or lower case.
     #[schema(required = false, nullable)]
     pub currency: Option<String>,
     /// Up to 50 pairs of your own: names of up to 40 bytes, values of up to 500.

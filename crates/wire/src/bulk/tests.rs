@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, write};
+use crate::fixtures::{fields_of, json, members, references, refusals, sealed, transaction};
 use crate::form;
-use crate::given::{fields_of, json, members, references, refusals, sealed, transaction};
 use counterfoil_core::ledger::transaction::TransactionKind;
 use counterfoil_core::payments::ledger::{AccountSelector, Item, LedgerRefusal};
 use counterfoil_core::types::flaw::Flaw;

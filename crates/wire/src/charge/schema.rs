@@ -11,7 +11,7 @@ pub struct CreateCharge {
     /// The amount, in the currency's minor unit: 1250 is 12.50 USD.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
-    /// ISO 4217 code, in any case.
+    /// ISO 4217 code, upper or lower case.
     #[schema(min_length = 3, max_length = 3, pattern = "^[A-Za-z]*$")]
     pub currency: String,
     /// The provider's token of the payment method; never a card number.
@@ -46,8 +46,8 @@ pub struct Charge {
     pub amount: i64,
     /// ISO 4217 code, upper case.
     pub currency: String,
-    /// `processing`, `requires_capture`, `succeeded`, `failed`, `voided`, `refunded`, `partially_refunded` or
-    /// `parked`.
+    /// `processing`, `requires_capture`, `succeeded`, `failed`, `voided`, `refunded`,
+    /// `partially_refunded` or `parked`.
     pub status: String,
     /// Whether the money was captured.
     pub captured: bool,
@@ -61,9 +61,9 @@ pub struct Charge {
     pub payment_method: String,
     /// The credited ledger account, `ac_…`.
     pub destination: String,
-    /// The provider that executed the charge.
+    /// The executing provider.
     pub gateway: Gateway,
-    /// Why the charge failed, if it did.
+    /// The cause of a failed charge.
     pub failure: Option<Failure>,
     /// Your own description.
     pub description: Option<String>,
@@ -98,7 +98,7 @@ pub struct CaptureCharge {
 pub struct Gateway {
     /// The provider's name.
     pub name: String,
-    /// The provider's own reference, once it has issued one.
+    /// The provider's own reference, once issued.
     pub reference: Option<String>,
 }
 
@@ -119,7 +119,7 @@ pub struct Failure {
 pub struct ChargeList {
     /// `list`
     pub object: String,
-    /// The charges of this page.
+    /// The charges on the page.
     pub data: Vec<Charge>,
     /// Whether there are older charges.
     pub has_more: bool,

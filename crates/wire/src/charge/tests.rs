@@ -1,8 +1,8 @@
 use super::schema;
 use super::write::write;
 use super::{LAYOUT, read, read_capture, read_void};
+use crate::fixtures::{charge, fields_of, members, references, refusals, sealed};
 use crate::form;
-use crate::given::{charge, fields_of, members, references, refusals, sealed};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::ReplyMedia;
 use counterfoil_core::payments::PaymentSubject;
@@ -29,7 +29,7 @@ fn order(body: &str) -> Result<NewCharge, Vec<(String, String)>> {
         .map_err(|errors| errors.into_iter().map(|error| (error.pointer, error.message)).collect())
 }
 
-/// Checks that the body is refused at these places, in this order, with these words.
+/// Checks the places and messages of the refusals of a body, in order.
 fn refused(body: &str, expected: &[(&str, &str)]) {
     let found = order(body).unwrap_err();
     assert_eq!(found.len(), expected.len(), "{body}: {found:?}");

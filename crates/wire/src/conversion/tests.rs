@@ -1,6 +1,6 @@
 use super::{LAYOUT, read};
+use crate::fixtures::{json, references, refusals};
 use crate::form;
-use crate::given::{json, references, refusals};
 use counterfoil_core::ledger::convert::{Rate, Rounding};
 use counterfoil_core::types::decimal::Decimal;
 

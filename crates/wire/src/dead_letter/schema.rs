@@ -1,4 +1,4 @@
-//! The schemas of a dead letter. A test compares them with the written form.
+//! The schemas of a dead letter. Tests compare the schemas with the written form.
 
 use crate::charge::schema::Charge;
 use crate::payout::schema::Payout;
@@ -49,7 +49,7 @@ pub struct DeadLetter {
     pub gateway: PinnedGateway,
     /// Knowledge about the calls to the provider.
     pub attempts: Attempts,
-    /// Resolutions that can succeed, the most likely first.
+    /// Promising resolutions, the most likely first.
     pub suggestions: Vec<String>,
     /// Path of the payment's timeline.
     pub timeline: String,
@@ -65,7 +65,7 @@ pub struct PinnedGateway {
     pub name: String,
     /// Scheme, host and port.
     pub endpoint: String,
-    /// The provider's own reference, once it has issued one.
+    /// The provider's own reference, once issued.
     pub reference: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub struct Attempts {
     /// Number of the derived key in use. It changes only after proof that the previous key had no
     /// effect.
     pub generation: u16,
-    /// Number of calls that certainly had no effect.
+    /// Number of calls without any effect, for certain.
     pub idle: u32,
     /// Number of calls under the current key that the provider answered with a server error.
     pub server_errors: u32,
@@ -111,7 +111,7 @@ pub struct DeadLetterResolution {
 pub struct DeadLetterList {
     /// `list`
     pub object: String,
-    /// The dead letters of this page.
+    /// The dead letters on the page.
     pub data: Vec<DeadLetter>,
     /// Whether there are older dead letters.
     pub has_more: bool,

@@ -1,9 +1,9 @@
 use super::schema;
 use super::{RESOLVE_LAYOUT, read_resolve, write, write_resolved};
-use crate::form;
-use crate::given::{
+use crate::fixtures::{
     charge, fields_of, json, letter, members, operation, payout_letter, references, refusals, sealed,
 };
+use crate::form;
 use crate::present::Presenter;
 use crate::{charge as charges, refund};
 use counterfoil_core::outbox::{Flow, ParkReason};

@@ -118,7 +118,7 @@ fn timeline(letter: &DeadLetter, of: &Reference) -> String {
     format!("/v1/{list}/{of}/timeline")
 }
 
-/// Resolutions that can succeed, the most likely first.
+/// Promising resolutions, the most likely first.
 fn suggestions(letter: &DeadLetter) -> Vec<&'static str> {
     // Only a held amount can be undone at the provider; a captured one is adopted and refunded.
     let holds = flow::give_up(letter.outbox.saga).is_some();

@@ -1,4 +1,4 @@
-//! The schemas of a payout. A test compares them with the written form.
+//! The schemas of a payout. Tests compare the schemas with the written form.
 
 use crate::charge::schema::{Failure, Gateway};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub struct CreatePayout {
     /// the account.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
-    /// ISO 4217 code, in any case.
+    /// ISO 4217 code, upper or lower case.
     #[schema(min_length = 3, max_length = 3, pattern = "^[A-Za-z]*$")]
     pub currency: String,
     /// The ledger account to pay from; your main account if absent.
@@ -51,9 +51,9 @@ pub struct Payout {
     pub account: String,
     /// The provider's name of the bank account, if you gave one, or the account at the peer.
     pub destination: Option<String>,
-    /// The payment provider or peer that executed the payout, with its reference.
+    /// The executing provider or peer, with a reference.
     pub gateway: Gateway,
-    /// Why the payout failed, if it did.
+    /// The cause of a failed payout.
     pub failure: Option<Failure>,
     /// Your own description.
     pub description: Option<String>,
@@ -69,7 +69,7 @@ pub struct Payout {
 pub struct PayoutList {
     /// `list`
     pub object: String,
-    /// The payouts of this page.
+    /// The payouts on the page.
     pub data: Vec<Payout>,
     /// Whether there are older payouts.
     pub has_more: bool,

@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, write};
+use crate::fixtures::{fields_of, json, members, metadata, payout, references, refusals, sealed, usd};
 use crate::form;
-use crate::given::{fields_of, json, members, metadata, payout, references, refusals, sealed, usd};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::ReplyMedia;
 use counterfoil_core::outbox::ProviderBinding;

@@ -30,22 +30,22 @@ pub(super) fn impossible(
         OperationRefusal::Busy => return busy().charge(id),
         OperationRefusal::Status => problem.detail(format!(
             "The charge {} and cannot be {}; nothing was done. {}",
-            stands(charge.status),
-            done(kind),
-            instead(kind, charge.status)
+            describe_status(charge.status),
+            past_participle(kind),
+            alternative(kind, charge.status)
         )),
         OperationRefusal::Exceeds { available } => problem
             .detail(format!(
                 "At most {available} {} can be {}, in minor units; nothing was done. Ask for that much or less, or leave `amount` out for all of it, and use a new key.",
                 charge.order.amount.asset().code(),
-                done(kind)
+                past_participle(kind)
             ))
             .amount_available(available),
     };
     problem.charge(id).charge_status(charge.status).safe_new_key(true)
 }
 
-const fn done(kind: OperationKind) -> &'static str {
+const fn past_participle(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Capture => "captured",
         OperationKind::Void => "voided",
@@ -53,7 +53,7 @@ const fn done(kind: OperationKind) -> &'static str {
     }
 }
 
-const fn stands(status: ChargeStatus) -> &'static str {
+const fn describe_status(status: ChargeStatus) -> &'static str {
     match status {
         ChargeStatus::Processing => "is still being made",
         ChargeStatus::RequiresCapture => "is held and not captured yet",
@@ -66,16 +66,16 @@ const fn stands(status: ChargeStatus) -> &'static str {
     }
 }
 
-const fn instead(kind: OperationKind, status: ChargeStatus) -> &'static str {
+const fn alternative(kind: OperationKind, status: ChargeStatus) -> &'static str {
     match (kind, status) {
         (_, ChargeStatus::Processing) => "Read GET /v1/charges/{id} until its status is final.",
         (_, ChargeStatus::Parked) => {
             "An operator resolves it with POST /v1/dead-letters/{id}/resolve; try again after that, with a new key."
         }
         (_, ChargeStatus::Failed) => "Nothing was taken; make a new charge.",
-        (OperationKind::Capture, ChargeStatus::Voided) => "What was held is free again; make a new charge.",
+        (OperationKind::Capture, ChargeStatus::Voided) => "The held amount is free again; make a new charge.",
         (OperationKind::Void | OperationKind::Refund, ChargeStatus::Voided) => {
-            "What was held is free already; there is nothing left to do."
+            "The held amount is free already; there is nothing left to do."
         }
         (
             OperationKind::Capture,

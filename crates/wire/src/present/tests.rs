@@ -1,5 +1,5 @@
 use super::*;
-use crate::given::{account, charge, hold, letter, references, sealed, transaction};
+use crate::fixtures::{account, charge, hold, letter, references, sealed, transaction};
 use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::ledger::transaction::TransactionKind;

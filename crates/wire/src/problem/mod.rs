@@ -26,7 +26,7 @@ pub struct Problem {
     more: Vec<ExtraField>,
 }
 
-/// A field that only some problems have.
+/// An optional field of a problem.
 #[derive(Clone, Debug)]
 enum ExtraField {
     Errors(Vec<Flaw>),

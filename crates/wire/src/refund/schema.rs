@@ -1,4 +1,4 @@
-//! The schemas of a refund. A test compares them with the written form.
+//! The schemas of a refund. Tests compare the schemas with the written form.
 
 use crate::charge::schema::{Failure, Gateway};
 use utoipa::ToSchema;
@@ -30,9 +30,9 @@ pub struct Refund {
     pub charge: String,
     /// `processing`, `succeeded`, `failed` or `parked`.
     pub status: String,
-    /// The provider that executed the refund.
+    /// The executing provider.
     pub gateway: Gateway,
-    /// Why the refund failed, if it did.
+    /// The cause of a failed refund.
     pub failure: Option<Failure>,
     /// When the refund was created.
     #[schema(format = DateTime)]
@@ -44,7 +44,7 @@ pub struct Refund {
 pub struct RefundList {
     /// `list`
     pub object: String,
-    /// The refunds of this page.
+    /// The refunds on the page.
     pub data: Vec<Refund>,
     /// Whether there are older refunds.
     pub has_more: bool,

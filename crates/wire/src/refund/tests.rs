@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, write};
+use crate::fixtures::{charge, fields_of, json, members, operation, references, refusals, sealed};
 use crate::form;
-use crate::given::{charge, fields_of, json, members, operation, references, refusals, sealed};
 use crate::present::Presenter;
 use crate::refund::read::Refund;
 use counterfoil_core::idempotency::reply::ReplyMedia;

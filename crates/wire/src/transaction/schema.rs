@@ -1,4 +1,4 @@
-//! The schemas of a transaction. A test compares them with the written form.
+//! The schemas of a transaction. Tests compare the schemas with the written form.
 
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
     {"account": "merchant:7", "direction": "credit", "amount": 1250, "asset": "USD"},
 ]}))]
 pub struct CreateTransaction {
-    /// Debits and credits; they must balance in each asset. Each account may appear once.
+    /// Debits and credits, balanced per asset. Each account may appear once.
     #[schema(min_items = 2, max_items = 40)]
     pub entries: Vec<CreateEntry>,
     /// Up to 50 pairs of your own: names of up to 40 bytes, values of up to 500.
@@ -21,7 +21,7 @@ pub struct CreateTransaction {
 /// An entry to post.
 #[derive(Debug, ToSchema)]
 pub struct CreateEntry {
-    /// The account: its id, `ac_…`, or its code.
+    /// The account: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub account: String,
     /// `debit` or `credit`.
@@ -30,7 +30,7 @@ pub struct CreateEntry {
     /// The amount, in the asset's minor unit.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
-    /// The account's asset, in any case.
+    /// The account's asset, upper or lower case.
     #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub asset: String,
 }
@@ -42,19 +42,19 @@ pub struct Transaction {
     pub id: String,
     /// `transaction`
     pub object: String,
-    /// `transfer`, `general`, `conversion`, `charge`, `reversal`, `held`, `hold_posted`, `hold_voided` or
-    /// `hold_lapsed`.
+    /// `transfer`, `general`, `conversion`, `charge`, `reversal`, `held`, `hold_posted`,
+    /// `hold_voided` or `hold_lapsed`.
     pub kind: String,
-    /// The entries; they balance in each asset and layer.
+    /// The entries, balanced per asset and layer.
     pub entries: Vec<TransactionEntry>,
-    /// The transaction it reverses, `tx_…`.
+    /// The reversed transaction, `tx_…`.
     pub reverses: Option<String>,
     /// The transaction that reversed it, `tx_…`; null in the stored answer to the request that
     /// created it.
     pub reversed_by: Option<String>,
-    /// The charge it belongs to, `ch_…`.
+    /// The related charge, `ch_…`.
     pub charge: Option<String>,
-    /// The transfer it belongs to, `tr_…`.
+    /// The related transfer, `tr_…`.
     pub transfer: Option<String>,
     /// Your own pairs.
     pub metadata: BTreeMap<String, String>,
@@ -85,7 +85,7 @@ pub struct TransactionEntry {
 pub struct TransactionList {
     /// `list`
     pub object: String,
-    /// The transactions of this page.
+    /// The transactions on the page.
     pub data: Vec<Transaction>,
     /// Whether there are older transactions.
     pub has_more: bool,

@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, read_reverse, write};
+use crate::fixtures::{fields_of, json, members, references, refusals, sealed, transaction};
 use crate::form;
-use crate::given::{fields_of, json, members, references, refusals, sealed, transaction};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::transaction::TransactionKind;
 use counterfoil_core::types::id::{ChargeId, HoldId, TransactionId};

@@ -1,4 +1,4 @@
-//! The schemas of a transfer. A test compares them with the written form.
+//! The schemas of a transfer. Tests compare the schemas with the written form.
 
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -7,16 +7,16 @@ use utoipa::ToSchema;
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"from": "customer:42", "to": "merchant:7", "amount": 1250, "currency": "USD"}))]
 pub struct CreateTransfer {
-    /// The account debited: its id, `ac_…`, or its code.
+    /// The account to debit: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub from: String,
-    /// The account credited: its id, `ac_…`, or its code.
+    /// The account to credit: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub to: String,
     /// The amount, in the asset's minor unit: 1250 is 12.50 USD.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
-    /// The asset of both accounts, in any case.
+    /// The asset of the two accounts, upper or lower case.
     #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub currency: String,
     /// Only reserve the money, to be posted or voided later.

@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, read_post, read_void, write_done, write_held};
+use crate::fixtures::{fields_of, fields_written, hold, json, references, refusals, sealed, transaction};
 use crate::form;
-use crate::given::{fields_of, fields_written, hold, json, references, refusals, sealed, transaction};
 use counterfoil_core::ledger::account::AccountCode;
 use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::ledger::transaction::TransactionKind;

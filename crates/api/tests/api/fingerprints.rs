@@ -1,4 +1,5 @@
-//! One request in other clothes has one fingerprint; another request has another.
+//! Equal requests have equal fingerprints in every notation; different requests have different
+//! ones.
 
 use crate::client::Request;
 use crate::server::Server;
@@ -6,7 +7,7 @@ use crate::server::Server;
 const PLAIN: &str = r#"{"amount":1250,"currency":"usd","payment_method":"pm_card_visa","capture":false,"description":"a b","metadata":{"order":"42","n":"1"}}"#;
 
 #[tokio::test]
-async fn the_same_request() {
+async fn equal_requests_have_equal_fingerprints() {
     let server = Server::start().await;
     let first = server.ask(Request::charge("k", PLAIN)).await;
     assert_eq!(first.status, 201, "{}", first.text());
@@ -47,7 +48,7 @@ async fn the_same_request() {
 }
 
 #[tokio::test]
-async fn another_request() {
+async fn different_requests_have_different_fingerprints() {
     let server = Server::start().await;
     server.ask(Request::charge("k", PLAIN)).await;
     let fingerprint = server.fake.fingerprint();

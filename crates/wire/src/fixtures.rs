@@ -214,7 +214,7 @@ pub(crate) fn payout() -> Payout {
     }
 }
 
-/// Checks that each body is refused at these places, in this order, with these words.
+/// Checks the places and messages of the refusals of each body, in order.
 pub(crate) fn refusals<T: Debug>(
     read: impl Fn(&Json) -> Result<T, Vec<Flaw>>,
     cases: &[(&str, &[(&str, &str)])],
