@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"code": "customer:42", "asset": "USD", "floor": 0}))]
 pub struct CreateAccount {
-    /// Your own name for the account, unique within your tenant: letters, digits and any of `_ - .
-    /// : /`, starting with a letter or digit. Names that begin with `chart:` belong to accounts the
-    /// server keeps itself. A name must not look like an id, `ac_…`.
+    /// Your own name for the account, unique within your tenant, starting with a letter or digit:
+    /// letters, digits and any of `_ - . : /`. Names that begin with `chart:` belong to accounts of
+    /// the server itself. A name must not look like an id, `ac_…`.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub code: String,
     /// The asset, in any case: an ISO 4217 code, or the code of an asset of your own.
