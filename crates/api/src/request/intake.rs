@@ -1,5 +1,5 @@
-//! The checks of a write request, in order, and the answer. After the
-//! last check, invalid input cannot exist.
+//! The checks of a write request, in order, and the answer. After the last check, invalid input
+//! cannot exist.
 
 use super::Call;
 use super::body::{self, Media};

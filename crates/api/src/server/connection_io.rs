@@ -1,9 +1,9 @@
 //! The bytes of one connection, with two duties that the HTTP library does not have.
 //!
-//! The library answers an unparsable request with a bare status. Such an answer is
-//! replaced by a problem with a `Request-Id`, and the connection closes after it. A bare answer is
-//! recognized by its first line and by the absence of a `Request-Id`. No body of this server
-//! contains a raw CR LF, so nothing else can be mistaken for a bare answer.
+//! The library answers an unparsable request with a bare status. A problem with a `Request-Id`
+//! replaces the bare answer, and the connection closes after it. A bare answer is recognized by its
+//! first line and by the absence of a `Request-Id`. No body of this server contains a raw CR LF, so
+//! nothing else can be mistaken for a bare answer.
 //!
 //! A client that reads no answer is disconnected after the request timeout.
 

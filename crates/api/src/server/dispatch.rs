@@ -1,5 +1,5 @@
-//! The layer around every route: issues the request id, refuses malformed requests, bounds
-//! the time, turns problems and panics into answers, and counts and logs each answer once.
+//! The layer around every route. The layer issues the request id, refuses malformed requests,
+//! bounds the time, turns problems and panics into answers, and counts and logs each answer once.
 //!
 //! The log holds the id, the route's template, the status, the time and the tenant's name: nothing
 //! a client sent.
