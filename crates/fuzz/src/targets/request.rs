@@ -240,7 +240,7 @@ impl World {
         let body = std::str::from_utf8(body).map_or(body.to_vec(), |body| self.named(body).into_bytes());
         let mut lines = head.lines();
         let (method, target) = lines.next()?.split_once(' ')?;
-        let mut request = Request::builder().method(method).uri(target);
+        let mut request = Request::builder().method(method).uri(target).header("host", "localhost");
         for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
             request = request.header(name, value.as_bytes());
         }
