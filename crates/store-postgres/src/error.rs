@@ -71,11 +71,11 @@ pub enum OpenError {
         /// The newest this build knows.
         known: u32,
     },
-    /// The tables were made by something else.
+    /// The database was made with another text of a step that this build knows.
     #[error(
-        "schema step {0} of this database is not the one this release was built with: check that the URL names the right database"
+        "schema step {0} of this database differs from the one in this build, and until the first release such a database is not migrated: make a new database, or run the build that made this one"
     )]
-    Foreign(u32),
+    EditedStep(u32),
     /// The server came back without commits that this process was told of.
     #[error(
         "PostgreSQL has lost commits that it confirmed (the last known is {known}, it has {found}): a standby that lagged was promoted, or an old backup restored; stop all servers, find the lost commits, and reconcile with the provider before starting again"

@@ -96,7 +96,7 @@ async fn who_waits_for_a_claim_holds_nothing_that_its_holder_wants() {
         (
             3,
             set(3).insert(claim(2)).replace(renewed, 1),
-            "SELECT 1 FROM idempotency_keys WHERE subject = 1 FOR UPDATE NOWAIT",
+            "SELECT 1 FROM claims WHERE subject = 1 FOR UPDATE NOWAIT",
         ),
         // A balance, which always is.
         (
@@ -105,10 +105,7 @@ async fn who_waits_for_a_claim_holds_nothing_that_its_holder_wants() {
             "SELECT 1 FROM balances FOR UPDATE NOWAIT",
         ),
     ] {
-        other
-            .batch_execute("BEGIN; UPDATE idempotency_keys SET revision = 9 WHERE subject = 2")
-            .await
-            .unwrap();
+        other.batch_execute("BEGIN; UPDATE claims SET revision = 9 WHERE subject = 2").await.unwrap();
         let committing = tokio::spawn({
             let store = Arc::clone(&store);
             async move { store.commit(asked).await }

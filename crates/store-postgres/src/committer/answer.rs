@@ -31,7 +31,7 @@ enum State<T> {
 
 /// Those who have been answered and are to be woken; dropping it wakes them.
 #[derive(Debug, Default)]
-pub(super) struct Sleepers(Vec<Waker>);
+pub(super) struct WakeBatch(Vec<Waker>);
 
 pub(super) fn answer<T>() -> (Answer<T>, Answered<T>) {
     let slot = Arc::new(Slot(Mutex::new(State::Open(None))));
@@ -40,8 +40,8 @@ pub(super) fn answer<T>() -> (Answer<T>, Answered<T>) {
 
 impl<T> Answer<T> {
     /// Answers. Who waits is woken with the others; perhaps nobody waits any more.
-    pub(super) fn give(self, answer: T, sleepers: &mut Sleepers) {
-        sleepers.0.extend(self.0.end(State::Given(answer)));
+    pub(super) fn give(self, answer: T, wakes: &mut WakeBatch) {
+        wakes.0.extend(self.0.end(State::Given(answer)));
     }
 }
 
@@ -89,7 +89,7 @@ impl<T> Future for Answered<T> {
     }
 }
 
-impl Drop for Sleepers {
+impl Drop for WakeBatch {
     fn drop(&mut self) {
         // Nobody is called for one; and he need not wait until the thread has nothing else to do.
         if self.0.len() <= 1 {
@@ -127,13 +127,13 @@ mod tests {
             let waits: Vec<_> = waits.into_iter().map(tokio::spawn).collect();
             let (last, comes_later) = answer();
             tokio::task::yield_now().await;
-            let mut sleepers = Sleepers::default();
+            let mut wakes = WakeBatch::default();
             for (number, answer) in answers.into_iter().enumerate() {
-                answer.give(number, &mut sleepers);
+                answer.give(number, &mut wakes);
             }
-            last.give(99, &mut sleepers);
-            assert_eq!(sleepers.0.len(), waiting);
-            drop(sleepers);
+            last.give(99, &mut wakes);
+            assert_eq!(wakes.0.len(), waiting);
+            drop(wakes);
             for (number, waits) in waits.into_iter().enumerate() {
                 assert_eq!(waits.await.unwrap(), Some(number));
             }
@@ -150,11 +150,11 @@ mod tests {
             for waits in &mut waits {
                 assert!(Pin::new(waits).poll(&mut Context::from_waker(&waker)).is_pending());
             }
-            let mut sleepers = Sleepers::default();
+            let mut wakes = WakeBatch::default();
             for answer in answers {
-                answer.give(1, &mut sleepers);
+                answer.give(1, &mut wakes);
             }
-            drop(sleepers);
+            drop(wakes);
             assert_eq!(woken.0.load(Ordering::SeqCst), at_once);
             tokio::task::yield_now().await;
             assert_eq!(woken.0.load(Ordering::SeqCst), waiting);
@@ -186,7 +186,7 @@ mod tests {
         tokio::task::yield_now().await;
         waits.abort();
         assert!(waits.await.is_err());
-        answer.give(1, &mut Sleepers::default());
+        answer.give(1, &mut WakeBatch::default());
     }
 
     /// Also where no runtime is at hand to wake anybody later.
@@ -196,12 +196,12 @@ mod tests {
         let (answers, waits): (Vec<_>, Vec<_>) = (0..2).map(|_| answer()).unzip();
         let waits: Vec<_> = waits.into_iter().map(|waits| runtime.spawn(waits)).collect();
         runtime.block_on(tokio::task::yield_now());
-        let mut sleepers = Sleepers::default();
+        let mut wakes = WakeBatch::default();
         for answer in answers {
-            answer.give(1, &mut sleepers);
+            answer.give(1, &mut wakes);
         }
-        assert_eq!(sleepers.0.len(), 2);
-        drop(sleepers);
+        assert_eq!(wakes.0.len(), 2);
+        drop(wakes);
         for waits in waits {
             assert_eq!(runtime.block_on(waits).unwrap(), Some(1));
         }

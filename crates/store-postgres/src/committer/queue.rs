@@ -3,8 +3,8 @@
 //! Promises: a set is taken by one committer once, also if one stops taking half-way; nobody is left behind twice, and nobody is waited
 //! for longer than [`PATIENCE`].
 
-use super::answer::{Answer, Answered, Sleepers, answer};
-use super::ids::{Ids, InHand};
+use super::answer::{Answer, Answered, WakeBatch, answer};
+use super::ids::{Ids, InProgressId};
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
 use counterfoil_store::codec::touched;
 use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
@@ -31,19 +31,19 @@ pub(crate) struct Job {
     pub(super) set: ChangeSet,
     /// What it touches, to store.
     pub(super) touched: Vec<u8>,
-    id: InHand,
+    id: InProgressId,
     answer: Answer<Result<Receipt, CommitError>>,
 }
 
 impl Job {
-    fn new(set: ChangeSet, id: InHand) -> (Job, Answered<Result<Receipt, CommitError>>) {
+    fn new(set: ChangeSet, id: InProgressId) -> (Job, Answered<Result<Receipt, CommitError>>) {
         let (answer, answered) = answer();
         let touched = touched::encode(set.changes().iter().map(Change::key));
         (Job { set, touched, id, answer }, answered)
     }
 
     /// Answers; who waits is woken with the others.
-    pub(super) fn answer(self, result: Result<Receipt, CommitError>, sleepers: &mut Sleepers) {
+    pub(super) fn answer(self, result: Result<Receipt, CommitError>, wakes: &mut WakeBatch) {
         let Job { id, answer, .. } = self;
         if let Ok(receipt) = result {
             id.committed(receipt);
@@ -51,7 +51,7 @@ impl Job {
         // Who is told asks at once.
         drop(id);
         // Nobody may wait any more: the caller went away, the commit stands.
-        answer.give(result, sleepers);
+        answer.give(result, wakes);
     }
 
     /// Whether it is about rows that are there, and not only about new ones.
@@ -70,7 +70,7 @@ pub(crate) struct Queue {
 /// Where the committers take their groups from.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    line: Mutex<Line>,
+    pending: Mutex<Pending>,
     /// How many sets committers have in hand.
     in_hand: AtomicUsize,
     /// One of them is done with its group.
@@ -79,7 +79,7 @@ pub(crate) struct Waiting {
 
 /// Sets that wait.
 #[derive(Debug)]
-struct Line {
+struct Pending {
     coming: mpsc::Receiver<Job>,
     /// Those at its head, at most as many as a group takes.
     next: VecDeque<Job>,
@@ -104,8 +104,11 @@ impl Drop for Taken<'_> {
 impl Queue {
     pub(crate) fn new(ids: Arc<Ids>) -> (Queue, Arc<Waiting>) {
         let (jobs, coming) = mpsc::channel(COMMIT_QUEUE_MAX);
-        let line = Mutex::new(Line { coming, next: VecDeque::new(), left_behind: false });
-        (Queue { jobs, ids }, Arc::new(Waiting { line, in_hand: AtomicUsize::new(0), done: Notify::new() }))
+        let pending = Mutex::new(Pending { coming, next: VecDeque::new(), left_behind: false });
+        (
+            Queue { jobs, ids },
+            Arc::new(Waiting { pending, in_hand: AtomicUsize::new(0), done: Notify::new() }),
+        )
     }
 
     /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
@@ -131,34 +134,36 @@ impl Waiting {
     /// that a group has just answered come back at once and would else be split over many small groups, each with a
     /// group's costs. Otherwise more is waited for only while so few wait that they had better go with those in hand.
     pub(super) async fn take(&self) -> Option<(Vec<Job>, Taken<'_>)> {
-        let mut line = self.line.lock().await;
-        if line.next.is_empty() {
-            let first = line.coming.recv().await?;
-            line.next.push_back(first);
+        let mut pending = self.pending.lock().await;
+        if pending.next.is_empty() {
+            let first = pending.coming.recv().await?;
+            pending.next.push_back(first);
         }
-        line.fill().await;
+        pending.fill().await;
         let latest = Instant::now() + PATIENCE;
-        while !self.is_worth(&line) && timeout_at(latest, line.more(&self.done)).await.is_ok() {
-            line.fill().await;
+        while !self.is_worth(&pending) && timeout_at(latest, pending.more(&self.done)).await.is_ok() {
+            pending.fill().await;
         }
-        let group = line.group();
+        let group = pending.group();
         self.in_hand.fetch_add(group.len(), Ordering::AcqRel);
         let taken = Taken { waiting: self, sets: group.len() };
         Some((group, taken))
     }
 
-    fn is_worth(&self, line: &Line) -> bool {
-        line.next.len().saturating_mul(WORTH) >= self.in_hand.load(Ordering::Acquire)
+    fn is_worth(&self, pending: &Pending) -> bool {
+        pending.next.len().saturating_mul(WORTH) >= self.in_hand.load(Ordering::Acquire)
     }
 
-    /// Whether the store is closed and nothing waits. While another committer waits at the line it is not: that one would have ended.
+    /// Whether the store is closed and nothing waits. While another committer waits at the pending it is not: that one would have ended.
     pub(super) fn is_over(&self) -> bool {
-        let line = self.line.try_lock();
-        line.is_ok_and(|line| line.next.is_empty() && line.coming.is_closed() && line.coming.is_empty())
+        let pending = self.pending.try_lock();
+        pending.is_ok_and(|pending| {
+            pending.next.is_empty() && pending.coming.is_closed() && pending.coming.is_empty()
+        })
     }
 }
 
-impl Line {
+impl Pending {
     async fn fill(&mut self) {
         // Once for those who have been answered to be woken, once for them to run.
         tokio::task::yield_now().await;

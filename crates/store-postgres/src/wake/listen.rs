@@ -1,6 +1,6 @@
 //! The connection that listens, and locks what is waited for.
 
-use super::places::Places;
+use super::waiters::Waiters;
 use crate::session::{Purpose, Session};
 use crate::shared::Shared;
 use std::sync::Arc;
@@ -30,33 +30,33 @@ impl From<tokio_postgres::Error> for Lost {
 }
 
 /// Listens until the store is closed.
-pub(super) async fn serve(shared: Arc<Shared>, places: Arc<Places>) {
+pub(super) async fn serve(shared: Arc<Shared>, waiters: Arc<Waiters>) {
     // A process that never meets another's work needs no connection for it.
-    places.wanted.notified().await;
+    waiters.wanted.notified().await;
     loop {
-        let Lost(why) = listen(&shared, &places).await;
-        places.close();
+        let Lost(why) = listen(&shared, &waiters).await;
+        waiters.close();
         tracing::debug!(%why, "the connection that listens was lost; whoever waits looks by itself");
         tokio::time::sleep(RECONNECT_EVERY).await;
     }
 }
 
-async fn listen(shared: &Shared, places: &Places) -> Lost {
+async fn listen(shared: &Shared, waiters: &Waiters) -> Lost {
     let mut session = match shared.connect(Purpose::Read).await {
         Ok(session) => session,
         Err(error) => return Lost(error.to_string()),
     };
-    match attend(&mut session, places).await {
+    match attend(&mut session, waiters).await {
         Ok(never) => match never {},
         Err(lost) => lost,
     }
 }
 
-async fn attend(session: &mut Session, places: &Places) -> Result<std::convert::Infallible, Lost> {
+async fn attend(session: &mut Session, waiters: &Waiters) -> Result<std::convert::Infallible, Lost> {
     within(session.command("SET idle_session_timeout = 0; LISTEN counterfoil_settled")).await?;
     within(session.prepare(&[LOCK, UNLOCK])).await?;
-    places.open();
-    lock(session, places).await?;
+    waiters.open();
+    lock(session, waiters).await?;
     let mut turn = tokio::time::interval(TURN);
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -65,30 +65,30 @@ async fn attend(session: &mut Session, places: &Places) -> Result<std::convert::
                 let word = word.ok_or_else(|| Lost("the server ended it".to_owned()))?;
                 // Anything else on the channel is not for us.
                 if let Ok(key) = u64::from_str_radix(&word, 16) {
-                    places.tell(key.cast_signed());
+                    waiters.tell(key.cast_signed());
                 }
                 continue;
             }
-            () = places.wanted.notified() => {}
-            _ = turn.tick(), if !places.is_empty() => {
-                let left = places.leave();
+            () = waiters.wanted.notified() => {}
+            _ = turn.tick(), if !waiters.is_empty() => {
+                let left = waiters.leave();
                 if !left.is_empty() {
                     within(session.query(UNLOCK, vec![&left])).await?;
                 }
             }
         }
-        lock(session, places).await?;
+        lock(session, waiters).await?;
     }
 }
 
-async fn lock(session: &Session, places: &Places) -> Result<(), Lost> {
-    let wanted = places.unlocked();
+async fn lock(session: &Session, waiters: &Waiters) -> Result<(), Lost> {
+    let wanted = waiters.unlocked();
     if wanted.is_empty() {
         return Ok(());
     }
     let rows = within(session.query(LOCK, vec![&wanted])).await?;
     let locked: Result<Vec<i64>, _> = rows.iter().map(|row| row.try_get(0)).collect();
-    places.locked(&locked?);
+    waiters.locked(&locked?);
     Ok(())
 }
 

@@ -9,19 +9,19 @@
 //! connection wakes everybody once and is reopened; meanwhile those who wait look by themselves.
 
 mod listen;
-mod places;
+mod waiters;
 
 use crate::shared::Shared;
 use counterfoil_core::idempotency::claim::{ClaimId, Hold, State};
 use counterfoil_store::{Change, Row};
-use places::Places;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
+use waiters::Waiters;
 
 /// Sends a word for each of the keys in this parameter that somebody waits for, and counts them. Two-part keys are apart
 /// from the one-part keys of committers and migrations. A queue that others leave to fill up is left alone: it would warn,
 /// and at last fail commits.
-pub(crate) fn tell(parameter: usize) -> String {
+pub(crate) fn notify_sql(parameter: usize) -> String {
     format!(
         "SELECT count(pg_notify('counterfoil_settled', to_hex(k))) \
          FROM (SELECT unnest(${parameter}::bigint[]) AS k) AS u \
@@ -36,7 +36,7 @@ pub(crate) fn key(claim: &ClaimId) -> i64 {
 }
 
 /// The key of the claim that this change settles or puts off. A claim that is new was waited for by nobody.
-pub(crate) fn settled(change: &Change) -> Option<i64> {
+pub(crate) fn settled_key(change: &Change) -> Option<i64> {
     let Change::Replace { row, .. } = change else { return None };
     let Row::Claim(claim) = &**row else { return None };
     match &claim.state {
@@ -51,20 +51,20 @@ pub(crate) fn settled(change: &Change) -> Option<i64> {
 /// The listening connection and who waits for it. It is opened when somebody waits for the first time.
 #[derive(Debug)]
 pub(crate) struct Wake {
-    places: Arc<Places>,
+    waiters: Arc<Waiters>,
     listener: JoinHandle<()>,
 }
 
 impl Wake {
     pub(crate) fn start(shared: Arc<Shared>) -> Wake {
-        let places = Arc::new(Places::default());
-        let listener = tokio::spawn(listen::serve(shared, Arc::clone(&places)));
-        Wake { places, listener }
+        let waiters = Arc::new(Waiters::default());
+        let listener = tokio::spawn(listen::serve(shared, Arc::clone(&waiters)));
+        Wake { waiters, listener }
     }
 
     /// Waits, from this call on, for a word about the claim; nothing if none can come.
     pub(crate) fn wait(&self, claim: &ClaimId) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let mut word = self.places.take(key(claim))?;
+        let mut word = self.waiters.take(key(claim))?;
         Some(async move {
             // An error means that the connection was lost: as good a reason to look.
             let _ = word.changed().await;

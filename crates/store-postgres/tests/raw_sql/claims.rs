@@ -17,21 +17,21 @@ async fn claims_only_move_forward() {
         ("body = 'other', revision = revision + 1", 1),
         ("subject = 9, revision = revision + 1", 1),
     ] {
-        let sql = format!("UPDATE idempotency_keys SET {change} WHERE subject = {subject}");
+        let sql = format!("UPDATE claims SET {change} WHERE subject = {subject}");
         refused(&db, &sql, "only moves forward").await;
     }
-    refused(&db, "DELETE FROM idempotency_keys WHERE subject = 3", "never removed").await;
+    refused(&db, "DELETE FROM claims WHERE subject = 3", "never removed").await;
     refused(
         &db,
-        "UPDATE idempotency_keys SET state = 'completed', revision = revision + 1 WHERE subject = 3",
+        "UPDATE claims SET state = 'completed', revision = revision + 1 WHERE subject = 3",
         "state_has_its_columns",
     )
     .await;
     // What the engine itself does is allowed: to expire, to be claimed anew under a higher fence, to be swept.
     for sql in [
-        "UPDATE idempotency_keys SET state = 'expired', body = NULL, revision = revision + 1 WHERE subject = 1",
-        "UPDATE idempotency_keys SET subject = 9, fence = fence + 1, revision = revision + 1 WHERE subject = 1",
-        "DELETE FROM idempotency_keys WHERE subject = 9",
+        "UPDATE claims SET state = 'expired', body = NULL, revision = revision + 1 WHERE subject = 1",
+        "UPDATE claims SET subject = 9, fence = fence + 1, revision = revision + 1 WHERE subject = 1",
+        "DELETE FROM claims WHERE subject = 9",
     ] {
         assert_eq!(db.execute(sql, &[]).await.unwrap(), 1, "{sql}");
     }
@@ -54,11 +54,11 @@ const STATES: [(&str, &str); 6] = [
 /// Makes a claim of that state, without the rule of moves and from nothing.
 fn made(state: &str, has: &str) -> String {
     format!(
-        "ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward; \
-         UPDATE idempotency_keys SET state = 'in_flight', {LEASE}, not_before = NULL, replay_until = NULL, \
+        "ALTER TABLE claims DISABLE TRIGGER only_forward; \
+         UPDATE claims SET state = 'in_flight', {LEASE}, not_before = NULL, replay_until = NULL, \
          tombstone_until = NULL, sweep_at = NULL, status = NULL, media = NULL, body = NULL WHERE subject = 3; \
-         UPDATE idempotency_keys SET state = '{state}', {has}, fence = 5, revision = 5 WHERE subject = 3; \
-         ALTER TABLE idempotency_keys ENABLE ALWAYS TRIGGER only_forward"
+         UPDATE claims SET state = '{state}', {has}, fence = 5, revision = 5 WHERE subject = 3; \
+         ALTER TABLE claims ENABLE ALWAYS TRIGGER only_forward"
     )
 }
 
@@ -80,7 +80,7 @@ async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
             .flat_map(|to| [(3, 5), (3, 6), (9, 5), (9, 6)].map(|(subject, fence)| (to, subject, fence)))
         {
             let sql = format!(
-                "BEGIN; UPDATE idempotency_keys SET state = '{to}', {has}, subject = {subject}, fence = {fence}, \
+                "BEGIN; UPDATE claims SET state = '{to}', {has}, subject = {subject}, fence = {fence}, \
                  revision = 6 WHERE subject = 3; ROLLBACK"
             );
             if may(from, to, subject == 9, fence == 6) {
@@ -90,7 +90,7 @@ async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
             }
         }
         for back in ["fence = 4, revision = 6", "revision = 5"] {
-            let sql = format!("BEGIN; UPDATE idempotency_keys SET {back} WHERE subject = 3; ROLLBACK");
+            let sql = format!("BEGIN; UPDATE claims SET {back} WHERE subject = 3; ROLLBACK");
             refused(&db, &sql, "only moves forward").await;
         }
     }
@@ -99,7 +99,7 @@ async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
 #[tokio::test]
 async fn only_what_is_settled_and_not_kept_for_good_is_removed() {
     let (db, _database) = filled().await;
-    let remove = "BEGIN; DELETE FROM idempotency_keys WHERE subject = 3; ROLLBACK";
+    let remove = "BEGIN; DELETE FROM claims WHERE subject = 3; ROLLBACK";
     for (state, has) in STATES {
         let is_settled = matches!(state, "completed" | "failed_terminal" | "expired");
         let looked_at =
@@ -121,9 +121,9 @@ async fn only_what_is_settled_and_not_kept_for_good_is_removed() {
 #[tokio::test]
 async fn a_settled_claim_is_kept_until_its_tombstone_ends() {
     let (db, _database) = filled().await;
-    let remove = "BEGIN; DELETE FROM idempotency_keys WHERE subject = 3; ROLLBACK";
+    let remove = "BEGIN; DELETE FROM claims WHERE subject = 3; ROLLBACK";
     let reuse = format!(
-        "BEGIN; UPDATE idempotency_keys SET state = 'in_flight', {LEASE}, subject = 9, fence = 6, revision = 6 \
+        "BEGIN; UPDATE claims SET state = 'in_flight', {LEASE}, subject = 9, fence = 6, revision = 6 \
          WHERE subject = 3; ROLLBACK"
     );
     let settled = STATES.iter().filter(|(_, has)| has.contains("tombstone_until"));
@@ -174,13 +174,13 @@ async fn rows_that_make_no_sense_are_refused() {
             claims.push(format!("state = '{state}', {}", ANSWER.replace(column, &format!("{name} = NULL"))));
         }
     }
-    db.batch_execute("ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward").await.unwrap();
+    db.batch_execute("ALTER TABLE claims DISABLE TRIGGER only_forward").await.unwrap();
     for change in claims {
-        let sql = format!("UPDATE idempotency_keys SET {change} WHERE subject = 3");
+        let sql = format!("UPDATE claims SET {change} WHERE subject = 3");
         refused(&db, &sql, "state_has_its_columns").await;
     }
     for column in ["fence", "revision", "attempts"] {
-        let sql = format!("UPDATE idempotency_keys SET {column} = -1 WHERE subject = 3");
+        let sql = format!("UPDATE claims SET {column} = -1 WHERE subject = 3");
         refused(&db, &sql, "counts_begin_at_zero").await;
     }
     db.batch_execute("ALTER TABLE outbox DISABLE TRIGGER only_forward, DISABLE TRIGGER as_made")
@@ -199,11 +199,11 @@ async fn rows_that_make_no_sense_are_refused() {
         refused(&db, &format!("UPDATE outbox SET {change} WHERE id = 7"), words).await;
     }
     for (sums, words) in [("captured = -1", "given_back"), ("refunded = -1, captured = 0", "given_back")] {
-        let columns = "id, tenant, amount_minor, asset, payment_method, capture, destination, metadata, status, provider, \
-            created_at, revision";
+        let columns = "id, tenant, amount_minor, asset, payment_method, capture, destination, metadata, status, provider, endpoint, \
+            captured, refunded, refunding, created_at, revision";
         let sql = format!(
             "ALTER TABLE charges DISABLE TRIGGER only_forward; INSERT INTO charges ({columns}) VALUES \
-             (51, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 1, 1); UPDATE charges SET {sums} WHERE id = 51"
+             (51, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 'e', 0, 0, 0, 1, 1); UPDATE charges SET {sums} WHERE id = 51"
         );
         refused(&db, &sql, words).await;
     }

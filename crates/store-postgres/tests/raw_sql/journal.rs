@@ -43,8 +43,8 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
     refused(&db, &format!("{HEADER} (9,1,'general',2,'{{}}',9)"), "says 2 entries and has 0").await;
     // What is to be asked at the COMMIT is asked, whatever becomes of the note of it.
     for forget in [
-        "DELETE FROM unproven",
-        "UPDATE unproven SET transaction = 1",
+        "DELETE FROM unbalanced_transactions",
+        "UPDATE unbalanced_transactions SET transaction = 1",
         "SET session_replication_role = replica",
     ] {
         let open = format!("BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); {forget}");
@@ -54,7 +54,7 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
     }
     refused(
         &db,
-        &format!("BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); TRUNCATE unproven"),
+        &format!("BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); TRUNCATE unbalanced_transactions"),
         "pending trigger",
     )
     .await;
@@ -65,7 +65,7 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
          {ENTRY} (1,9,1,9,9,2,'credit','posted',5,'USD'); COMMIT"
     );
     db.batch_execute(&whole).await.unwrap();
-    assert!(db.query("SELECT 1 FROM unproven", &[]).await.unwrap().is_empty());
+    assert!(db.query("SELECT 1 FROM unbalanced_transactions", &[]).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn what_one_statement_opens_and_leaves_unbalanced_is_refused_at_its_commit
     let two_assets = "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',5,'USD'), \
          (1,9,2,9,9,1,'debit','pending',7,'EUR'), (1,9,3,9,9,2,'credit','pending',7,'EUR')";
     db.batch_execute(&at_once(4, two_assets)).await.unwrap();
-    assert!(db.query("SELECT 1 FROM unproven", &[]).await.unwrap().is_empty());
+    assert!(db.query("SELECT 1 FROM unbalanced_transactions", &[]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -87,7 +87,6 @@ async fn history_is_append_only_even_for_its_owner() {
             ("journal_transactions", "at"),
             ("journal_entries", "amount"),
             ("audit_log", "at"),
-            ("commits", "at"),
             ("commit_groups", "at"),
             ("account_names", "account"),
             ("assets", "exponent"),
@@ -114,7 +113,7 @@ async fn history_is_append_only_even_for_its_owner() {
             refused(&db, &format!("DELETE FROM {table}"), "never removed").await;
             refused(&db, &format!("TRUNCATE {table}"), "never removed").await;
         }
-        for table in ["idempotency_keys", "outbox", "snapshots"] {
+        for table in ["claims", "outbox", "snapshots"] {
             refused(&db, &format!("TRUNCATE {table}"), "never emptied").await;
         }
     }
@@ -201,10 +200,10 @@ async fn what_was_taken_and_given_back_stays_sound() {
     assert_eq!(db.execute(whole, &[]).await.unwrap(), 1);
     for wallet in ["9, NULL", "NULL, 5", "9, 0", "9, 50"] {
         let columns = "id, tenant, amount_minor, asset, payment_method, capture, destination, metadata, status, \
-             provider, created_at, revision, wallet_account, wallet_amount";
+             provider, endpoint, captured, refunded, refunding, created_at, revision, wallet_account, wallet_amount";
         let sql = format!(
             "INSERT INTO charges ({columns}) VALUES \
-             (50, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 1, 1, {wallet})"
+             (50, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 'e', 0, 0, 0, 1, 1, {wallet})"
         );
         refused(&db, &sql, "a_wallet_pays_a_part").await;
     }
@@ -240,7 +239,7 @@ async fn payouts_end_once_and_stay_what_was_asked() {
         refused(&db, &sql, "work keeps its payment").await;
     }
     let columns = "claim, tenant, profile, endpoint, due_at, created_at, generation, idle_calls, unknown, \
-        server_errors, first_sent_at, last_sent_at, revision, flow";
+        server_errors, first_sent_at, last_sent_at, revision, flow, version, step, way";
     for payments in ["NULL::bigint, NULL::bigint", "1, 10"] {
         let sql = format!(
             "INSERT INTO outbox (id, charge, payout, {columns}) SELECT 77, {payments}, {columns} FROM outbox WHERE id = 10"
@@ -310,7 +309,7 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
         "operations",
         "payouts",
         "outbox",
-        "idempotency_keys",
+        "claims",
         "audit_log",
         "accounts",
         "journal_transactions",
@@ -351,7 +350,6 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
         "DELETE FROM charges",
         "DELETE FROM operations",
         "DELETE FROM payouts",
-        "UPDATE commits SET at = 1",
         "UPDATE commit_groups SET at = 1",
     ] {
         refused(&db, sql, "permission denied").await;

@@ -8,9 +8,9 @@ use tokio::sync::{Notify, watch};
 /// Keys waited for at once. All processes share the server's lock table; who finds no place looks by itself.
 const KEYS_MAX: usize = 256;
 
-/// All places.
+/// All waiters.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct Waiters {
     queues: Mutex<Queues>,
     /// Rung when a key is wanted.
     pub(super) wanted: Notify,
@@ -32,7 +32,7 @@ struct Queue {
     idle: bool,
 }
 
-impl Places {
+impl Waiters {
     /// A place under the key; nothing if the connection is gone, or there is none left.
     pub(super) fn take(&self, key: i64) -> Option<watch::Receiver<()>> {
         let mut queues = self.queues();
@@ -117,50 +117,50 @@ mod tests {
 
     #[test]
     fn places_are_bounded_but_a_key_that_has_one_takes_everybody() {
-        let places = Places::default();
-        let all: Vec<_> = (0..256).map(|key| places.take(key).unwrap()).collect();
-        assert!(places.take(256).is_none());
-        assert!(places.take(255).is_some());
+        let waiters = Waiters::default();
+        let all: Vec<_> = (0..256).map(|key| waiters.take(key).unwrap()).collect();
+        assert!(waiters.take(256).is_none());
+        assert!(waiters.take(255).is_some());
         drop(all);
-        assert!(places.leave().is_empty() && places.leave().is_empty(), "no key was locked yet");
-        assert!(places.take(256).is_some(), "places that were left are given back");
+        assert!(waiters.leave().is_empty() && waiters.leave().is_empty(), "no key was locked yet");
+        assert!(waiters.take(256).is_some(), "waiters that were left are given back");
     }
 
     #[test]
     fn a_lost_connection_wakes_everybody_and_takes_nobody() {
-        let places = Places::default();
-        let waiting = places.take(1).unwrap();
-        places.close();
+        let waiters = Waiters::default();
+        let waiting = waiters.take(1).unwrap();
+        waiters.close();
         assert!(waiting.has_changed().is_err(), "there is nothing to wait for any more");
-        assert!(places.take(1).is_none());
-        places.open();
-        assert!(places.take(1).is_some());
-        assert_eq!(places.unlocked(), [1], "the new connection has no lock yet");
+        assert!(waiters.take(1).is_none());
+        waiters.open();
+        assert!(waiters.take(1).is_some());
+        assert_eq!(waiters.unlocked(), [1], "the new connection has no lock yet");
     }
 
     #[test]
     fn who_waited_before_the_lock_looks_once_and_who_comes_later_does_not() {
-        let places = Places::default();
-        let early = places.take(1).unwrap();
-        places.locked(&[1, 2]);
-        let late = places.take(1).unwrap();
+        let waiters = Waiters::default();
+        let early = waiters.take(1).unwrap();
+        waiters.locked(&[1, 2]);
+        let late = waiters.take(1).unwrap();
         assert!(early.has_changed().unwrap() && !late.has_changed().unwrap());
-        assert!(places.unlocked().is_empty());
-        places.tell(1);
+        assert!(waiters.unlocked().is_empty());
+        waiters.tell(1);
         assert!(late.has_changed().unwrap());
     }
 
     #[test]
     fn a_lock_is_kept_for_who_is_back_at_once() {
-        let places = Places::default();
-        drop(places.take(1).unwrap());
-        places.locked(&[1]);
-        assert!(places.leave().is_empty());
-        let back = places.take(1).unwrap();
-        assert!(places.leave().is_empty() && places.leave().is_empty());
+        let waiters = Waiters::default();
+        drop(waiters.take(1).unwrap());
+        waiters.locked(&[1]);
+        assert!(waiters.leave().is_empty());
+        let back = waiters.take(1).unwrap();
+        assert!(waiters.leave().is_empty() && waiters.leave().is_empty());
         drop(back);
-        assert!(places.leave().is_empty());
-        assert_eq!(places.leave(), [1]);
-        assert!(places.is_empty());
+        assert!(waiters.leave().is_empty());
+        assert_eq!(waiters.leave(), [1]);
+        assert!(waiters.is_empty());
     }
 }
