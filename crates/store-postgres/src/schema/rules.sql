@@ -126,6 +126,64 @@ END $$;
 CREATE TRIGGER in_its_place AFTER INSERT ON journal_entries
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION check_entry_places();
 
+-- Partitions.
+--
+-- Statement triggers of a partitioned table do not fire for statements that name a partition. So each partition has the
+-- triggers of its table. It also has row-level security without a policy: the roles reach its rows only through the table.
+
+CREATE FUNCTION guard_partition(parent REGCLASS, partition REGCLASS) RETURNS VOID LANGUAGE plpgsql AS $$
+DECLARE
+    rule RECORD;
+BEGIN
+    FOR rule IN SELECT tgname, pg_get_triggerdef(oid) AS definition
+                FROM pg_trigger WHERE tgrelid = parent AND NOT tgisinternal LOOP
+        EXECUTE replace(rule.definition,
+            format(' ON counterfoil.%s ', parent), format(' ON counterfoil.%s ', partition));
+        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', partition, rule.tgname);
+    END LOOP;
+    EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', partition);
+END $$;
+
+SELECT guard_partition('journal_transactions', 'journal_transactions_initial'),
+       guard_partition('journal_entries', 'journal_entries_initial'),
+       guard_partition('audit_log', 'audit_log_initial');
+
+-- Starts new partitions of the journal and the audit log on a day (midnight UTC). The last partition of each table ends
+-- there, and a new one without an end follows. PostgreSQL reads the last partition to verify that no row is beyond the
+-- new end, and commits wait for that. Call this ahead of time, while the last partition is empty: then it takes
+-- milliseconds. It waits at most a second for tables in use; then it fails and can be called again.
+CREATE FUNCTION start_partition(day DATE) RETURNS VOID LANGUAGE plpgsql
+    SET search_path = counterfoil, pg_temp SET lock_timeout = '1s' AS $$
+DECLARE
+    ms     BIGINT := extract(epoch FROM day)::BIGINT * 1000;
+    -- The first id of the day (41 bits of milliseconds since 2025-01-01, then 22 bits), and its first ULID (48 bits of
+    -- milliseconds, then 80 bits).
+    id     TEXT := ((ms - 1735689600000) << 22)::TEXT;
+    ulid   TEXT := (decode(lpad(to_hex(ms), 12, '0'), 'hex') || decode(repeat('00', 10), 'hex'))::TEXT;
+    part   RECORD;
+    bounds TEXT;
+    next   TEXT;
+BEGIN
+    IF day <= (now() AT TIME ZONE 'UTC')::DATE THEN
+        RAISE EXCEPTION 'a partition starts on a day in the future, and % is none', day;
+    END IF;
+    -- In the order in which commits lock these tables.
+    LOCK TABLE audit_log, journal_transactions, journal_entries IN ACCESS EXCLUSIVE MODE;
+    FOR part IN SELECT i.inhparent::REGCLASS AS parent, c.oid::REGCLASS AS last, pg_get_expr(c.relpartbound, c.oid) AS bounds,
+                       CASE WHEN i.inhparent = 'audit_log'::REGCLASS THEN ulid ELSE id END AS first
+                FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+                WHERE i.inhparent IN ('audit_log'::REGCLASS, 'journal_transactions'::REGCLASS, 'journal_entries'::REGCLASS)
+                  AND c.relkind = 'r' AND pg_get_expr(c.relpartbound, c.oid) LIKE '% TO (MAXVALUE)' LOOP
+        bounds := replace(part.bounds, 'TO (MAXVALUE)', format('TO (%L)', part.first));
+        next := format('%s_from_%s', part.parent, to_char(day, 'YYYYMMDD'));
+        EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', part.parent, part.last);
+        EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s %s', part.parent, part.last, bounds);
+        EXECUTE format('CREATE TABLE %I PARTITION OF %s FOR VALUES FROM (%L) TO (MAXVALUE)
+            WITH (autovacuum_vacuum_insert_scale_factor = 0.1)', next, part.parent, part.first);
+        PERFORM guard_partition(part.parent, next::REGCLASS);
+    END LOOP;
+END $$;
+
 -- Claims.
 
 CREATE TRIGGER as_made BEFORE UPDATE OF tenant, id ON claims FOR EACH ROW

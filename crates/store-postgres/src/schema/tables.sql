@@ -177,6 +177,10 @@ CREATE INDEX outbox_parked ON outbox (tenant, id) WHERE parked IS NOT NULL;
 CREATE INDEX outbox_doubt_on_charge ON outbox (charge, tenant, id) WHERE unknown AND charge IS NOT NULL;
 CREATE INDEX outbox_doubt_on_payout ON outbox (payout, tenant, id) WHERE unknown AND payout IS NOT NULL;
 
+-- The journal and the audit log are partitioned by the id that leads with the millisecond of the row, so that old ranges
+-- can be dropped. Each begins with a single partition for all ids; start_partition (rules.sql) adds further ones. The last
+-- partition never ends, so every row has a partition.
+
 CREATE TABLE audit_log (
     tenant  BIGINT NOT NULL,
     subject BIGINT NOT NULL,
@@ -186,7 +190,9 @@ CREATE TABLE audit_log (
     kind    TEXT   NOT NULL,
     detail  TEXT   NOT NULL,
     PRIMARY KEY (tenant, subject, id)
-) WITH (autovacuum_vacuum_insert_scale_factor = 0.1);
+) PARTITION BY RANGE (id);
+CREATE TABLE audit_log_initial PARTITION OF audit_log
+    FOR VALUES FROM (MINVALUE) TO (MAXVALUE) WITH (autovacuum_vacuum_insert_scale_factor = 0.1);
 
 CREATE TABLE tenants (
     name       TEXT COLLATE "C" PRIMARY KEY,
@@ -266,7 +272,9 @@ CREATE TABLE journal_transactions (
     metadata JSONB  NOT NULL,
     at       BIGINT NOT NULL,
     PRIMARY KEY (tenant, id)
-) WITH (autovacuum_vacuum_insert_scale_factor = 0.1);
+) PARTITION BY RANGE (id);
+CREATE TABLE journal_transactions_initial PARTITION OF journal_transactions
+    FOR VALUES FROM (MINVALUE) TO (MAXVALUE) WITH (autovacuum_vacuum_insert_scale_factor = 0.1);
 
 CREATE TABLE journal_entries (
     tenant      BIGINT NOT NULL,
@@ -280,8 +288,10 @@ CREATE TABLE journal_entries (
     layer       TEXT   NOT NULL CHECK (layer = ANY ('{posted,pending,released}')),
     asset       TEXT   NOT NULL,
     PRIMARY KEY (tenant, transaction, leg)
-) WITH (autovacuum_vacuum_insert_scale_factor = 0.1);
+) PARTITION BY RANGE (transaction);
 CREATE UNIQUE INDEX journal_entries_by_account ON journal_entries (tenant, account, position, transaction, leg);
+CREATE TABLE journal_entries_initial PARTITION OF journal_entries
+    FOR VALUES FROM (MINVALUE) TO (MAXVALUE) WITH (autovacuum_vacuum_insert_scale_factor = 0.1);
 
 -- Transactions whose balance is checked when their database transaction commits. Empty between commits.
 CREATE TABLE unbalanced_transactions (

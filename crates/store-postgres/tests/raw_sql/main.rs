@@ -5,6 +5,7 @@
 
 mod claims;
 mod journal;
+mod partitions;
 mod rows;
 #[path = "../support/mod.rs"]
 mod support;
