@@ -1,7 +1,7 @@
 //! The history of commits as this process knows it.
 //!
-//! A server without this history is not used. Once no host can have it, none is trusted again for the life of the process:
-//! confirmed commits are gone, whatever is committed later.
+//! A server without this history is not used. Once no host can have it, none is trusted again for
+//! the life of the process: confirmed commits are gone, whatever is committed later.
 
 use crate::error::OpenError;
 use crate::session::Session;
@@ -30,7 +30,7 @@ impl History {
     }
 
     /// Records a commit that this process learnt of.
-    pub(crate) fn saw(&self, position: u64, set: SetId) {
+    pub(crate) fn observe_commit(&self, position: u64, set: SetId) {
         let mut last = self.lock();
         if position > last.position {
             *last = Last { position, set: Some(set) };
@@ -46,9 +46,9 @@ impl History {
         self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
     }
 
-    /// Explains why no host can be used. If all hosts lack confirmed commits, none is trusted any more. A host that was not
-    /// reachable may still have them.
-    pub(crate) fn why(&self, refused: Vec<OpenError>) -> OpenError {
+    /// Explains why no host can be used. If all hosts lack confirmed commits, none is trusted any
+    /// more. A host that was not reachable may still have them.
+    pub(crate) fn explain(&self, refused: Vec<OpenError>) -> OpenError {
         let is_lost =
             |error: &OpenError| matches!(error, OpenError::Lost { .. } | OpenError::Rewritten { .. });
         let everywhere = refused.iter().all(is_lost);
@@ -76,7 +76,7 @@ impl Last {
             return Err(OpenError::Lost { known, found });
         }
         let (Some(set), Ok(at)) = (self.set, i64::try_from(known)) else { return Ok(()) };
-        let rows = session.ask(SET_IS_AT, &[&at, &set.to_i64()]).await?;
+        let rows = session.query_once(SET_IS_AT, &[&at, &set.to_i64()]).await?;
         if rows.is_empty() { Err(OpenError::Rewritten { known }) } else { Ok(()) }
     }
 }
@@ -94,12 +94,12 @@ mod tests {
         let history = History::new(9);
         // An unreachable host may have the commits: the next attempt may find them.
         let away = OpenError::Unreachable("no answer".to_owned());
-        assert_eq!(history.why(vec![away.clone(), lost()]), lost());
+        assert_eq!(history.explain(vec![away.clone(), lost()]), lost());
         assert_eq!(history.is_whole(), Ok(()));
-        assert_eq!(history.why(vec![away.clone(), OpenError::Standby]), away);
+        assert_eq!(history.explain(vec![away.clone(), OpenError::Standby]), away);
         assert_eq!(history.is_whole(), Ok(()));
         let rewritten = OpenError::Rewritten { known: 9 };
-        assert_eq!(history.why(vec![rewritten.clone(), lost()]), rewritten);
+        assert_eq!(history.explain(vec![rewritten.clone(), lost()]), rewritten);
         assert_eq!(history.is_whole(), Err(rewritten));
     }
 }

@@ -1,9 +1,10 @@
 //! The store on PostgreSQL 15 or newer: several processes, one database.
 //!
-//! The store fulfils the port's promises with the durability of the server: a commit is answered after the server has
-//! confirmed it. If the confirmation is lost, the commit is in doubt, and its id resolves the doubt. Rows are kept in
-//! typed tables with constraints that also hold against raw SQL. The judge alone decides whether a set may commit.
-//! `docs/storage/postgres.md` describes the tables.
+//! The store fulfils the port's promises with the durability of the server: a commit is answered
+//! after the server has confirmed it. If the confirmation is lost, the commit is in doubt, and its
+//! id resolves the doubt. Rows are kept in typed tables with constraints that also hold against raw
+//! SQL. The judge alone decides whether a set may commit. `docs/storage/postgres.md` describes the
+//! tables.
 
 mod barrier;
 mod clock;

@@ -1,4 +1,5 @@
-//! Opens a store: URL, server, schema, clock, committers, in this order. Opening reads only a few rows.
+//! Opens a store: URL, server, schema, clock, committers, in this order. Opening reads only a few
+//! rows.
 
 use crate::clock::monotonic;
 use crate::committer::{Committer, Queue};
@@ -6,7 +7,7 @@ use crate::error::OpenError;
 use crate::options::Options;
 use crate::readers::Readers;
 use crate::schema::Schema;
-use crate::session::{Ground, Purpose, Session, Target};
+use crate::session::{DatabaseState, Purpose, Session, Target};
 use crate::shared::Shared;
 use crate::store::PostgresStore;
 use crate::wake::Wake;
@@ -17,8 +18,8 @@ use std::time::Duration;
 const CLOCK_EVERY: Duration = Duration::from_secs(10);
 
 impl PostgresStore {
-    /// Opens the store at `url`. The database must have its tables: see [`crate::migrate`]. Must be called within a
-    /// Tokio runtime, which must outlive the store.
+    /// Opens the store at `url`. The database must have its tables: see [`crate::migrate`]. Must be
+    /// called within a Tokio runtime, which must outlive the store.
     pub async fn open(url: &str, options: Options) -> Result<PostgresStore, OpenError> {
         PostgresStore::open_with_schema(url, options, Schema::current()).await
     }
@@ -34,28 +35,29 @@ impl PostgresStore {
         let session = Session::open(&target, Purpose::Commit).await?;
         schema.check(&session).await?;
         let begun = monotonic();
-        let ground = Ground::look(&session).await?;
+        let state = DatabaseState::read(&session).await?;
         drop(session);
-        let shared = Arc::new(Shared::new(target, options, schema, ground));
-        shared.clock.looked(ground.server_us, monotonic().saturating_sub(begun));
+        let shared = Arc::new(Shared::new(target, options, schema, state));
+        shared.clock.observe_server(state.server_us, monotonic().saturating_sub(begun));
         let (queue, waiting) = Queue::new(Arc::clone(&shared.ids));
         let mut tasks = Vec::new();
         for index in 0..shared.options.committers.max(1) {
-            // All committers connect now, so that a server without free connections fails the start.
+            // All committers connect now, so that a server without free connections fails the
+            // start.
             let committer = Committer::start(Arc::clone(&shared), index).await?;
             tasks.push(tokio::spawn(committer.serve(Arc::clone(&waiting))));
         }
         let readers = Arc::new(Readers::new(Arc::clone(&shared)));
-        tokio::spawn(watch_clock(Arc::downgrade(&readers)));
+        tokio::spawn(poll_clock(Arc::downgrade(&readers)));
         let wake = Wake::start(Arc::clone(&shared));
         Ok(PostgresStore { shared, readers, queue, wake, tasks })
     }
 }
 
-async fn watch_clock(readers: Weak<Readers>) {
+async fn poll_clock(readers: Weak<Readers>) {
     loop {
         tokio::time::sleep(CLOCK_EVERY).await;
         let Some(readers) = readers.upgrade() else { return };
-        readers.look_at_clock().await;
+        readers.read_clock().await;
     }
 }

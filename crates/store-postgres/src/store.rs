@@ -1,7 +1,7 @@
 //! The store: implements the port with the committers, the readers and the clock.
 
 use crate::committer::{Queue, Standing};
-use crate::readers::{Around, Question, Readers};
+use crate::readers::{Enclosing, Question, Readers};
 use crate::session::Purpose;
 use crate::shared::Shared;
 use crate::tables::seal::Sealing;
@@ -24,7 +24,7 @@ use tokio_postgres::types::ToSql;
 /// The time limit for resolving a commit in doubt.
 const DECIDED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A store on a PostgreSQL server, shared with other processes.
+/// A store on a PostgreSQL server that other processes may share.
 #[derive(Debug)]
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
@@ -80,23 +80,23 @@ impl Store for PostgresStore {
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
         match ranges::scan(&scan) {
-            Some(range) => self.range(Around::Nothing, range).await,
+            Some(range) => self.range(Enclosing::None, range).await,
             None => Ok(Vec::new()),
         }
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
-        let around = match due {
-            Due::Outbox => Around::Passing,
-            Due::Claims | Due::Holds => Around::Nothing,
+        let enclosing = match due {
+            Due::Outbox => Enclosing::RolledBack,
+            Due::Claims | Due::Holds => Enclosing::None,
         };
-        self.range(around, ranges::due(due, now, limit)).await
+        self.range(enclosing, ranges::due(due, now, limit)).await
     }
 
     async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
         let id = set.id();
-        // A set in doubt is not committed again before the doubt is resolved. The rare branch is boxed to keep the future
-        // small.
+        // A set in doubt is not committed again before the doubt is resolved. The rare branch is
+        // boxed to keep the future small.
         if self.shared.doubted(id).is_some() && Box::pin(self.committed(id)).await.is_err() {
             return Err(CommitError::InDoubt(id));
         }
@@ -112,14 +112,14 @@ impl Store for PostgresStore {
         let doubt = self.shared.doubted(id);
         if let Some(doubt) = doubt {
             let decided = async {
-                self.shared.after(doubt.life).await;
+                self.shared.until_decided(doubt.connection).await;
                 self.shared.barrier.pass(async || self.confirm().await).await
             };
             tokio::time::timeout(DECIDED_WITHIN, decided).await.map_err(|_| undecided())??;
         }
         let receipt = self.find_set(id, doubt.map_or(0, |doubt| doubt.after)).await?;
         if let Some(receipt) = receipt {
-            self.shared.saw(id, receipt);
+            self.shared.observe_commit(id, receipt);
             self.shared.ids.committed(id, receipt);
         }
         if doubt.is_some() {
@@ -187,7 +187,8 @@ impl Store for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Commits all queued sets and closes the connections. Dropping the store does the same in the background.
+    /// Commits all queued sets and closes the connections. Dropping the store does the same in the
+    /// background.
     pub async fn close(self) {
         let PostgresStore { queue, tasks, .. } = self;
         drop(queue);
@@ -204,13 +205,13 @@ impl PostgresStore {
         rows.first().map(commits::receipt).transpose().map_err(damaged)
     }
 
-    async fn range(&self, around: Around, range: ranges::Range) -> Result<Vec<Row>, ReadError> {
+    async fn range(&self, enclosing: Enclosing, range: ranges::Range) -> Result<Vec<Row>, ReadError> {
         let parameters = range.parameters.iter().map(|parameter| &**parameter as _).collect();
-        let rows = self.readers.ask_one_within(around, range.sql, parameters).await?;
+        let rows = self.readers.ask_one_within(enclosing, range.sql, parameters).await?;
         rows.iter().map(|row| range.table.take(row)).collect::<Result<_, _>>().map_err(damaged)
     }
 
-    /// Makes sure that what is visible now has been confirmed by every server that must.
+    /// Makes sure that all visible commits are confirmed by every required standby.
     async fn confirm(&self) -> Result<(), ReadError> {
         let failed = |why: String| ReadError(why);
         let session =
@@ -234,7 +235,7 @@ fn damaged(damage: Damage) -> ReadError {
     ReadError(damage.0)
 }
 
-/// Every statement over a table that grows, by name.
+/// Every statement, by name.
 pub(crate) fn statements() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for table_id in TableId::ALL {

@@ -1,20 +1,22 @@
-//! How those who wait for a group are answered: each gets its own answer, and all are woken together.
+//! One-shot answers that wake all callers of a group together.
 //!
-//! Who is woken by a task becomes ready at once, and another thread of the runtime is called to take it over. When the thirty that wait
-//! for a group are woken one after the other, that thread is called thirty times, finds one task each time and sleeps again; on a busy
-//! machine it takes the very core of who calls it. What the runtime wakes by itself, when a thread has nothing else to do, it wakes
-//! together and calls for help once. So the wakers are handed to it as one that yielded.
+//! A task that is woken from another task becomes ready at once, and Tokio wakes a second thread
+//! for it. Waking the thirty callers of a group one by one wakes that thread thirty times, for one
+//! task each time; on a busy machine the thread even takes the core of the waker. Tasks that
+//! yielded, in contrast, are woken together when a thread runs out of work, with at most one thread
+//! wake-up. So the wakers are passed to the runtime as one yielding task.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Gives one answer. Dropped without one, it answers that there is none.
+/// The sending half of an answer. Dropping it without an answer tells the receiver that there is
+/// none.
 #[derive(Debug)]
 pub(super) struct Answer<T>(Arc<Slot<T>>);
 
-/// Waits for the answer.
+/// The receiving half of an answer.
 #[derive(Debug)]
 pub(super) struct Answered<T>(Arc<Slot<T>>);
 
@@ -25,11 +27,11 @@ struct Slot<T>(Mutex<State<T>>);
 enum State<T> {
     Open(Option<Waker>),
     Given(T),
-    /// There is no answer, or it was taken.
+    /// There is no answer, or it has been taken.
     Over,
 }
 
-/// Those who have been answered and are to be woken; dropping it wakes them.
+/// The wakers of answered callers. Dropping the batch wakes them.
 #[derive(Debug, Default)]
 pub(super) struct WakeBatch(Vec<Waker>);
 
@@ -39,7 +41,7 @@ pub(super) fn answer<T>() -> (Answer<T>, Answered<T>) {
 }
 
 impl<T> Answer<T> {
-    /// Answers. Who waits is woken with the others; perhaps nobody waits any more.
+    /// Stores the answer and adds the receiver's waker, if any, to the batch.
     pub(super) fn give(self, answer: T, wakes: &mut WakeBatch) {
         wakes.0.extend(self.0.end(State::Given(answer)));
     }
@@ -54,7 +56,7 @@ impl<T> Drop for Answer<T> {
 }
 
 impl<T> Slot<T> {
-    /// Ends the waiting, if it is not over, and says who waits.
+    /// Ends the wait, unless it has ended, and returns the waker.
     fn end(&self, end: State<T>) -> Option<Waker> {
         let mut state = self.state();
         match &mut *state {
@@ -91,25 +93,25 @@ impl<T> Future for Answered<T> {
 
 impl Drop for WakeBatch {
     fn drop(&mut self) {
-        // Nobody is called for one; and he need not wait until the thread has nothing else to do.
+        // A single waker gains nothing from batching and would be delayed.
         if self.0.len() <= 1 {
             self.0.drain(..).for_each(Waker::wake);
             return;
         }
-        let together = Arc::new(Together(Mutex::new(std::mem::take(&mut self.0))));
-        let waker = Waker::from(Arc::clone(&together));
-        // What says that it is not ready wakes later whoever asked.
+        let combined = Arc::new(CombinedWaker(Mutex::new(std::mem::take(&mut self.0))));
+        let waker = Waker::from(Arc::clone(&combined));
+        // A pending yield wakes its task later. A yield outside of a runtime is ready at once.
         if pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&waker)).is_ready() {
             waker.wake();
         }
     }
 }
 
-/// Wakers that are one.
-struct Together(Mutex<Vec<Waker>>);
+/// Several wakers behind one.
+struct CombinedWaker(Mutex<Vec<Waker>>);
 
-impl Wake for Together {
-    fn wake(self: Arc<Together>) {
+impl Wake for CombinedWaker {
+    fn wake(self: Arc<CombinedWaker>) {
         let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         all.into_iter().for_each(Waker::wake);
     }
@@ -189,7 +191,7 @@ mod tests {
         answer.give(1, &mut WakeBatch::default());
     }
 
-    /// Also where no runtime is at hand to wake anybody later.
+    /// Outside of a runtime there is no later, so the batch wakes its callers at once.
     #[test]
     fn who_is_answered_from_outside_is_woken_at_once() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

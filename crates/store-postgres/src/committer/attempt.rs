@@ -1,5 +1,5 @@
-//! One attempt at one group: read, judge, write, seal. An attempt takes two round trips if it must read rows or needs
-//! several statements, else one.
+//! One attempt at one group: read, judge, write, seal. An attempt takes two round trips if it must
+//! read rows or needs several statements, else one.
 
 use super::Job;
 use super::ids::Standing;
@@ -51,7 +51,8 @@ pub(super) enum NextStep {
     Held(String),
     /// The commit may or may not have happened.
     Doubtful(String),
-    /// Nothing was written because of one of the sets. `committed` tells whether a set of the same id is committed.
+    /// Nothing was written because of one of the sets. `committed` tells whether a set of the same
+    /// id is committed.
     AtFault { why: String, committed: bool },
 }
 
@@ -145,7 +146,7 @@ pub(super) async fn attempt(
         Ok(sealed) => {
             let changed = admitted.iter().flat_map(|job| job.set.changes());
             shared.memory.wrote(changed.filter_map(cacheable), &sealed.by);
-            shared.clock.looked(sealed.server_us, monotonic().saturating_sub(begun));
+            shared.clock.observe_server(sealed.server_us, monotonic().saturating_sub(begun));
             if let Some(observe) = &shared.options.observe {
                 observe(admitted.len(), monotonic().saturating_sub(begun));
             }
@@ -251,8 +252,8 @@ async fn read(
     Ok(())
 }
 
-/// Makes refusals name the first failed precondition of their set. Rows of earlier changes that were assumed to be new
-/// are read now, without locks, because a refused set writes nothing.
+/// Makes refusals name the first failed precondition of their set. Rows of earlier changes that
+/// were assumed to be new are read now, without locks, because a refused set writes nothing.
 async fn name_first_refusals(
     session: &Session,
     unsure: &[(usize, Vec<(usize, RowKey)>)],
@@ -304,9 +305,10 @@ impl From<Failed> for Unsealed {
 
 /// Writes everything and commits.
 ///
-/// A single statement without a transaction commits by itself, so its answer is the answer of the commit. Several
-/// statements are pipelined, but only after `BEGIN` has succeeded. If one of them fails, the COMMIT behind it rolls back;
-/// but after a failed `BEGIN` each statement would commit by itself.
+/// A single statement without a transaction commits by itself, so its answer is the answer of the
+/// commit. Several statements are pipelined, but only after `BEGIN` has succeeded. If one of them
+/// fails, the COMMIT behind it rolls back; but after a failed `BEGIN` each statement would commit
+/// by itself.
 async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Result<Sealed, Unsealed> {
     prepare(session, &writes.statements()).await?;
     let mut steps = writes.steps(session);
@@ -397,7 +399,8 @@ async fn give_up(session: &Session, failed: Failed) -> (NextStep, bool) {
         Blame::World | Blame::Earlier => NextStep::Untouched(why),
         Blame::Connection => NextStep::Broken(why),
     };
-    // A server that could not write may have become a standby: the next group searches for the primary again.
+    // A server that could not write may have become a standby: the next group searches for the
+    // primary again.
     let keep = clean && blame != Blame::World;
     (next_step, keep)
 }

@@ -6,7 +6,7 @@ use super::lookups::ReadMode;
 use super::{Job, Waiting};
 use crate::error::OpenError;
 use crate::session::{Purpose, Session};
-use crate::shared::{Doubt, Life, Shared};
+use crate::shared::{ConnectionId, Doubt, Shared};
 use counterfoil_store::{Change, CommitError, KeySet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,8 +17,8 @@ use tokio::time::Instant;
 const TRIES_MAX: u32 = 3;
 /// Groups that read with locks after an optimistic attempt met a conflict.
 const LOCKED_FOR: u32 = 32;
-/// The total time that the sets of a group, tried one by one, wait for locks. The remaining sets are answered as
-/// conflicts.
+/// The total time that the sets of a group, tried one by one, wait for locks. The remaining sets
+/// are answered as conflicts.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
 /// The wait for the server to end an earlier connection.
 const PREVIOUS_ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -29,10 +29,11 @@ const RECONNECT_EVERY: Duration = Duration::from_millis(200);
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     index: usize,
-    /// The key of an advisory lock that each connection of this committer holds until it ends. A new connection waits
-    /// for the lock, so all commits of earlier connections are decided by then.
+    /// The key of an advisory lock that each connection of this committer holds until it ends. A
+    /// new connection waits for the lock, so all commits of earlier connections are decided by
+    /// then.
     lock: i64,
-    connection: Option<(Session, Life)>,
+    connection: Option<(Session, ConnectionId)>,
     /// Groups left that must re-read rows, after the cache was found stale.
     locked_groups: u32,
 }
@@ -54,7 +55,7 @@ impl Committer {
             if self.connection.is_none()
                 && let Err(error) = self.connect().await
             {
-                if waiting.is_over() {
+                if waiting.is_closed() {
                     return;
                 }
                 // A connected committer would serve the sets; without one they are turned away.
@@ -65,7 +66,7 @@ impl Committer {
                 }
                 continue;
             }
-            let Some((group, _taken)) = waiting.take().await else { return };
+            let Some((group, _in_progress)) = waiting.take().await else { return };
             self.commit(group).await;
         }
     }
@@ -73,7 +74,7 @@ impl Committer {
     /// Answers all sets as unavailable until the next attempt to connect.
     async fn turn_away(&self, waiting: &Waiting, why: &str) {
         let refusing = async {
-            while let Some((group, _taken)) = waiting.take().await {
+            while let Some((group, _in_progress)) = waiting.take().await {
                 unavailable(group, why);
             }
         };
@@ -85,7 +86,7 @@ impl Committer {
         let session = self.shared.connect(Purpose::Commit).await?;
         let locking = async {
             loop {
-                let rows = session.ask("SELECT pg_try_advisory_lock($1)", &[&self.lock]).await?;
+                let rows = session.query_once("SELECT pg_try_advisory_lock($1)", &[&self.lock]).await?;
                 if rows.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
                     return Ok::<(), OpenError>(());
                 }
@@ -95,9 +96,9 @@ impl Committer {
         let late = |_| OpenError::Unreachable("the server still works on a lost connection".to_owned());
         tokio::time::timeout(PREVIOUS_ENDS_WITHIN, locking).await.map_err(late)??;
         self.shared.memory.clear();
-        let life = self.shared.reborn(self.index);
+        let connection = self.shared.connected_again(self.index);
         self.shared.connected.fetch_add(1, Ordering::AcqRel);
-        self.connection = Some((session, life));
+        self.connection = Some((session, connection));
         Ok(())
     }
 
@@ -129,9 +130,9 @@ impl Committer {
         self.commit_one_by_one(group).await;
     }
 
-    /// Tries sets one by one, after one of them broke a rule of the tables, waited for a lock, or lost every race. Each
-    /// set then gets its own answer. A set that needs a row for which an earlier one waited in vain is not tried, so that
-    /// no set waits long behind the others.
+    /// Tries sets one by one, after one of them broke a rule of the tables, waited for a lock, or
+    /// lost every race. Each set then gets its own answer. A set that needs a row for which an
+    /// earlier one waited in vain is not tried, so that no set waits long behind the others.
     async fn commit_one_by_one(&mut self, group: Vec<Job>) {
         let (mut unavailable_rows, mut waited) = (KeySet::default(), Duration::ZERO);
         for job in group {
@@ -177,17 +178,17 @@ impl Committer {
         {
             return NextStep::Untouched(error.to_string());
         }
-        let Some((session, life)) = &self.connection else {
+        let Some((session, connection)) = &self.connection else {
             return NextStep::Untouched("there is no connection".to_owned());
         };
-        let after = self.shared.seen();
+        let after = self.shared.last_known_position();
         let (next_step, keep) = attempt::attempt(session, &self.shared, group, mode, wait).await;
         if !matches!(next_step, NextStep::Durable(_)) {
             self.shared.memory.forget(group.iter().flat_map(|job| job.set.changes()).map(Change::key));
         }
         if matches!(next_step, NextStep::Doubtful(_)) {
             for job in group {
-                self.shared.doubt(job.set.id(), Doubt { life: *life, after });
+                self.shared.doubt(job.set.id(), Doubt { connection: *connection, after });
             }
         }
         if !keep {
@@ -196,8 +197,8 @@ impl Committer {
         next_step
     }
 
-    /// Answers the sets. A refusal may depend on a write of another set in the group, so refusals also wait until the
-    /// group is durable.
+    /// Answers the sets. A refusal may depend on a write of another set in the group, so refusals
+    /// also wait until the group is durable.
     fn answer(&self, group: Vec<Job>, next_step: NextStep) {
         let mut wakes = WakeBatch::default();
         match next_step {
@@ -205,7 +206,7 @@ impl Committer {
                 for (job, verdict) in group.into_iter().zip(verdicts) {
                     match verdict {
                         Verdict::Committed(receipt) => {
-                            self.shared.saw(job.set.id(), receipt);
+                            self.shared.observe_commit(job.set.id(), receipt);
                             job.answer(Ok(receipt), &mut wakes);
                         }
                         Verdict::Refused(refusal) => {

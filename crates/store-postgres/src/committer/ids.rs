@@ -1,7 +1,9 @@
-//! Ids of the sets that this process is committing or has recently committed. The store commits an id only once.
+//! Ids of the sets that this process is committing or has recently committed. The store commits an
+//! id only once.
 //!
-//! Set ids are minted: only the minting process knows an id, and it sends a set again within moments or never. This memory
-//! therefore stands in for an index over all ids ever committed, without the cost of an index entry per set.
+//! Set ids are minted: only the minting process knows an id, and it sends a set again within
+//! moments or never. This memory therefore stands in for an index over all ids ever committed,
+//! without the cost of an index entry per set.
 
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::Receipt;
@@ -37,8 +39,8 @@ pub(crate) struct InProgressId {
 }
 
 impl Ids {
-    /// Marks an id as in progress, or returns `None` if it already is. The committer checks later whether the set is
-    /// committed, after the judge has admitted it.
+    /// Marks an id as in progress, or returns `None` if it already is. The committer checks later
+    /// whether the set is committed, after the judge has admitted it.
     pub(super) fn take(self: &Arc<Ids>, id: SetId) -> Option<InProgressId> {
         self.known().in_progress.insert(id).then(|| InProgressId { ids: Arc::clone(self), id })
     }

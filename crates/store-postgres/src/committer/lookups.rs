@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How a group learns the current rows.
 ///
-/// A group is first tried optimistically. After a conflict it is tried again with `Locked`, which also reads the rows that
-/// the group inserts: only so can the judge name the row that was in the way.
+/// A group is first tried optimistically. After a conflict it is tried again with `Locked`, which
+/// also reads the rows that the group inserts: only so can the judge name the row that was in the
+/// way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadMode {
-    /// Rows this process wrote recently are taken from memory, and inserted claims and minted ids are assumed to be new.
-    /// The writes verify both: by `xmin`, and by the primary keys.
+    /// Rows this process wrote recently are taken from memory, and inserted claims and minted ids
+    /// are assumed to be new. The writes verify both: by `xmin`, and by the primary keys.
     Optimistic,
     /// All rows are read. Rows that may change are locked.
     Locked,
@@ -37,17 +38,18 @@ fn has_minted_id(change: &Change) -> bool {
     matches!(change, Change::Insert(_)) && TableId::of_change(change).is_minted()
 }
 
-/// Keys to read, by table and by whether their rows are locked. The order of the map is the lock order of all processes:
-/// first by table, then by key within a statement.
+/// Keys to read, by table and by whether their rows are locked. The order of the map is the lock
+/// order of all processes: first by table, then by key within a statement.
 #[derive(Default)]
 pub(super) struct Lookups(pub(super) BTreeMap<(bool, TableId), Vec<RowKey>>);
 
 impl Lookups {
     /// The keys that a group must read, and the remembered rows it uses instead.
     ///
-    /// Rows that may change are locked. So are claims that the group inserts: a transaction that finds one of them locked
-    /// by another process must wait for it before it holds other rows. Other inserted rows need no lock. If such a row
-    /// exists its set is refused, and if not, the primary key guards the insertion.
+    /// Rows that may change are locked. So are claims that the group inserts: a transaction that
+    /// finds one of them locked by another process must wait for it before it holds other rows.
+    /// Other inserted rows need no lock. If such a row exists its set is refused, and if not, the
+    /// primary key guards the insertion.
     pub(super) fn of(group: &[Job], mode: ReadMode, memory: &Memory) -> (Lookups, KeyMap<Remembered>) {
         let (mut locked, mut read) = (KeySet::default(), KeySet::default());
         for change in group.iter().flat_map(|job| job.set.changes()) {
@@ -55,7 +57,8 @@ impl Lookups {
                 Change::Replace { .. } | Change::Remove { .. } | Change::Move(_) => {
                     locked.insert(change.key());
                 }
-                // A claim in memory exists, so its set will be refused, and a refusal needs the row itself.
+                // A claim in memory exists, so its set will be refused, and a refusal needs the row
+                // itself.
                 Change::Insert(_) => {
                     if !mode.assumes_new(change) || (is_claim(change) && memory.contains(&change.key())) {
                         read.insert(change.key());
@@ -92,8 +95,8 @@ impl Lookups {
 
 /// The rows to change, if all of them are remembered. The writes themselves then lock the rows.
 ///
-/// Everything is read instead where the writes would break the lock order: if a single row must be read (and locked)
-/// first, or if one table has updates and removals, which are two statements.
+/// Everything is read instead where the writes would break the lock order: if a single row must be
+/// read (and locked) first, or if one table has updates and removals, which are two statements.
 fn remembered(group: &[Job], changing: &KeySet, memory: &Memory) -> Option<KeyMap<Remembered>> {
     let (mut updated, mut removed) = (BTreeSet::new(), BTreeSet::new());
     for change in group.iter().flat_map(|job| job.set.changes()) {

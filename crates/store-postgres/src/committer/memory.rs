@@ -1,8 +1,10 @@
-//! A cache of rows that this process wrote and will soon write again, so that they need not be read back.
+//! A cache of rows that this process wrote and will soon write again, so that they need not be read
+//! back.
 //!
-//! The cache never decides anything. Each row is stored with the number of the transaction that wrote it. A group that
-//! uses the row writes only if the row in the table still has that number (`xmin`). A transaction writes a row once, so
-//! an equal `xmin` means an equal row. A mismatch fails the whole write, and no refusal is based on the cache.
+//! The cache never decides anything. Each row is stored with the number of the transaction that
+//! wrote it. A group that uses the row writes only if the row in the table still has that number
+//! (`xmin`). A transaction writes a row once, so an equal `xmin` means an equal row. A mismatch
+//! fails the whole write, and no refusal is based on the cache.
 
 use crate::clock::monotonic;
 use crate::tables::TableId;
@@ -14,8 +16,8 @@ use std::time::Duration;
 
 /// The capacity of one of the two generations. More rows than this are never in flight.
 const ROWS_MAX: usize = 16_384;
-/// The time for which a generation takes rows. Transaction numbers wrap around after 2^32; no row is cached for that
-/// long.
+/// The time for which a generation takes rows. Transaction numbers wrap around after 2^32; no row
+/// is cached for that long.
 const GENERATION: Duration = Duration::from_mins(5);
 
 /// A row and the transaction that wrote it, as text.
@@ -89,7 +91,8 @@ impl Memory {
         }
     }
 
-    /// Empties the cache before a new connection: another server may use the same numbers for other transactions.
+    /// Empties the cache before a new connection: another server may use the same numbers for other
+    /// transactions.
     pub(super) fn clear(&self) {
         let mut rows = self.generations(monotonic());
         rows.young.clear();

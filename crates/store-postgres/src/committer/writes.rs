@@ -1,4 +1,5 @@
-//! The writes of a group: for each row its state before the group and after, whatever the sets did to it in between.
+//! The writes of a group: for each row its state before the group and after, whatever the sets did
+//! to it in between.
 
 use super::Job;
 use crate::session::{Session, Step};
@@ -13,8 +14,8 @@ use counterfoil_store::{Change, KeyMap, Row, RowKey};
 use std::sync::Arc;
 use tokio_postgres::types::ToSql;
 
-/// Rows that existed before the group. The value is the transaction that must have written the row last, or `None` if the
-/// row was read and locked.
+/// Rows that existed before the group. The value is the transaction that must have written the row
+/// last, or `None` if the row was read and locked.
 pub(super) type Present = KeyMap<Option<Arc<str>>>;
 
 /// All writes between the judge and the commit. Borrows from the sets and the image they left.
@@ -120,7 +121,8 @@ impl<'a> Writes<'a> {
         all
     }
 
-    /// The statements in write order. The sealing statement is last, because every other group waits for `head`.
+    /// The statements in write order. The sealing statement is last, because every other group
+    /// waits for `head`.
     pub(super) fn steps<'b>(&'b self, session: &'b Session) -> Vec<Step<'b>> {
         let mut steps: Vec<Step<'b>> = Vec::with_capacity(self.statements.len().saturating_add(3));
         for statement in &self.statements {
@@ -175,8 +177,8 @@ impl Statement<'_> {
     }
 }
 
-/// Splits the writes into few statements whose order cannot deadlock: writes outside the sealing statement touch rows
-/// that are locked already or that no other process knows.
+/// Splits the writes into few statements whose order cannot deadlock: writes outside the sealing
+/// statement touch rows that are locked already or that no other process knows.
 fn arrange<'a>(changes: Vec<Write<'a>>, inserts: Vec<Write<'a>>) -> (Vec<Statement<'a>>, Combined<'a>) {
     let mut all = changes;
     all.extend(inserts);

@@ -1,7 +1,8 @@
 //! Migrations: bring a database forward step by step while servers keep running.
 //!
-//! A step and the record of its version are one transaction, so a crash leaves the old version or the new one. A step of
-//! several statements is recorded after the last of them and is run again after a crash.
+//! A step and the record of its version are one transaction, so a crash leaves the old version or
+//! the new one. A step of several statements is recorded after the last of them and is run again
+//! after a crash.
 
 use super::{MigrationStep, Schema};
 use crate::error::{OpenError, reason};
@@ -11,13 +12,15 @@ use std::time::Duration;
 
 /// The advisory lock of migrations.
 const LOCK: i64 = 0x436f_666f_0000;
-/// Attempts at a step whose tables are in use. Each waits for a second, so that no server queues long behind it.
+/// Attempts at a step whose tables are in use. Each waits for a second, so that no server queues
+/// long behind it.
 const TRIES_MAX: u32 = 30;
 /// Attempts to get the advisory lock: one minute.
 const LOCK_TRIES_MAX: u32 = 120;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Adds the schema to the search path of a database that contains nothing else, for the users of `psql`.
+/// Adds the schema to the search path of a database that contains nothing else, for the users of
+/// `psql`.
 const SET_SEARCH_PATH: &str = r#"DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public') THEN
@@ -31,7 +34,8 @@ $$"#;
 /// How far to migrate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// To the version that this build needs; older servers keep working. An empty database gets all steps.
+    /// To the version that this build needs; older servers keep working. An empty database gets all
+    /// steps.
     Needed,
     /// To the newest version, for when no server of an older release runs.
     Newest,
@@ -49,7 +53,8 @@ pub struct Migrated {
     pub left: Vec<&'static str>,
 }
 
-/// Migrates the database at `url`. Servers may keep running, and several processes may migrate at once.
+/// Migrates the database at `url`. Servers may keep running, and several processes may migrate at
+/// once.
 pub async fn migrate(url: &str, reach: Reach) -> Result<Migrated, OpenError> {
     Schema::current().migrate(url, reach).await
 }
@@ -91,11 +96,11 @@ impl Schema {
     }
 }
 
-/// Waits for the advisory lock by polling. A statement that waited for the lock would hold a snapshot, and a concurrent
-/// index build of the other process would wait for that snapshot.
+/// Waits for the advisory lock by polling. A statement that waited for the lock would hold a
+/// snapshot, and a concurrent index build of the other process would wait for that snapshot.
 async fn lock(session: &Session) -> Result<(), OpenError> {
     for _ in 0..LOCK_TRIES_MAX {
-        let rows = session.ask("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await?;
+        let rows = session.query_once("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await?;
         if rows.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
             return Ok(());
         }
@@ -105,8 +110,8 @@ async fn lock(session: &Session) -> Result<(), OpenError> {
     Err(OpenError::Failed(why.to_owned()))
 }
 
-/// Runs a step statement by statement, then records it. The statements have no timeout, because they take as long as the
-/// tables are large.
+/// Runs a step statement by statement, then records it. The statements have no timeout, because
+/// they take as long as the tables are large.
 async fn run_statements(
     session: &Session,
     version: u32,

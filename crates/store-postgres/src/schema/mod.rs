@@ -1,12 +1,12 @@
 //! The versions of the database schema, and the checks a server makes before it uses a database.
 //!
-//! A step is SQL that turns one version into the next. A step that only adds (*expand*) leaves older servers working. A
-//! step that takes something away (*contract*) names the oldest version that a server must know to continue; it runs only
-//! on request, once no older server runs.
+//! A step is SQL that turns one version into the next. A step that only adds (*expand*) leaves
+//! older servers working. A step that takes something away (*contract*) names the oldest version
+//! that a server must know to continue; it runs only on request, once no older server runs.
 //!
-//! Nothing has been released yet. Until a release is tagged, version 1 is edited in place: a database made by another
-//! text of it is refused and not migrated. After that, released steps never change. The database stores a digest of each
-//! step to detect an edited one.
+//! Nothing has been released yet. Until a release is tagged, version 1 is edited in place: a
+//! database made by another text of it is refused and not migrated. After that, released steps
+//! never change. The database stores a digest of each step to detect an edited one.
 
 mod migrate;
 
@@ -35,8 +35,8 @@ pub struct MigrationStep {
     pub name: &'static str,
     /// The oldest version that a server must know to work with the result.
     pub serves: u32,
-    /// The SQL. One transaction by default. Steps through large tables separate statements by `--;` lines; each of them
-    /// commits by itself, holds no lock for long, and can be run again.
+    /// The SQL. One transaction by default. Steps through large tables separate statements by `--;`
+    /// lines; each of them commits by itself, holds no lock for long, and can be run again.
     pub sql: &'static str,
 }
 
@@ -71,7 +71,8 @@ impl Schema {
         Schema { steps: STEPS.to_vec(), needed: NEEDED }
     }
 
-    /// A schema of a later build: this one with further steps, of which that build needs the first `needed` versions.
+    /// A schema of a later build: this one with further steps, of which that build needs the first
+    /// `needed` versions.
     #[must_use]
     pub fn extended_by(mut self, steps: &[MigrationStep], needed: u32) -> Schema {
         self.steps.extend_from_slice(steps);
@@ -95,15 +96,16 @@ impl Schema {
         Ok(())
     }
 
-    /// Reads the version of a database and verifies the digests of the steps that this build knows. `None` means that the
-    /// database has no tables.
+    /// Reads the version of a database and verifies the digests of the steps that this build knows.
+    /// `None` means that the database has no tables.
     async fn find(&self, session: &Session) -> Result<Option<Found>, OpenError> {
-        let exists = session.ask("SELECT to_regclass('counterfoil.schema_steps') IS NOT NULL", &[]).await?;
+        let exists =
+            session.query_once("SELECT to_regclass('counterfoil.schema_steps') IS NOT NULL", &[]).await?;
         if !exists.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
             return Ok(None);
         }
         let applied = session
-            .ask("SELECT version, serves, digest FROM counterfoil.schema_steps ORDER BY version", &[])
+            .query_once("SELECT version, serves, digest FROM counterfoil.schema_steps ORDER BY version", &[])
             .await?;
         let mut found = None;
         for row in &applied {

@@ -1,14 +1,14 @@
 -- Roles, grants and row-level security.
 --
--- counterfoil_writer is the role for servers that should not own the tables: their login is a member of it. It may
--- insert, and it has no right to rewrite history even without the triggers.
+-- counterfoil_writer is the role for servers that should not own the tables: their login is a
+-- member of it. It may insert, and it has no right to rewrite history even without the triggers.
 --
--- counterfoil_reader is for people and tools that look at one tenant. Row-level security shows the rows of the
--- tenant named by the setting counterfoil.tenant, and no rows while that is not set. The owner of the tables is not
--- subject to row-level security.
+-- counterfoil_reader is for people and tools that look at one tenant. Row-level security shows the
+-- rows of the tenant named by the setting counterfoil.tenant, and no rows while that is not set.
+-- The owner of the tables is not subject to row-level security.
 --
--- Roles belong to the whole PostgreSQL server. If they are missing and may not be created, this part is left out with
--- a notice. To add it later, create the roles and run this file by hand.
+-- Roles belong to the whole PostgreSQL server. If they are missing and may not be created, this
+-- part is left out with a notice. To add it later, create the roles and run this file by hand.
 
 CREATE FUNCTION chosen_tenant() RETURNS BIGINT LANGUAGE sql STABLE PARALLEL SAFE
     RETURN nullif(current_setting('counterfoil.tenant', TRUE), '')::BIGINT;

@@ -1,18 +1,20 @@
 -- Functions and triggers that hold invariants against raw SQL.
 --
--- Every trigger is ENABLE ALWAYS (see the end of this file), so it also fires for the owner of the tables and under
--- session_replication_role = replica. The rules guard against mistakes, not against a hostile owner, who may drop them.
+-- Every trigger is ENABLE ALWAYS (see the end of this file), so it also fires for the owner of the
+-- tables and under session_replication_role = replica. The rules guard against mistakes, not
+-- against a hostile owner, who may drop them.
 --
--- Cost: PostgreSQL plans the WHEN clause of a trigger for every statement, so the longer rules have a short WHEN
--- clause that lets nearly every legal update pass, and ask the whole rule in a function. A trigger on named columns
--- costs nothing to statements that do not set those columns.
+-- Cost: PostgreSQL plans the WHEN clause of a trigger for every statement, so the longer rules have
+-- a short WHEN clause that lets nearly every legal update pass, and ask the whole rule in a
+-- function. A trigger on named columns costs nothing to statements that do not set those columns.
 
 -- The server's clock in milliseconds, rounded down.
 CREATE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT;
 
--- The store's time plus a minute. The store's time is the server's clock, or the time of the last commit if that is
--- later. A process may run slightly ahead of both, so deadlines within the next minute count as passed.
+-- The store's time plus a minute. The store's time is the server's clock, or the time of the last
+-- commit if that is later. A process may run slightly ahead of both, so deadlines within the next
+-- minute count as passed.
 CREATE FUNCTION latest_store_time() RETURNS BIGINT LANGUAGE sql VOLATILE
     RETURN greatest(now_ms(), (SELECT at FROM head WHERE one)) + 60000;
 
@@ -31,8 +33,8 @@ BEGIN
     RAISE EXCEPTION '%: %', TG_TABLE_NAME, TG_ARGV[0] USING ERRCODE = 'CF002';
 END $$;
 
--- Tables that are only inserted into, tables whose rows are never deleted, and tables that are never truncated.
--- Statement triggers fire once per statement and not at all on INSERT.
+-- Tables that are only inserted into, tables whose rows are never deleted, and tables that are
+-- never truncated. Statement triggers fire once per statement and not at all on INSERT.
 DO $$
 DECLARE
     name TEXT;
@@ -55,10 +57,11 @@ END $$;
 
 -- The journal.
 --
--- A transaction has as many entries as its header says, and they sum to zero per asset and layer. The check runs once
--- per statement over all transactions that the statement inserted. A transaction that balances by then is sealed:
--- nothing can be added to it or taken from it. The others are noted and checked again when their database transaction
--- commits, because their entries may come in later statements.
+-- A transaction has as many entries as its header says, and they sum to zero per asset and layer.
+-- The check runs once per statement over all transactions that the statement inserted. A
+-- transaction that balances by then is sealed: nothing can be added to it or taken from it. The
+-- others are noted and checked again when their database transaction commits, because their entries
+-- may come in later statements.
 
 CREATE FUNCTION check_balance_or_defer() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -106,8 +109,9 @@ END $$;
 CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON unbalanced_transactions
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_deferred_balance();
 
--- An entry belongs to an existing transaction, at one of the places that its header announces. All places of a
--- committed transaction are taken: the primary key refuses a late entry there, and this rule refuses one elsewhere.
+-- An entry belongs to an existing transaction, at one of the places that its header announces. All
+-- places of a committed transaction are taken: the primary key refuses a late entry there, and this
+-- rule refuses one elsewhere.
 CREATE FUNCTION check_entry_places() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     stray BIGINT;
@@ -128,8 +132,9 @@ CREATE TRIGGER in_its_place AFTER INSERT ON journal_entries
 
 -- Partitions.
 --
--- Statement triggers of a partitioned table do not fire for statements that name a partition. So each partition has the
--- triggers of its table. It also has row-level security without a policy: the roles reach its rows only through the table.
+-- Statement triggers of a partitioned table do not fire for statements that name a partition. So
+-- each partition has the triggers of its table. It also has row-level security without a policy:
+-- the roles reach its rows only through the table.
 
 CREATE FUNCTION guard_partition(parent REGCLASS, partition REGCLASS) RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
@@ -148,16 +153,17 @@ SELECT guard_partition('journal_transactions', 'journal_transactions_initial'),
        guard_partition('journal_entries', 'journal_entries_initial'),
        guard_partition('audit_log', 'audit_log_initial');
 
--- Starts new partitions of the journal and the audit log on a day (midnight UTC). The last partition of each table ends
--- there, and a new one without an end follows. PostgreSQL reads the last partition to verify that no row is beyond the
--- new end, and commits wait for that. Call this ahead of time, while the last partition is empty: then it takes
--- milliseconds. It waits at most a second for tables in use; then it fails and can be called again.
+-- Starts new partitions of the journal and the audit log on a day (midnight UTC). The last
+-- partition of each table ends there, and a new one without an end follows. PostgreSQL reads the
+-- last partition to verify that no row is beyond the new end, and commits wait for that. Call this
+-- ahead of time, while the last partition is empty: then it takes milliseconds. It waits at most a
+-- second for tables in use; then it fails and can be called again.
 CREATE FUNCTION start_partition(day DATE) RETURNS VOID LANGUAGE plpgsql
     SET search_path = counterfoil, pg_temp SET lock_timeout = '1s' AS $$
 DECLARE
     ms     BIGINT := extract(epoch FROM day)::BIGINT * 1000;
-    -- The first id of the day (41 bits of milliseconds since 2025-01-01, then 22 bits), and its first ULID (48 bits of
-    -- milliseconds, then 80 bits).
+    -- The first id of the day (41 bits of milliseconds since 2025-01-01, then 22 bits), and its
+    -- first ULID (48 bits of milliseconds, then 80 bits).
     id     TEXT := ((ms - 1735689600000) << 22)::TEXT;
     ulid   TEXT := (decode(lpad(to_hex(ms), 12, '0'), 'hex') || decode(repeat('00', 10), 'hex'))::TEXT;
     part   RECORD;

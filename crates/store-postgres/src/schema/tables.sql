@@ -1,20 +1,20 @@
 -- Tables, constraints and indexes.
 --
--- Times are milliseconds since the Unix epoch on the store's clock. Ids are 64-bit numbers that begin
--- with the millisecond they were minted in. Digests have 32 bytes, ULIDs 16. Text codes are the words
--- that clients see. Money is BIGINT minor units; sums are NUMERIC(39).
+-- Times are milliseconds since the Unix epoch on the store's clock. Ids are 64-bit numbers that
+-- begin with the millisecond they were minted in. Digests have 32 bytes, ULIDs 16. Text codes are
+-- the words that clients see. Money is BIGINT minor units; sums are NUMERIC(39).
 --
--- A low fillfactor leaves room on the page for updates that change no indexed column (HOT). Tables that
--- are only inserted into are packed full. PostgreSQL plans a CHECK constraint from its text for every
--- statement, so constraints are written as short as possible.
+-- A low fillfactor leaves room on the page for updates that change no indexed column (HOT). Tables
+-- that are only inserted into are packed full. PostgreSQL plans a CHECK constraint from its text
+-- for every statement, so constraints are written as short as possible.
 
 CREATE TABLE meta (
     name  TEXT COLLATE "C" PRIMARY KEY,
     value BYTEA NOT NULL
 );
 
--- One row: the last position and its time. Every commit updates this row last. The row lock makes positions
--- dense and their order the order in which commits become visible.
+-- One row: the last position and its time. Every commit updates this row last. The row lock makes
+-- positions dense and their order the order in which commits become visible.
 CREATE TABLE head (
     one      BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
     position BIGINT  NOT NULL CHECK (position >= 0),
@@ -22,8 +22,9 @@ CREATE TABLE head (
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 INSERT INTO head (position, at) VALUES (0, 0);
 
--- One row per group of change sets that were committed together. `position` is that of the last set. `sets` and
--- `touched` hold the ids of the sets and the keys of the rows that each set wrote, in the order of positions.
+-- One row per group of change sets that were committed together. `position` is that of the last
+-- set. `sets` and `touched` hold the ids of the sets and the keys of the rows that each set wrote,
+-- in the order of positions.
 CREATE TABLE commit_groups (
     position BIGINT   PRIMARY KEY,
     at       BIGINT   NOT NULL,
@@ -31,8 +32,8 @@ CREATE TABLE commit_groups (
     touched  BYTEA[]  NOT NULL,
     CONSTRAINT each_says_what_it_touched CHECK (cardinality(sets) = cardinality(touched))
 ) WITH (toast_tuple_target = 8160, autovacuum_vacuum_insert_scale_factor = 0.1);
--- Most groups fit on their page. Larger ones are stored out of line without compression, because digests do not
--- compress.
+-- Most groups fit on their page. Larger ones are stored out of line without compression, because
+-- digests do not compress.
 ALTER TABLE commit_groups ALTER COLUMN sets SET STORAGE EXTERNAL, ALTER COLUMN touched SET STORAGE EXTERNAL;
 
 CREATE TABLE claims (
@@ -177,9 +178,10 @@ CREATE INDEX outbox_parked ON outbox (tenant, id) WHERE parked IS NOT NULL;
 CREATE INDEX outbox_doubt_on_charge ON outbox (charge, tenant, id) WHERE unknown AND charge IS NOT NULL;
 CREATE INDEX outbox_doubt_on_payout ON outbox (payout, tenant, id) WHERE unknown AND payout IS NOT NULL;
 
--- The journal and the audit log are partitioned by the id that leads with the millisecond of the row, so that old ranges
--- can be dropped. Each begins with a single partition for all ids; start_partition (rules.sql) adds further ones. The last
--- partition never ends, so every row has a partition.
+-- The journal and the audit log are partitioned by the id that leads with the millisecond of the
+-- row, so that old ranges can be dropped. Each begins with a single partition for all ids;
+-- start_partition (rules.sql) adds further ones. The last partition never ends, so every row has a
+-- partition.
 
 CREATE TABLE audit_log (
     tenant  BIGINT NOT NULL,
@@ -293,7 +295,8 @@ CREATE UNIQUE INDEX journal_entries_by_account ON journal_entries (tenant, accou
 CREATE TABLE journal_entries_initial PARTITION OF journal_entries
     FOR VALUES FROM (MINVALUE) TO (MAXVALUE) WITH (autovacuum_vacuum_insert_scale_factor = 0.1);
 
--- Transactions whose balance is checked when their database transaction commits. Empty between commits.
+-- Transactions whose balance is checked when their database transaction commits. Empty between
+-- commits.
 CREATE TABLE unbalanced_transactions (
     tenant      BIGINT NOT NULL,
     transaction BIGINT NOT NULL

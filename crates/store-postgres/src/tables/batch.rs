@@ -44,7 +44,8 @@ impl<'a> Batch<'a> {
         Batch { schedule: Some(schedule), ..self }
     }
 
-    /// A batch of updates: over all columns of a table, of which only the key and the changeable ones are sent.
+    /// A batch of updates: over all columns of a table, of which only the key and the changeable
+    /// ones are sent.
     pub(crate) fn changes(table: &Table) -> Batch<'a> {
         let mut batch = Batch::rows(table);
         let columns = table.columns.iter().zip(&mut batch.columns).skip(table.key);
@@ -86,7 +87,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Adds an unsigned number. PostgreSQL has no unsigned type: a number that does not fit makes the batch unfit.
+    /// Adds an unsigned number. PostgreSQL has no unsigned type: a number that does not fit makes
+    /// the batch unfit.
     pub(crate) fn number(&mut self, value: u64) {
         let fitting = i64::try_from(value).ok();
         self.unfit |= fitting.is_none();
@@ -135,7 +137,8 @@ impl<'a> Batch<'a> {
         self.rows
     }
 
-    /// Whether the batch contains a value that the database cannot hold. Such a batch must not be sent.
+    /// Whether the batch contains a value that the database cannot hold. Such a batch must not be
+    /// sent.
     pub(crate) fn is_unfit(&self) -> bool {
         self.unfit
     }

@@ -1,7 +1,7 @@
 //! The log of commits, read by the feed and to resolve commits in doubt.
 //!
-//! Each row is a group of change sets: their ids and the keys of the rows that each set wrote, in the order of
-//! positions. The row's own position is that of the group's last set.
+//! Each row is a group of change sets: their ids and the keys of the rows that each set wrote, in
+//! the order of positions. The row's own position is that of the group's last set.
 
 use super::{Damage, RowReader};
 use counterfoil_core::types::id::SetId;
@@ -20,7 +20,8 @@ pub(crate) const SET_IS_AT: &str = "SELECT 1 FROM (SELECT position, sets FROM co
 pub(crate) const GROUPS_AFTER: &str = "SELECT position, at, sets, touched FROM commit_groups \
     WHERE position > $1 AND position < $2 ORDER BY position";
 
-/// A page of the feed as a range of positions. Positions are dense, so the end of the page is known in advance.
+/// A page of the feed as a range of positions. Positions are dense, so the end of the page is known
+/// in advance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     pub(crate) after: i64,
@@ -38,8 +39,8 @@ impl Page {
         Some(Page { after, upto, groups_before: upto.saturating_add(longest) })
     }
 
-    /// The sets of the page, from the rows of [`GROUPS_AFTER`]. A gap is an error: a reader that continued behind the
-    /// gap would never see the sets in it.
+    /// The sets of the page, from the rows of [`GROUPS_AFTER`]. A gap is an error: a reader that
+    /// continued behind the gap would never see the sets in it.
     pub(crate) fn take(self, groups: &[Row]) -> Result<Vec<Committed>, Damage> {
         let mut page = Vec::new();
         for row in groups {

@@ -103,7 +103,8 @@ pub(crate) const ENTRY: [Column; 9] = [
     fixed("asset", Text),
 ];
 
-/// Inserts entries under the positions that the CTE `moved` took from `head`. `first` is the number of the first parameter.
+/// Inserts entries under the positions that the CTE `moved` took from `head`. `first` is the number
+/// of the first parameter.
 pub(super) fn insert_entries(first: usize) -> String {
     format!(
         "INSERT INTO journal_entries (tenant, transaction, leg, position, at, account, side, layer, amount, asset) \

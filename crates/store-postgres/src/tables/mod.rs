@@ -1,8 +1,10 @@
-//! One module per table: its columns, and how its rows are written and read. Decisions are made elsewhere.
+//! One module per table: its columns, and how its rows are written and read. Decisions are made
+//! elsewhere.
 //!
-//! The SQL of a table (find, lock, insert, update, delete) is generated from its columns and works on arrays; some
-//! statements write several tables. Keys are a table's first columns. Every statement processes its rows in key order.
-//! Key order within the order of [`TableId`] is the lock order of all processes.
+//! The SQL of a table (find, lock, insert, update, delete) is generated from its columns and works
+//! on arrays; some statements write several tables. Keys are a table's first columns. Every
+//! statement processes its rows in key order. Key order within the order of [`TableId`] is the lock
+//! order of all processes.
 
 mod accounts;
 mod batch;
@@ -237,8 +239,8 @@ impl TableId {
         }
     }
 
-    /// Whether a new row of this table has a freshly minted id. Reading such a row first would find nothing, and no
-    /// other process can insert the same one.
+    /// Whether a new row of this table has a freshly minted id. Reading such a row first would find
+    /// nothing, and no other process can insert the same one.
     pub(crate) const fn is_minted(self) -> bool {
         match self {
             TableId::Charge

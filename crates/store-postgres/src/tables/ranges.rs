@@ -1,6 +1,7 @@
 //! Ranges of rows: scans and due rows.
 //!
-//! Bounds are inclusive. An open range passes the smallest or largest value, so it uses the same statement and plan.
+//! Bounds are inclusive. An open range passes the smallest or largest value, so it uses the same
+//! statement and plan.
 
 use super::{TableId, sql::range};
 use counterfoil_core::outbox::Payment;

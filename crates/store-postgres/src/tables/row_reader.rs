@@ -1,4 +1,5 @@
-//! Decodes a row column by column into the core's types. An unreadable value is an error, never a default.
+//! Decodes a row column by column into the core's types. An unreadable value is an error, never a
+//! default.
 
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::types::asset::Asset;

@@ -1,5 +1,5 @@
-//! The statement that seals a group: it writes the parts that usually come together, takes positions, and logs the
-//! group's commits.
+//! The statement that seals a group: it writes the parts that usually come together, takes
+//! positions, and logs the group's commits.
 
 use super::sql::{self, Part};
 use super::{TableId, journal};
@@ -27,10 +27,10 @@ impl Sealing {
 
     /// Takes positions for a group and logs its commits under them.
     ///
-    /// The row of `head` is locked from here to the end of the transaction, so position order is commit order. Entries
-    /// need positions; their transactions are inserted with them, so that the balance rule sees whole transactions.
-    /// Notifications come last, so that only one group at a time holds their advisory locks: the server's lock table
-    /// is small.
+    /// The row of `head` is locked from here to the end of the transaction, so position order is
+    /// commit order. Entries need positions; their transactions are inserted with them, so that the
+    /// balance rule sees whole transactions. Notifications come last, so that only one group at a
+    /// time holds their advisory locks: the server's lock table is small.
     pub(crate) fn sql(self) -> &'static str {
         SEALS.iter().find(|(sealing, _)| *sealing == self).map_or("", |(_, sql)| sql.as_str())
     }
@@ -39,11 +39,13 @@ impl Sealing {
 static SEALS: LazyLock<Vec<(Sealing, String)>> =
     LazyLock::new(|| Sealing::all().map(|sealing| (sealing, build(sealing))).collect());
 
-/// The condition on `head` counts the rows of all parts, so `head` is only taken once all parts are written.
+/// The condition on `head` counts the rows of all parts, so `head` is only taken once all parts are
+/// written.
 ///
-/// `head` always has its row; the insertion is a way to update that row once no other transaction holds it. A plain
-/// `UPDATE` that had to wait would see a row that changed after its snapshot and re-evaluate the whole statement
-/// (EvalPlanQual) while holding the lock that every other group waits for.
+/// `head` always has its row; the insertion is a way to update that row once no other transaction
+/// holds it. A plain `UPDATE` that had to wait would see a row that changed after its snapshot and
+/// re-evaluate the whole statement (EvalPlanQual) while holding the lock that every other group
+/// waits for.
 fn build(sealing: Sealing) -> String {
     let (before, condition, ids) = if sealing.parts.is_empty() {
         (String::new(), String::new(), 1)

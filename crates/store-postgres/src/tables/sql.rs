@@ -1,11 +1,12 @@
-//! The SQL statements of every table, built once from its columns, and combinations that write several tables at once.
+//! The SQL statements of every table, built once from its columns, and combinations that write
+//! several tables at once.
 
 use super::{Column, Kind, Table, TableId};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The statements of one table. Parameters are one array per column. Statements that write take the expected number of
-/// rows as their last parameter and fail if they write fewer.
+/// The statements of one table. Parameters are one array per column. Statements that write take the
+/// expected number of rows as their last parameter and fail if they write fewer.
 #[derive(Debug)]
 pub(crate) struct Statements {
     /// Reads rows by key.
@@ -17,8 +18,8 @@ pub(crate) struct Statements {
     pub(crate) delete: String,
 }
 
-/// What a statement does to rows. `Update` and `Delete` take one more array: the transaction that must have written each
-/// row last, or NULL where the row is locked.
+/// What a statement does to rows. `Update` and `Delete` take one more array: the transaction that
+/// must have written each row last, or NULL where the row is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Update,
@@ -31,9 +32,9 @@ pub(crate) type Part = (Verb, TableId);
 
 /// The rank of a part in the order of writes.
 ///
-/// New claims come first. They are the only insertions that may have to wait for another transaction, so they wait
-/// before this transaction holds anything. Changes of existing rows follow, table by table in the lock order of all
-/// processes. All other new rows come last.
+/// New claims come first. They are the only insertions that may have to wait for another
+/// transaction, so they wait before this transaction holds anything. Changes of existing rows
+/// follow, table by table in the lock order of all processes. All other new rows come last.
 pub(crate) fn write_order((verb, table): Part) -> (u8, TableId) {
     let phase = match (verb, table) {
         (Verb::Insert, TableId::Claim) => 0,
@@ -43,9 +44,9 @@ pub(crate) fn write_order((verb, table): Part) -> (u8, TableId) {
     (phase, table)
 }
 
-/// Combinations of parts that are frequent enough to have one statement: charges opened and settled in one group,
-/// settled, opened, and decisions kept at once. A statement costs the server as much as several rows. Each combination
-/// is in [`write_order`]; larger combinations come first.
+/// Combinations of parts that are frequent enough to have one statement: charges opened and settled
+/// in one group, settled, opened, and decisions kept at once. A statement costs the server as much
+/// as several rows. Each combination is in [`write_order`]; larger combinations come first.
 pub(crate) const COMBINED: [&[Part]; 4] = [
     &[
         (Verb::Insert, TableId::Claim),
@@ -90,8 +91,9 @@ pub(crate) fn single((verb, table): Part) -> &'static str {
     }
 }
 
-/// The largest combination that these parts contain, if any. The remaining parts are written before it, so they must
-/// not break the lock order: they may only touch rows locked already, or insert minted ids that no other process knows.
+/// The largest combination that these parts contain, if any. The remaining parts are written before
+/// it, so they must not break the lock order: they may only touch rows locked already, or insert
+/// minted ids that no other process knows.
 pub(crate) fn largest_combination(parts: &[Part]) -> Option<&'static [Part]> {
     let fits = |combination: &[Part]| {
         let mut remaining = parts.iter().filter(|part| !combination.contains(part));
@@ -228,8 +230,8 @@ fn value(column: &Column) -> String {
 /// The transactions that must have written rows last.
 const WRITTEN_BY: Column = Column { name: "written_by", kind: Kind::Text, moves: false };
 
-/// Numbered parameters, one array per column, as rows. `unnest` stands in the select list and not in FROM: PostgreSQL then
-/// produces rows one by one instead of materialising each column first.
+/// Numbered parameters, one array per column, as rows. `unnest` stands in the select list and not
+/// in FROM: PostgreSQL then produces rows one by one instead of materialising each column first.
 pub(super) fn rows<'c>(columns: impl Iterator<Item = &'c Column>, first: usize) -> String {
     let arrays = columns.zip(first..).map(|(column, number)| {
         let kind = match column.kind {

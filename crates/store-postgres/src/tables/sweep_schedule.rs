@@ -3,12 +3,13 @@
 use counterfoil_core::idempotency::claim::{Claim, State};
 use counterfoil_core::types::time::{Span, Time};
 
-/// The sweep may run up to 1/32 of the replay window late. That is more than the jitter of a window plus the time that
-/// a provider takes.
+/// The sweep may run up to 1/32 of the replay window late. That is more than the jitter of a window
+/// plus the time that a provider takes.
 const LATE_PART: u64 = 32;
 
-/// Plans the sweep of a claim when the claim is made, for a moment by which a claim that settles soon can be swept.
-/// Settling such a claim changes no indexed column, so its row is updated in place (HOT).
+/// Plans the sweep of a claim when the claim is made, for a moment by which a claim that settles
+/// soon can be swept. Settling such a claim changes no indexed column, so its row is updated in
+/// place (HOT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SweepSchedule {
     /// The planned visit, counted from the creation of the claim.
@@ -24,8 +25,8 @@ impl SweepSchedule {
         SweepSchedule { after: window.plus(late_max), late_max }
     }
 
-    /// The time of the visit, never before the claim's window ends. Claims that wait for an operator, perhaps for
-    /// days, are not visited.
+    /// The time of the visit, never before the claim's window ends. Claims that wait for an
+    /// operator, perhaps for days, are not visited.
     pub(crate) fn sweep_at(self, claim: &Claim) -> Option<Time> {
         let planned = claim.created_at.plus(self.after);
         match &claim.state {

@@ -1,86 +1,88 @@
-//! Who waits in this process, by key, and which keys are locked for them.
+//! The waiters of this process by key, and the keys that are locked for them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
-/// Keys waited for at once. All processes share the server's lock table; who finds no place looks by itself.
+/// The bound of keys. All processes share the server's lock table. Waiters beyond the bound poll.
 const KEYS_MAX: usize = 256;
 
-/// All waiters.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     queues: Mutex<Queues>,
-    /// Rung when a key is wanted.
-    pub(super) wanted: Notify,
+    /// Signalled when a key is added.
+    pub(super) key_added: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Queues {
     by_key: HashMap<i64, Queue>,
-    /// Whether the connection is gone and not back yet.
+    /// Whether the connection is lost.
     down: bool,
 }
 
-/// Those who wait under one key. Everybody who leaves drops a receiver: nobody has to be counted.
+/// The waiters of one key. A waiter that leaves drops its receiver, so receivers count the waiters.
 #[derive(Debug)]
 struct Queue {
-    word: watch::Sender<()>,
+    signal: watch::Sender<()>,
     locked: bool,
-    /// Nobody waited when this was last looked at. Who was woken for nothing is back at once, so a key is kept a while.
+    /// The key had no waiters at the last check. Keys are released at the second check, because
+    /// waiters that were woken in vain return at once.
     idle: bool,
 }
 
 impl Waiters {
-    /// A place under the key; nothing if the connection is gone, or there is none left.
-    pub(super) fn take(&self, key: i64) -> Option<watch::Receiver<()>> {
+    /// Adds a waiter for the key, or returns `None` if the connection is lost or the bound is
+    /// reached.
+    pub(super) fn add(&self, key: i64) -> Option<watch::Receiver<()>> {
         let mut queues = self.queues();
         if queues.down {
             return None;
         }
         let full = queues.by_key.len() >= KEYS_MAX;
         match queues.by_key.entry(key) {
-            Entry::Occupied(queue) => Some(queue.get().word.subscribe()),
+            Entry::Occupied(queue) => Some(queue.get().signal.subscribe()),
             Entry::Vacant(_) if full => None,
             Entry::Vacant(queue) => {
-                let (word, place) = watch::channel(());
-                queue.insert(Queue { word, locked: false, idle: false });
-                self.wanted.notify_one();
-                Some(place)
+                let (signal, waiter) = watch::channel(());
+                queue.insert(Queue { signal, locked: false, idle: false });
+                self.key_added.notify_one();
+                Some(waiter)
             }
         }
     }
 
-    /// Wakes everybody under the key.
-    pub(super) fn tell(&self, key: i64) {
+    /// Wakes all waiters of the key.
+    pub(super) fn wake(&self, key: i64) {
         if let Some(queue) = self.queues().by_key.get(&key) {
-            queue.word.send_replace(());
+            queue.signal.send_replace(());
         }
     }
 
-    /// Keys that are waited for and not locked yet.
-    pub(super) fn unlocked(&self) -> Vec<i64> {
+    /// The keys that are not locked yet.
+    pub(super) fn unlocked_keys(&self) -> Vec<i64> {
         let queues = self.queues();
         queues.by_key.iter().filter(|(_, queue)| !queue.locked).map(|(key, _)| *key).collect()
     }
 
-    /// From now on, words come for these keys. What came before may have been missed, so everybody there looks once.
-    pub(super) fn locked(&self, keys: &[i64]) {
+    /// Marks keys as locked: notifications arrive from now on. Earlier ones may have been missed,
+    /// so all waiters are woken once.
+    pub(super) fn mark_locked(&self, keys: &[i64]) {
         let mut queues = self.queues();
         for key in keys {
             if let Some(queue) = queues.by_key.get_mut(key) {
                 queue.locked = true;
-                queue.word.send_replace(());
+                queue.signal.send_replace(());
             }
         }
     }
 
-    /// Gives up the keys under which nobody has waited for a while; those that were locked.
-    pub(super) fn leave(&self) -> Vec<i64> {
+    /// Removes keys without waiters and returns those that were locked.
+    pub(super) fn remove_idle(&self) -> Vec<i64> {
         let mut left = Vec::new();
         self.queues().by_key.retain(|key, queue| {
-            let was_idle = std::mem::replace(&mut queue.idle, queue.word.receiver_count() == 0);
+            let was_idle = std::mem::replace(&mut queue.idle, queue.signal.receiver_count() == 0);
             let stays = !(was_idle && queue.idle);
             if !stays && queue.locked {
                 left.push(*key);
@@ -94,15 +96,15 @@ impl Waiters {
         self.queues().by_key.is_empty()
     }
 
-    /// The connection is gone, and its locks with it: everybody is woken, and nobody queues until it is back.
-    pub(super) fn close(&self) {
+    /// The connection and its locks are lost: wakes all waiters and accepts none until `open`.
+    pub(super) fn disconnect(&self) {
         let mut queues = self.queues();
         queues.down = true;
         queues.by_key.clear();
     }
 
-    /// The connection listens.
-    pub(super) fn open(&self) {
+    /// Accepts waiters again.
+    pub(super) fn connect(&self) {
         self.queues().down = false;
     }
 
@@ -118,49 +120,52 @@ mod tests {
     #[test]
     fn places_are_bounded_but_a_key_that_has_one_takes_everybody() {
         let waiters = Waiters::default();
-        let all: Vec<_> = (0..256).map(|key| waiters.take(key).unwrap()).collect();
-        assert!(waiters.take(256).is_none());
-        assert!(waiters.take(255).is_some());
+        let all: Vec<_> = (0..256).map(|key| waiters.add(key).unwrap()).collect();
+        assert!(waiters.add(256).is_none());
+        assert!(waiters.add(255).is_some());
         drop(all);
-        assert!(waiters.leave().is_empty() && waiters.leave().is_empty(), "no key was locked yet");
-        assert!(waiters.take(256).is_some(), "waiters that were left are given back");
+        assert!(
+            waiters.remove_idle().is_empty() && waiters.remove_idle().is_empty(),
+            "no key was locked yet"
+        );
+        assert!(waiters.add(256).is_some(), "waiters that were left are given back");
     }
 
     #[test]
     fn a_lost_connection_wakes_everybody_and_takes_nobody() {
         let waiters = Waiters::default();
-        let waiting = waiters.take(1).unwrap();
-        waiters.close();
+        let waiting = waiters.add(1).unwrap();
+        waiters.disconnect();
         assert!(waiting.has_changed().is_err(), "there is nothing to wait for any more");
-        assert!(waiters.take(1).is_none());
-        waiters.open();
-        assert!(waiters.take(1).is_some());
-        assert_eq!(waiters.unlocked(), [1], "the new connection has no lock yet");
+        assert!(waiters.add(1).is_none());
+        waiters.connect();
+        assert!(waiters.add(1).is_some());
+        assert_eq!(waiters.unlocked_keys(), [1], "the new connection has no lock yet");
     }
 
     #[test]
     fn who_waited_before_the_lock_looks_once_and_who_comes_later_does_not() {
         let waiters = Waiters::default();
-        let early = waiters.take(1).unwrap();
-        waiters.locked(&[1, 2]);
-        let late = waiters.take(1).unwrap();
+        let early = waiters.add(1).unwrap();
+        waiters.mark_locked(&[1, 2]);
+        let late = waiters.add(1).unwrap();
         assert!(early.has_changed().unwrap() && !late.has_changed().unwrap());
-        assert!(waiters.unlocked().is_empty());
-        waiters.tell(1);
+        assert!(waiters.unlocked_keys().is_empty());
+        waiters.wake(1);
         assert!(late.has_changed().unwrap());
     }
 
     #[test]
     fn a_lock_is_kept_for_who_is_back_at_once() {
         let waiters = Waiters::default();
-        drop(waiters.take(1).unwrap());
-        waiters.locked(&[1]);
-        assert!(waiters.leave().is_empty());
-        let back = waiters.take(1).unwrap();
-        assert!(waiters.leave().is_empty() && waiters.leave().is_empty());
+        drop(waiters.add(1).unwrap());
+        waiters.mark_locked(&[1]);
+        assert!(waiters.remove_idle().is_empty());
+        let back = waiters.add(1).unwrap();
+        assert!(waiters.remove_idle().is_empty() && waiters.remove_idle().is_empty());
         drop(back);
-        assert!(waiters.leave().is_empty());
-        assert_eq!(waiters.leave(), [1]);
+        assert!(waiters.remove_idle().is_empty());
+        assert_eq!(waiters.remove_idle(), [1]);
         assert!(waiters.is_empty());
     }
 }

@@ -57,7 +57,7 @@ async fn every_partition_has_the_rules_of_its_table() {
     db.batch_execute(&format!("SELECT start_partition('{day}')")).await.unwrap();
     for table in TABLES {
         let (own, secured) = rules(&db, table).await;
-        assert!(secured && own.iter().all(|(_, enabled)| *enabled == b'A' as i8), "{own:?}");
+        assert!(secured && own.iter().all(|(_, enabled)| *enabled == b'A'.cast_signed()), "{own:?}");
         let parts = partitions(&db, table).await;
         assert_eq!(parts.len(), 2, "{parts:?}");
         for part in parts {
