@@ -1,8 +1,8 @@
 //! Barrier commits. A commit whose wait for a standby was cancelled is visible before it is safe. A
 //! later commit is confirmed only after it, so a confirmed barrier makes visible commits safe.
 //!
-//! Promises: one barrier serves all callers that asked before it began, so a returning server with
-//! hundreds of sets in doubt is asked once.
+//! Promises: a barrier serves all callers from before its beginning, so hundreds of sets in doubt
+//! cost a returning server few commits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
@@ -16,7 +16,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Waits for a barrier that began after this call, and makes it if no other caller does.
+    /// Waits for a barrier begun after this call, or makes the barrier.
     pub(crate) async fn pass<E>(&self, make: impl AsyncFnOnce() -> Result<(), E>) -> Result<(), E> {
         let before = self.begun.load(Ordering::Acquire);
         let _turn = self.turn.lock().await;
@@ -36,7 +36,7 @@ mod tests {
     use tokio::sync::Notify;
 
     #[tokio::test]
-    async fn one_serves_all_who_asked_before_it_began_and_nobody_who_asked_later() {
+    async fn a_barrier_serves_earlier_callers_and_not_later_ones() {
         let (barrier, made, go) = (Barrier::default(), AtomicU64::new(0), Notify::new());
         let make = async || {
             // The first barrier blocks until it is notified.
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_failed_or_was_given_up_serves_nobody() {
+    async fn a_failed_or_cancelled_barrier_serves_no_caller() {
         let barrier = Barrier::default();
         assert_eq!(barrier.pass(async || Err("away")).await, Err("away"));
         let given_up = barrier.pass(async || std::future::pending::<Result<(), ()>>().await);

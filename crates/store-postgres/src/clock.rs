@@ -1,9 +1,9 @@
 //! The store's clock: the server's clock, extrapolated between two reads with this machine's boot
 //! clock.
 //!
-//! Promises: the clock never goes back, is never behind a commit that this process knows of, and
-//! does not use this machine's wall clock. A read may be up to one round trip old, so the clock is
-//! late rather than early.
+//! Promises: the clock never goes back, is never behind a known commit, and does not use this
+//! machine's wall clock. A read may be up to one round trip old, so the clock is late rather than
+//! early.
 
 use counterfoil_core::types::time::Time;
 use rustix::time::{ClockId, clock_gettime};

@@ -59,7 +59,7 @@ pub enum OpenError {
         /// The newest version this build knows.
         known: u32,
     },
-    /// The database was made with another text of a step that this build knows.
+    /// The database was made with a different text of a known step.
     #[error(
         "schema step {0} of this database differs from the one in this build, and until the first release such a database is not migrated: make a new database, or run the build that made this one"
     )]
@@ -74,7 +74,7 @@ pub enum OpenError {
         /// The last position of the server.
         found: u64,
     },
-    /// The server has another commit at a position that this process knows.
+    /// The server has a different commit at a known position.
     #[error(
         "PostgreSQL has lost commits that it confirmed (at position {known} it has another one): a standby that lagged was promoted, or an old backup restored, and others have committed since; stop all servers, find the lost commits, and reconcile with the provider before starting again"
     )]
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_the_server_leaves_everything_open() {
+    fn fatal_errors_leave_the_outcome_open() {
         for code in ["53100", "58030", "XX000", "57014", "40001", "23505"] {
             let code = SqlState::from_code(code);
             for severity in [Severity::Fatal, Severity::Panic] {

@@ -1,7 +1,7 @@
 //! The history of commits as this process knows it.
 //!
-//! A server without this history is not used. Once no host can have it, none is trusted again for
-//! the life of the process: confirmed commits are gone, whatever is committed later.
+//! A server without this history is not used. If all hosts lack the history, the process never
+//! trusts a host again: confirmed commits are lost.
 
 use crate::error::OpenError;
 use crate::session::Session;
@@ -15,7 +15,7 @@ pub(crate) struct History {
     lost: OnceLock<OpenError>,
 }
 
-/// The last commit that this process knows of.
+/// The last known commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Last {
     pub(crate) position: u64,
@@ -29,7 +29,7 @@ impl History {
         History { last: Mutex::new(Last { position, set: None }), lost: OnceLock::new() }
     }
 
-    /// Records a commit that this process learnt of.
+    /// Records a known commit.
     pub(crate) fn observe_commit(&self, position: u64, set: SetId) {
         let mut last = self.lock();
         if position > last.position {
@@ -69,7 +69,7 @@ impl History {
 }
 
 impl Last {
-    /// Verifies that a server, which has commits up to `found`, has this one.
+    /// Verifies that a server with commits up to `found` has this commit.
     pub(crate) async fn is_in(self, session: &Session, found: u64) -> Result<(), OpenError> {
         let known = self.position;
         if found < known {

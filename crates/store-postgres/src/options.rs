@@ -12,8 +12,8 @@ pub type Observe = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
 #[derive(Clone)]
 pub struct Options {
-    /// Connections that commit. Two suffice: one collects its group while the other waits for the
-    /// disk.
+    /// Connections that commit. Two suffice: while a connection waits for the disk, the second
+    /// collects a group.
     pub committers: usize,
     /// The bound of read connections, which are opened on demand.
     pub readers: usize,

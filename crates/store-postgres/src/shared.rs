@@ -51,7 +51,7 @@ pub(crate) struct ConnectionId {
     pub(crate) number: u64,
 }
 
-/// A set that may have been committed: on which connection, and after which position.
+/// The connection and the least position of a set in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Doubt {
     pub(crate) connection: ConnectionId,
@@ -78,8 +78,8 @@ impl Shared {
         }
     }
 
-    /// Connects to the database that was opened first: a server with another schema, another secret
-    /// or an incomplete history is refused.
+    /// Connects to the database of `open`. A server with a different schema or secret or an
+    /// incomplete history is refused.
     pub(crate) async fn connect(&self, purpose: Purpose) -> Result<Session, OpenError> {
         self.history.is_whole()?;
         // Read before connecting, so that concurrent commits do not count as lost.
@@ -114,7 +114,7 @@ impl Shared {
         Ok(session)
     }
 
-    /// Records a commit that this process learnt of.
+    /// Records a known commit.
     pub(crate) fn observe_commit(&self, set: SetId, receipt: Receipt) {
         self.clock.observe_commit(receipt.at);
         self.history.observe_commit(receipt.position.0, set);
@@ -125,8 +125,7 @@ impl Shared {
         self.history.last().position
     }
 
-    /// Records that a committer has connected and that the server has ended its earlier
-    /// connections.
+    /// Records a new connection of a committer. The server has ended all earlier ones.
     pub(crate) fn connected_again(&self, committer: usize) -> ConnectionId {
         let Some(connection_counts) = self.connection_counts.get(committer) else {
             return ConnectionId { committer, number: 0 };

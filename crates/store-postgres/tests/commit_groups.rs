@@ -1,4 +1,5 @@
-//! Commits are logged group by group: each set still has its own position, and an id is committed once.
+//! Commits are logged group by group: each set still has its own position, and an id is committed
+//! once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -56,12 +57,12 @@ async fn a_group_is_one_row_and_each_set_has_its_own_position() {
         let keys: Vec<RowKey> = opening(commit.set.to_i64()).changes().iter().map(Change::key).collect();
         assert_eq!(commit.touched, keys);
     }
-    // A page begins and ends anywhere in a group.
+    // Pages may begin and end anywhere in a group.
     for (after, limit) in [(0, 1), (1, 1), (17, 5), (38, 5), (39, 1), (40, 5)] {
         let end = (after + limit).min(40);
         assert_eq!(feed(&store, after as u64, limit).await, all[after..end], "{after} {limit}");
     }
-    // Another process finds each set by its id.
+    // A second process finds every set by id.
     let other = open(&database.url()).await;
     for commit in &all {
         assert_eq!(other.committed(commit.set).await, Ok(Some(commit.receipt)));

@@ -1,5 +1,5 @@
-//! Migrations, tested with steps that exist only here: an expand step runs while servers of the older schema go on, a
-//! contract step waits until it is asked for, and databases of other steps are refused.
+//! Migrations, with test-only steps. An expand step runs while older servers go on. A contract step
+//! runs on request only. Databases with edited steps are refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -13,7 +13,8 @@ use counterfoil_store_postgres::{
 use support::{database, open, raw};
 use tokio_postgres::Client;
 
-/// Adds a column, fills it without holding locks, and makes it mandatory. The default serves older servers.
+/// Adds a column, fills it without holding locks, and makes it mandatory. The default serves older
+/// servers.
 const EXPAND: MigrationStep = MigrationStep {
     name: "channels",
     serves: VERSION,
@@ -67,7 +68,8 @@ async fn an_expand_step_runs_while_an_older_server_goes_on() {
     );
     let busy = async {
         for number in 21..=120 {
-            // A commit may lose its row to the migration or wait too long for its table. Then it is sent again.
+            // A commit may lose its row to the migration or wait too long for its table. Then it is
+            // sent again.
             while let Err(error) = older.commit(opening(number)).await {
                 assert_eq!(error, CommitError::Conflict);
             }

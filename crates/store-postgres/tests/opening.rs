@@ -1,4 +1,4 @@
-//! Opening a store: what is refused, in which words, and how a database is brought forward.
+//! Opening a store: refusals with their messages, and the first migration.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -34,7 +34,7 @@ async fn a_database_or_login_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_database_without_tables_is_brought_forward_once() {
+async fn a_database_without_tables_is_migrated_once() {
     let database = empty().await;
     assert_eq!(error(&database.url()).await, OpenError::NotMigrated);
     let url = database.url();
@@ -44,14 +44,14 @@ async fn a_database_without_tables_is_brought_forward_once() {
     let all = Migrated { from: 0, to: VERSION, steps: vec!["schema"], left: Vec::new() };
     assert!([(&all, &nothing), (&nothing, &all)].contains(&(&one, &other)), "{one:?} {other:?}");
     assert_eq!(migrate(&url, Reach::Needed).await.unwrap(), nothing);
-    // Whoever looks with psql sees the tables: the database holds nothing else.
+    // `psql` finds the tables, because the database contains no others.
     let plain = connect(&url).await.unwrap();
     plain.query_one("SELECT count(*) FROM journal_entries", &[]).await.unwrap();
     open(&url).await.commit(opening(1)).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_migration_that_finds_nothing_to_do_disturbs_nobody() {
+async fn a_migration_without_steps_does_not_disturb_commits() {
     let database = database().await;
     let (store, url) = (open(&database.url()).await, database.url());
     for number in 1..=20 {
@@ -98,7 +98,7 @@ async fn a_server_without_room_says_so() {
 }
 
 #[tokio::test]
-async fn the_secret_is_the_databases_own_and_every_process_has_it() {
+async fn the_secret_belongs_to_the_database_and_is_shared_by_its_processes() {
     let (one, other) = (database().await, empty().await);
     migrate(&other.url(), Reach::Needed).await.unwrap();
     let (first, second) = (open(&one.url()).await, open(&one.url()).await);

@@ -84,7 +84,7 @@ const WHOLE: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn no_statement_reads_a_table_from_end_to_end() {
+async fn no_statement_scans_a_growing_table() {
     let database = database().await;
     let db = raw(&database.url()).await;
     grow(&db).await;
@@ -105,7 +105,7 @@ async fn no_statement_reads_a_table_from_end_to_end() {
 }
 
 #[tokio::test]
-async fn lists_come_in_order_from_the_index_made_for_them() {
+async fn lists_are_read_in_order_from_their_index() {
     let database = database().await;
     let db = raw(&database.url()).await;
     grow(&db).await;

@@ -1,5 +1,5 @@
-//! Claims are scheduled for the sweep when they are made: settling them updates their rows in place, and the sweep finds
-//! them on time.
+//! Claims are scheduled for the sweep at creation: settling updates the row in place, and the sweep
+//! comes on time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

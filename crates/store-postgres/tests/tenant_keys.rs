@@ -11,7 +11,8 @@ use counterfoil_store::{Row, RowKey, Store};
 use support::{database, open, raw};
 use tokio_postgres::Client;
 
-/// Tables that belong to no tenant or are read before the tenant is known. The keys of all others begin with it.
+/// Tables that belong to no tenant or are read before the tenant is known. All other keys begin
+/// with the tenant.
 const SHARED: [(&str, &str); 9] = [
     ("schema_steps", "the steps of the database itself"),
     ("meta", "the instance secret"),

@@ -1,18 +1,17 @@
 //! One-shot answers that wake all callers of a group together.
 //!
-//! A task that is woken from another task becomes ready at once, and Tokio wakes a second thread
-//! for it. Waking the thirty callers of a group one by one wakes that thread thirty times, for one
-//! task each time; on a busy machine the thread even takes the core of the waker. Tasks that
-//! yielded, in contrast, are woken together when a thread runs out of work, with at most one thread
-//! wake-up. So the wakers are passed to the runtime as one yielding task.
+//! Tokio wakes a second thread for a task woken from a running task. Waking the thirty callers of a
+//! group separately wakes the thread thirty times for single tasks; on a busy machine the thread
+//! even takes the core of the waker. Yielded tasks, in contrast, are woken together when a thread
+//! runs out of work, with at most one thread wake-up. So the wakers are passed to the runtime as a
+//! yielding task.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// The sending half of an answer. Dropping it without an answer tells the receiver that there is
-/// none.
+/// The sending half of an answer. Dropping it unanswered ends the receiver's wait.
 #[derive(Debug)]
 pub(super) struct Answer<T>(Arc<Slot<T>>);
 
@@ -123,7 +122,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[tokio::test]
-    async fn who_waits_and_who_comes_later_get_their_own_answers() {
+    async fn early_and_late_receivers_get_their_own_answers() {
         for waiting in 1..=3 {
             let (answers, waits): (Vec<_>, Vec<_>) = (0..waiting).map(|_| answer()).unzip();
             let waits: Vec<_> = waits.into_iter().map(tokio::spawn).collect();
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_are_woken_together_and_later_and_one_at_once() {
+    async fn several_receivers_are_woken_together_later_and_one_at_once() {
         for (waiting, at_once) in [(1, 1), (3, 0)] {
             let woken = Arc::new(Counted::default());
             let waker = Waker::from(Arc::clone(&woken));
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_never_answered_is_told_so() {
+    async fn a_dropped_answer_ends_the_wait() {
         let (answer, answered) = answer::<u8>();
         let waits = tokio::spawn(answered);
         tokio::task::yield_now().await;
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_nobody_waits_for_any_more_is_given_all_the_same() {
+    async fn an_answer_without_a_receiver_is_dropped() {
         let (answer, answered) = answer();
         let waits = tokio::spawn(answered);
         tokio::task::yield_now().await;
@@ -193,7 +192,7 @@ mod tests {
 
     /// Outside of a runtime there is no later, so the batch wakes its callers at once.
     #[test]
-    fn who_is_answered_from_outside_is_woken_at_once() {
+    fn receivers_are_woken_at_once_outside_of_a_runtime() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (answers, waits): (Vec<_>, Vec<_>) = (0..2).map(|_| answer()).unzip();
         let waits: Vec<_> = waits.into_iter().map(|waits| runtime.spawn(waits)).collect();

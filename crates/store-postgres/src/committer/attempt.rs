@@ -33,7 +33,7 @@ const SILENT: &str = "the server does not answer";
 pub(super) enum LockWait {
     /// For the lock timeout of the session.
     Normal,
-    /// Briefly: many attempts may follow each other.
+    /// Briefly, because many attempts may follow.
     Short,
 }
 
@@ -162,7 +162,7 @@ fn depends_on_memory(set: &ChangeSet, present: &Present) -> bool {
     set.changes().iter().any(|change| matches!(present.get(&change.key()), Some(Some(_))))
 }
 
-/// The row that a change leaves under its key, for tables that the memory caches.
+/// The key of a change and the resulting row, for tables in the cache.
 fn cacheable(change: &Change) -> Option<(RowKey, Option<Arc<Row>>)> {
     let row = match change {
         Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
@@ -206,7 +206,7 @@ async fn finish(session: &Session, command: &str) -> Result<(), Failed> {
     round_trip(vec![session.command(command)]).await.map(|_| ())
 }
 
-/// Reads the keys and hands each to `bring` with its row, if there is one.
+/// Reads the keys and passes keys and rows to `bring`.
 async fn read(
     session: &Session,
     begin: Option<&str>,
@@ -306,9 +306,9 @@ impl From<Failed> for Unsealed {
 /// Writes everything and commits.
 ///
 /// A single statement without a transaction commits by itself, so its answer is the answer of the
-/// commit. Several statements are pipelined, but only after `BEGIN` has succeeded. If one of them
-/// fails, the COMMIT behind it rolls back; but after a failed `BEGIN` each statement would commit
-/// by itself.
+/// commit. Several statements are pipelined, but only after `BEGIN` has succeeded. If a statement
+/// fails, the final COMMIT rolls back. After a failed `BEGIN`, however, every statement would
+/// commit separately.
 async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Result<Sealed, Unsealed> {
     prepare(session, &writes.statements()).await?;
     let mut steps = writes.steps(session);

@@ -1,4 +1,4 @@
-//! One committer: its connection, and the outcome of each group it takes.
+//! A committer: the connection, and the outcomes of groups.
 
 use super::answer::WakeBatch;
 use super::attempt::{self, LockWait, NextStep, Verdict};
@@ -13,12 +13,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Attempts at a group before its sets are tried one by one, and attempts at each of those.
+/// Attempts at a group before its sets are tried separately, and attempts at a single set.
 const TRIES_MAX: u32 = 3;
 /// Groups that read with locks after an optimistic attempt met a conflict.
 const LOCKED_FOR: u32 = 32;
-/// The total time that the sets of a group, tried one by one, wait for locks. The remaining sets
-/// are answered as conflicts.
+/// The total time for which separately tried sets of a group wait for locks. The remaining sets are
+/// answered as conflicts.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
 /// The wait for the server to end an earlier connection.
 const PREVIOUS_ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -29,9 +29,9 @@ const RECONNECT_EVERY: Duration = Duration::from_millis(200);
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     index: usize,
-    /// The key of an advisory lock that each connection of this committer holds until it ends. A
-    /// new connection waits for the lock, so all commits of earlier connections are decided by
-    /// then.
+    /// The key of an advisory lock, held by every connection of this committer until the end of the
+    /// connection. A new connection waits for the lock, so all commits of earlier connections are
+    /// decided by then.
     lock: i64,
     connection: Option<(Session, ConnectionId)>,
     /// Groups left that must re-read rows, after the cache was found stale.
@@ -130,9 +130,10 @@ impl Committer {
         self.commit_one_by_one(group).await;
     }
 
-    /// Tries sets one by one, after one of them broke a rule of the tables, waited for a lock, or
-    /// lost every race. Each set then gets its own answer. A set that needs a row for which an
-    /// earlier one waited in vain is not tried, so that no set waits long behind the others.
+    /// Tries the sets of a group separately, after a broken rule of the tables, a lock timeout or
+    /// repeated lost races, so that every set gets the right answer. A set is not tried if an
+    /// earlier set has already waited in vain for the same row. This bounds the wait of the later
+    /// sets.
     async fn commit_one_by_one(&mut self, group: Vec<Job>) {
         let (mut unavailable_rows, mut waited) = (KeySet::default(), Duration::ZERO);
         for job in group {

@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How a group learns the current rows.
 ///
-/// A group is first tried optimistically. After a conflict it is tried again with `Locked`, which
-/// also reads the rows that the group inserts: only so can the judge name the row that was in the
-/// way.
+/// A group is first tried optimistically. After a conflict the group is tried again with `Locked`,
+/// which also reads the inserted rows: the judge needs the conflicting row for the refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadMode {
     /// Rows this process wrote recently are taken from memory, and inserted claims and minted ids
@@ -44,12 +43,11 @@ fn has_minted_id(change: &Change) -> bool {
 pub(super) struct Lookups(pub(super) BTreeMap<(bool, TableId), Vec<RowKey>>);
 
 impl Lookups {
-    /// The keys that a group must read, and the remembered rows it uses instead.
+    /// The keys to read, and the remembered rows used instead.
     ///
-    /// Rows that may change are locked. So are claims that the group inserts: a transaction that
-    /// finds one of them locked by another process must wait for it before it holds other rows.
-    /// Other inserted rows need no lock. If such a row exists its set is refused, and if not, the
-    /// primary key guards the insertion.
+    /// Rows that may change are locked. Inserted claims are locked too: a transaction must wait for
+    /// a claim of another process before locking other rows. Other inserted rows need no lock. If
+    /// the row exists the set is refused; otherwise the primary key guards the insertion.
     pub(super) fn of(group: &[Job], mode: ReadMode, memory: &Memory) -> (Lookups, KeyMap<Remembered>) {
         let (mut locked, mut read) = (KeySet::default(), KeySet::default());
         for change in group.iter().flat_map(|job| job.set.changes()) {
@@ -95,8 +93,9 @@ impl Lookups {
 
 /// The rows to change, if all of them are remembered. The writes themselves then lock the rows.
 ///
-/// Everything is read instead where the writes would break the lock order: if a single row must be
-/// read (and locked) first, or if one table has updates and removals, which are two statements.
+/// Everything is read instead if the writes would break the lock order. This is so if a row is not
+/// remembered, because a row is locked by reading, or if a table has updates and removals, which
+/// are two statements.
 fn remembered(group: &[Job], changing: &KeySet, memory: &Memory) -> Option<KeyMap<Remembered>> {
     let (mut updated, mut removed) = (BTreeSet::new(), BTreeSet::new());
     for change in group.iter().flat_map(|job| job.set.changes()) {

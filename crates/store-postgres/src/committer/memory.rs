@@ -1,10 +1,10 @@
-//! A cache of rows that this process wrote and will soon write again, so that they need not be read
-//! back.
+//! A cache of rows written by this process, which will soon write most of them again and need not
+//! read them back.
 //!
-//! The cache never decides anything. Each row is stored with the number of the transaction that
-//! wrote it. A group that uses the row writes only if the row in the table still has that number
-//! (`xmin`). A transaction writes a row once, so an equal `xmin` means an equal row. A mismatch
-//! fails the whole write, and no refusal is based on the cache.
+//! The cache never decides anything. A row is stored with the number of the writing transaction. A
+//! group that uses the row writes only if the row in the table still has that number (`xmin`). A
+//! transaction writes a row once, so an equal `xmin` means an equal row. A mismatch fails the whole
+//! write, and no refusal is based on the cache.
 
 use crate::clock::monotonic;
 use crate::tables::TableId;
@@ -70,7 +70,7 @@ impl Memory {
         rows.young.contains_key(key) || rows.old.contains_key(key)
     }
 
-    /// Records the rows that transaction `by` left under these keys, or their removal.
+    /// Records rows written or removed by the transaction `by`.
     pub(super) fn wrote(&self, rows: impl Iterator<Item = (RowKey, Option<Arc<Row>>)>, by: &Arc<str>) {
         let mut known = self.generations(monotonic());
         for (key, row) in rows {

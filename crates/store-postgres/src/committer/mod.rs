@@ -1,5 +1,5 @@
-//! The committers: tasks that take queued sets as a group, read and lock their rows, let the judge
-//! decide set after set, write the admitted sets in one transaction, and answer each.
+//! The committers. A committer takes queued sets as a group, reads and locks rows, lets the judge
+//! decide set after set, writes the admitted sets in a single transaction, and answers all callers.
 //!
 //! Promises: a set is answered as committed only after the server has confirmed its group. A
 //! refused set does not affect the others. The queue and all waits are bounded. All processes lock

@@ -1,7 +1,7 @@
 //! The bounded queue in front of the committers, and its division into groups.
 //!
-//! Promises: each set is in_progress by exactly one committer, also if a `take` is cancelled. No set is
-//! left behind twice. A group waits for more sets for at most [`MORE_WITHIN`].
+//! Promises: exactly one committer takes a set, also if a `take` is cancelled. No
+//! set is left behind twice. A group waits for more sets for at most [`MORE_WITHIN`].
 
 use super::answer::{Answer, Answered, WakeBatch, answer};
 use super::ids::{Ids, InProgressId};
@@ -237,13 +237,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_sets_go_together_whatever_they_are() {
+    async fn few_sets_share_a_group_regardless_of_kind() {
         let (_queue, waiting) = queued(7, 7);
         assert_eq!(kinds(&waiting.take().await.unwrap().0), (7, 7));
     }
 
     #[tokio::test]
-    async fn many_of_a_kind_go_alone_and_the_others_with_whoever_comes_next() {
+    async fn many_sets_of_a_kind_form_a_group_and_the_others_join_the_next() {
         let (queue, waiting) = queued(8, 9);
         let (group, in_progress) = waiting.take().await.unwrap();
         assert_eq!(kinds(&group), (0, 9));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_set_alone_goes_with_those_that_a_committer_is_about_to_answer() {
+    async fn a_single_set_waits_for_the_sets_in_progress() {
         let (queue, waiting) = queued(9, 0);
         let (group, in_progress) = waiting.take().await.unwrap();
         assert_eq!(group.len(), 9);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_a_committer_that_is_held_up() {
+    async fn a_blocked_committer_is_not_waited_for() {
         let (queue, waiting) = queued(9, 0);
         let _held_up = waiting.take().await.unwrap();
         send(&queue, changing(1));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_whether_it_is_over_does_not_wait_for_who_waits_for_sets() {
+    async fn is_closed_does_not_wait_for_a_pending_take() {
         let (queue, waiting) = queued(0, 0);
         let mut taking = Box::pin(waiting.take());
         let asked = poll_fn(|context| {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_stops_taking_half_way_loses_nothing() {
+    async fn a_cancelled_take_loses_nothing() {
         let (queue, waiting) = queued(9, 0);
         let held_up = waiting.take().await.unwrap();
         send(&queue, changing(1));

@@ -1,5 +1,5 @@
-//! The writes of a group: for each row its state before the group and after, whatever the sets did
-//! to it in between.
+//! The writes of a group: for every row the difference between the states before and after the
+//! group, without intermediate states.
 
 use super::Job;
 use crate::session::{Session, Step};
@@ -24,7 +24,7 @@ pub(super) struct Writes<'a> {
     /// The parts that the sealing statement writes.
     combined: Combined<'a>,
     ids: Vec<i64>,
-    /// The encoded keys that each set touched.
+    /// The encoded keys of every set.
     touched: Vec<&'a [u8]>,
     sets: i64,
     now: i64,
@@ -52,7 +52,7 @@ struct Combined<'a> {
 struct Write<'a> {
     part: Part,
     batch: Batch<'a>,
-    /// For existing rows: the transaction that must have written each row last, if that matters.
+    /// For existing rows: the expected last writer, or `None` for locked rows.
     written_by: Option<Vec<Option<&'a str>>>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Writes<'a> {
                 add_table(table, of_table, image, present, shared.schedule, &mut changes, &mut inserts);
             }
         }
-        // Transactions are inserted by the sealing statement, together with their entries.
+        // The sealing statement inserts transactions together with entries.
         let opened = inserts.iter().position(|write| write.part.1 == TableId::Transaction);
         let transactions = opened.map(|at| inserts.remove(at).batch);
         let opening = transactions.as_ref().map_or(0, Batch::len);
@@ -177,8 +177,8 @@ impl Statement<'_> {
     }
 }
 
-/// Splits the writes into few statements whose order cannot deadlock: writes outside the sealing
-/// statement touch rows that are locked already or that no other process knows.
+/// Splits the writes into few statements in a deadlock-free order: writes outside the sealing
+/// statement only touch locked rows and rows unknown to other processes.
 fn arrange<'a>(changes: Vec<Write<'a>>, inserts: Vec<Write<'a>>) -> (Vec<Statement<'a>>, Combined<'a>) {
     let mut all = changes;
     all.extend(inserts);

@@ -1,8 +1,8 @@
 //! Migrations: bring a database forward step by step while servers keep running.
 //!
-//! A step and the record of its version are one transaction, so a crash leaves the old version or
-//! the new one. A step of several statements is recorded after the last of them and is run again
-//! after a crash.
+//! A step and the record of its version are one transaction, so a crash leaves either version
+//! intact. A step of several statements is recorded after the last of them and is run again after a
+//! crash.
 
 use super::{MigrationStep, Schema};
 use crate::error::{OpenError, reason};
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// The advisory lock of migrations.
 const LOCK: i64 = 0x436f_666f_0000;
-/// Attempts at a step whose tables are in use. Each waits for a second, so that no server queues
-/// long behind it.
+/// Attempts at a step whose tables are in use. An attempt waits for a second, so that servers do
+/// not queue for long.
 const TRIES_MAX: u32 = 30;
 /// Attempts to get the advisory lock: one minute.
 const LOCK_TRIES_MAX: u32 = 120;

@@ -71,8 +71,7 @@ impl Schema {
         Schema { steps: STEPS.to_vec(), needed: NEEDED }
     }
 
-    /// A schema of a later build: this one with further steps, of which that build needs the first
-    /// `needed` versions.
+    /// The schema of a later build: further steps, and the version needed by the build.
     #[must_use]
     pub fn extended_by(mut self, steps: &[MigrationStep], needed: u32) -> Schema {
         self.steps.extend_from_slice(steps);

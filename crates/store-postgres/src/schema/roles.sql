@@ -1,7 +1,7 @@
 -- Roles, grants and row-level security.
 --
--- counterfoil_writer is the role for servers that should not own the tables: their login is a
--- member of it. It may insert, and it has no right to rewrite history even without the triggers.
+-- counterfoil_writer is the role for servers that should not own the tables. Grant it to their
+-- login. It may insert, and it has no right to rewrite history even without the triggers.
 --
 -- counterfoil_reader is for people and tools that look at one tenant. Row-level security shows the
 -- rows of the tenant named by the setting counterfoil.tenant, and no rows while that is not set.

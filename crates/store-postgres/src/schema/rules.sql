@@ -33,8 +33,8 @@ BEGIN
     RAISE EXCEPTION '%: %', TG_TABLE_NAME, TG_ARGV[0] USING ERRCODE = 'CF002';
 END $$;
 
--- Tables that are only inserted into, tables whose rows are never deleted, and tables that are
--- never truncated. Statement triggers fire once per statement and not at all on INSERT.
+-- Append-only tables, tables without deletions, and tables that are never truncated. Statement
+-- triggers fire once per statement and not at all on INSERT.
 DO $$
 DECLARE
     name TEXT;
@@ -58,10 +58,10 @@ END $$;
 -- The journal.
 --
 -- A transaction has as many entries as its header says, and they sum to zero per asset and layer.
--- The check runs once per statement over all transactions that the statement inserted. A
--- transaction that balances by then is sealed: nothing can be added to it or taken from it. The
--- others are noted and checked again when their database transaction commits, because their entries
--- may come in later statements.
+-- The check runs once per statement over all transactions that the statement inserted. A balanced
+-- transaction is sealed: entries can be neither added nor removed. Unbalanced ones are noted and
+-- checked again when the database transaction commits, because further entries may come in later
+-- statements.
 
 CREATE FUNCTION check_balance_or_defer() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -109,9 +109,9 @@ END $$;
 CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON unbalanced_transactions
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_deferred_balance();
 
--- An entry belongs to an existing transaction, at one of the places that its header announces. All
--- places of a committed transaction are taken: the primary key refuses a late entry there, and this
--- rule refuses one elsewhere.
+-- An entry belongs to an existing transaction, at a place announced by the header. All places of a
+-- committed transaction are taken: the primary key refuses a late entry there, and this rule
+-- refuses one elsewhere.
 CREATE FUNCTION check_entry_places() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     stray BIGINT;
@@ -350,7 +350,7 @@ CREATE TRIGGER as_made BEFORE UPDATE ON meta FOR EACH ROW
 WHEN ((NEW.name, NEW.value) IS DISTINCT FROM (OLD.name, OLD.value))
 EXECUTE FUNCTION refuse('the secret and what else is said of the database stay as they are');
 
--- Revisions that have no other rule beside them.
+-- Tables with no further rule about updates.
 DO $$
 DECLARE
     name TEXT;

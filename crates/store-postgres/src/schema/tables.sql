@@ -13,8 +13,8 @@ CREATE TABLE meta (
     value BYTEA NOT NULL
 );
 
--- One row: the last position and its time. Every commit updates this row last. The row lock makes
--- positions dense and their order the order in which commits become visible.
+-- A single row: the last position and time. Every commit updates the row last. The row lock makes
+-- positions dense and position order the order of visibility.
 CREATE TABLE head (
     one      BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
     position BIGINT  NOT NULL CHECK (position >= 0),

@@ -30,7 +30,7 @@ pub(crate) enum Purpose {
 }
 
 /// Every statement has a matching index. Without these settings the planner would scan small tables
-/// and keep that generic plan while they grow. Planning every group again would cost more than
+/// and keep the generic plan while the tables grow. Planning every group again would cost more than
 /// running it.
 const PLANS: &str = "SET search_path = counterfoil, pg_temp; SET TimeZone = 'UTC'; SET jit = off; \
     SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_is_tried_by_itself_and_the_one_that_took_us_first() {
+    fn hosts_are_tried_one_by_one_starting_with_the_last_used() {
         let url =
             "postgres://u:p@one:1,two:2,%2Frun%2Fpg:3/d?application_name=x&target_session_attrs=read-write";
         let target = Target::parse(url).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_an_address_is_tried_is_the_urls_to_say() {
+    fn the_url_sets_the_time_limit_of_an_address() {
         let slow = Target::parse("postgres://h/d?connect_timeout=20").unwrap();
         assert_eq!(slow.hosts[0].get_connect_timeout(), Some(&Duration::from_secs(20)));
         assert!(slow.within > Duration::from_secs(20));

@@ -24,8 +24,8 @@ use tokio_rustls::TlsConnector;
 /// The verification of a server's certificate.
 pub(super) enum Check {
     Nothing,
-    /// The certificate must be for this host and be signed by a trusted authority: those of the
-    /// file, or the public ones.
+    /// The certificate must name the host and be signed by a trusted authority, from the file or
+    /// the public list.
     Everything(Option<PathBuf>),
 }
 

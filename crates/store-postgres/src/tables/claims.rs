@@ -85,7 +85,7 @@ impl Stored for Claim {
     }
 }
 
-/// Columns that are only set in some states.
+/// Columns with values in some states only.
 #[derive(Default)]
 struct Cells<'a> {
     lease: Option<Lease>,

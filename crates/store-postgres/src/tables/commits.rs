@@ -1,7 +1,7 @@
 //! The log of commits, read by the feed and to resolve commits in doubt.
 //!
-//! Each row is a group of change sets: their ids and the keys of the rows that each set wrote, in
-//! the order of positions. The row's own position is that of the group's last set.
+//! A row is a group of change sets: set ids and the keys of the written rows, in the order of
+//! positions. The row's own position is that of the group's last set.
 
 use super::{Damage, RowReader};
 use counterfoil_core::types::id::SetId;
@@ -16,7 +16,7 @@ pub(crate) const FIND_SET_AFTER: &str = "SELECT position - cardinality(sets) + a
 /// One row if the set is at the position.
 pub(crate) const SET_IS_AT: &str = "SELECT 1 FROM (SELECT position, sets FROM commit_groups WHERE position >= $1 \
     ORDER BY position LIMIT 1) AS g WHERE sets[(cardinality(sets) - (position - $1))::int] = $2";
-/// Groups that end after one position and before another.
+/// The groups whose last position is between two bounds.
 pub(crate) const GROUPS_AFTER: &str = "SELECT position, at, sets, touched FROM commit_groups \
     WHERE position > $1 AND position < $2 ORDER BY position";
 

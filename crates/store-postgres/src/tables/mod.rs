@@ -1,4 +1,4 @@
-//! One module per table: its columns, and how its rows are written and read. Decisions are made
+//! One module per table: columns, and the encoding and decoding of rows. Decisions are made
 //! elsewhere.
 //!
 //! The SQL of a table (find, lock, insert, update, delete) is generated from its columns and works
@@ -217,7 +217,7 @@ impl TableId {
         }
     }
 
-    /// Whether rows of this table never change, so that locking them is pointless.
+    /// Whether rows of this table never change and need no locks.
     pub(crate) const fn is_immutable(self) -> bool {
         match self {
             TableId::Audit | TableId::Name | TableId::Asset | TableId::Transaction | TableId::Reversal => {
@@ -239,8 +239,8 @@ impl TableId {
         }
     }
 
-    /// Whether a new row of this table has a freshly minted id. Reading such a row first would find
-    /// nothing, and no other process can insert the same one.
+    /// Whether a new row of this table has a freshly minted id. A lookup before the insertion would
+    /// find nothing, and no second process can insert the same id.
     pub(crate) const fn is_minted(self) -> bool {
         match self {
             TableId::Charge

@@ -70,7 +70,7 @@ ranges! {
     TENANTS = Tenant "ORDER BY t.name";
     API_KEYS = ApiKey "ORDER BY t.digest";
     SLOTS = Slot "ORDER BY t.number";
-    // Locked rows are skipped: another process is taking up that work or has just finished it.
+    // Locked rows are skipped: a second process is taking up or finishing the work.
     DUE_OUTBOX = Outbox
         "WHERE t.parked IS NULL AND t.due_at <= $1 ORDER BY t.due_at, t.id LIMIT $2 FOR UPDATE OF t SKIP LOCKED";
     DUE_CLAIMS = Claim

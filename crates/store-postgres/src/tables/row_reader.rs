@@ -13,7 +13,7 @@ use tokio_postgres::types::FromSql;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage(pub(crate) String);
 
-/// A row that is read from its first column to its last.
+/// A cursor over the columns of a row.
 #[derive(Debug)]
 pub(crate) struct RowReader<'r> {
     row: &'r Row,

@@ -1,5 +1,4 @@
-//! The statement that seals a group: it writes the parts that usually come together, takes
-//! positions, and logs the group's commits.
+//! The statement that seals a group: writes frequent parts, takes positions, and logs the commits.
 
 use super::sql::{self, Part};
 use super::{TableId, journal};
@@ -28,9 +27,9 @@ impl Sealing {
     /// Takes positions for a group and logs its commits under them.
     ///
     /// The row of `head` is locked from here to the end of the transaction, so position order is
-    /// commit order. Entries need positions; their transactions are inserted with them, so that the
-    /// balance rule sees whole transactions. Notifications come last, so that only one group at a
-    /// time holds their advisory locks: the server's lock table is small.
+    /// commit order. Entries need positions. Headers are inserted with the entries, so that the
+    /// balance rule sees whole transactions. Notifications come last, so that advisory locks are
+    /// held by a single group at a time: the server's lock table is small.
     pub(crate) fn sql(self) -> &'static str {
         SEALS.iter().find(|(sealing, _)| *sealing == self).map_or("", |(_, sql)| sql.as_str())
     }
@@ -42,10 +41,9 @@ static SEALS: LazyLock<Vec<(Sealing, String)>> =
 /// The condition on `head` counts the rows of all parts, so `head` is only taken once all parts are
 /// written.
 ///
-/// `head` always has its row; the insertion is a way to update that row once no other transaction
-/// holds it. A plain `UPDATE` that had to wait would see a row that changed after its snapshot and
-/// re-evaluate the whole statement (EvalPlanQual) while holding the lock that every other group
-/// waits for.
+/// `head` always has a row; the upsert updates the row once the lock is free. A plain `UPDATE`
+/// after a wait would find a row newer than the snapshot and evaluate the whole statement again
+/// (EvalPlanQual), while holding the lock of `head` and blocking all other groups.
 fn build(sealing: Sealing) -> String {
     let (before, condition, ids) = if sealing.parts.is_empty() {
         (String::new(), String::new(), 1)

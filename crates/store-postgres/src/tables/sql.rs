@@ -5,8 +5,8 @@ use super::{Column, Kind, Table, TableId};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The statements of one table. Parameters are one array per column. Statements that write take the
-/// expected number of rows as their last parameter and fail if they write fewer.
+/// The statements of one table. Parameters are one array per column. Writing statements take the
+/// expected number of rows as the last parameter and fail on a smaller number.
 #[derive(Debug)]
 pub(crate) struct Statements {
     /// Reads rows by key.
@@ -18,8 +18,8 @@ pub(crate) struct Statements {
     pub(crate) delete: String,
 }
 
-/// What a statement does to rows. `Update` and `Delete` take one more array: the transaction that
-/// must have written each row last, or NULL where the row is locked.
+/// The kind of a write. `Update` and `Delete` take a further array with the expected last writer of
+/// every row, or NULL for locked rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Update,
@@ -32,9 +32,9 @@ pub(crate) type Part = (Verb, TableId);
 
 /// The rank of a part in the order of writes.
 ///
-/// New claims come first. They are the only insertions that may have to wait for another
-/// transaction, so they wait before this transaction holds anything. Changes of existing rows
-/// follow, table by table in the lock order of all processes. All other new rows come last.
+/// New claims come first. No other insertion may have to wait for a concurrent transaction, so the
+/// wait happens before this transaction holds locks. Changes of existing rows follow, table by
+/// table in the lock order of all processes. All other new rows come last.
 pub(crate) fn write_order((verb, table): Part) -> (u8, TableId) {
     let phase = match (verb, table) {
         (Verb::Insert, TableId::Claim) => 0,
@@ -91,9 +91,9 @@ pub(crate) fn single((verb, table): Part) -> &'static str {
     }
 }
 
-/// The largest combination that these parts contain, if any. The remaining parts are written before
-/// it, so they must not break the lock order: they may only touch rows locked already, or insert
-/// minted ids that no other process knows.
+/// The largest combination contained in these parts. The remaining parts are written earlier and
+/// must keep the lock order: only locked rows and minted ids, which are unknown to other processes,
+/// qualify.
 pub(crate) fn largest_combination(parts: &[Part]) -> Option<&'static [Part]> {
     let fits = |combination: &[Part]| {
         let mut remaining = parts.iter().filter(|part| !combination.contains(part));
@@ -231,7 +231,7 @@ fn value(column: &Column) -> String {
 const WRITTEN_BY: Column = Column { name: "written_by", kind: Kind::Text, moves: false };
 
 /// Numbered parameters, one array per column, as rows. `unnest` stands in the select list and not
-/// in FROM: PostgreSQL then produces rows one by one instead of materialising each column first.
+/// in FROM: PostgreSQL then streams rows instead of materialising whole columns first.
 pub(super) fn rows<'c>(columns: impl Iterator<Item = &'c Column>, first: usize) -> String {
     let arrays = columns.zip(first..).map(|(column, number)| {
         let kind = match column.kind {

@@ -1,10 +1,10 @@
-//! Wakes tasks that wait for a claim of another process, by the commit that settles the claim.
+//! Wakes the waiters of a claim when another process commits the settlement.
 //!
 //! One connection listens for all waiters of a process. While a task waits for a claim, the
 //! connection holds a shared advisory lock under the claim's key. A committer that settles a claim
-//! tries the exclusive lock, and sends a notification only if the lock is taken, because
-//! transactions that notify commit one at a time in the whole cluster. The committer keeps the
-//! locks until its commit, so no waiter can start unnoticed between the try and the commit.
+//! tries the exclusive lock, and sends a notification only if the lock is taken: notifying
+//! transactions commit serially in the whole cluster. The committer keeps the locks until its
+//! commit, so no waiter can start unnoticed between the try and the commit.
 //!
 //! Promises: no lock is waited for, the number of locks is bounded, and no commit fails because of
 //! notifications. A lost connection wakes all waiters once and is reopened; until then the waiters
@@ -64,8 +64,7 @@ impl Wake {
         Wake { waiters, listener }
     }
 
-    /// A future that ends with the next notification for the claim after this call, or `None` if
-    /// none can be received.
+    /// A future for the next notification about the claim, or `None` without a connection.
     pub(crate) fn wait(&self, claim: &ClaimId) -> Option<impl Future<Output = ()> + Send + use<>> {
         let mut signal = self.waiters.add(key(claim))?;
         Some(async move {

@@ -1,4 +1,4 @@
-//! The waiters of this process by key, and the keys that are locked for them.
+//! The waiters of this process by key, and the state of the locks.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_bounded_but_a_key_that_has_one_takes_everybody() {
+    fn keys_are_bounded_but_waiters_per_key_are_not() {
         let waiters = Waiters::default();
         let all: Vec<_> = (0..256).map(|key| waiters.add(key).unwrap()).collect();
         assert!(waiters.add(256).is_none());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_connection_wakes_everybody_and_takes_nobody() {
+    fn a_lost_connection_wakes_all_waiters_and_accepts_none() {
         let waiters = Waiters::default();
         let waiting = waiters.add(1).unwrap();
         waiters.disconnect();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_before_the_lock_looks_once_and_who_comes_later_does_not() {
+    fn waiters_before_the_lock_are_woken_once_and_later_ones_are_not() {
         let waiters = Waiters::default();
         let early = waiters.add(1).unwrap();
         waiters.mark_locked(&[1, 2]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_kept_for_who_is_back_at_once() {
+    fn a_lock_is_kept_for_waiters_that_return_at_once() {
         let waiters = Waiters::default();
         drop(waiters.add(1).unwrap());
         waiters.mark_locked(&[1]);

@@ -1,4 +1,4 @@
-//! Claims only move forward, and neither they nor the work for them can be nonsense.
+//! Claims only move forward, and the columns of claims and of their work are consistent.
 
 use crate::{filled, refused};
 
@@ -27,7 +27,7 @@ async fn claims_only_move_forward() {
         "state_has_its_columns",
     )
     .await;
-    // What the engine itself does is allowed: to expire, to be claimed anew under a higher fence, to be swept.
+    // The moves of the engine are allowed: expiry, a new claim under a higher fence, the sweep.
     for sql in [
         "UPDATE claims SET state = 'expired', body = NULL, revision = revision + 1 WHERE subject = 1",
         "UPDATE claims SET subject = 9, fence = fence + 1, revision = revision + 1 WHERE subject = 1",
@@ -41,7 +41,7 @@ const LEASE: &str = "holder = 1, lease_until = 1, lease_ceiling = 1";
 const ANSWER: &str =
     "replay_until = 1, tombstone_until = 1, sweep_at = 1, status = 1, media = 'm', body = 'b'";
 
-/// Every state of a claim, with the columns it needs.
+/// Every state of a claim with its required columns.
 const STATES: [(&str, &str); 6] = [
     ("in_flight", LEASE),
     ("failed_retry", "not_before = 1"),
@@ -51,7 +51,7 @@ const STATES: [(&str, &str); 6] = [
     ("expired", "tombstone_until = 1, body = NULL"),
 ];
 
-/// Makes a claim of that state, without the rule of moves and from nothing.
+/// Puts the claim into a state, with the rule about moves disabled.
 fn made(state: &str, has: &str) -> String {
     format!(
         "ALTER TABLE claims DISABLE TRIGGER only_forward; \
@@ -63,7 +63,7 @@ fn made(state: &str, has: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
+async fn claims_move_between_states_as_the_rule_says() {
     let (db, _database) = filled().await;
     let may = |from: &str, to: &str, is_another: bool, fence_grows: bool| match from {
         "completed" | "failed_terminal" | "expired" if is_another => fence_grows,
@@ -97,7 +97,7 @@ async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
 }
 
 #[tokio::test]
-async fn only_what_is_settled_and_not_kept_for_good_is_removed() {
+async fn only_settled_claims_with_a_sweep_time_are_removed() {
     let (db, _database) = filled().await;
     let remove = "BEGIN; DELETE FROM claims WHERE subject = 3; ROLLBACK";
     for (state, has) in STATES {
@@ -117,7 +117,8 @@ async fn only_what_is_settled_and_not_kept_for_good_is_removed() {
     }
 }
 
-/// Whatever the answer was: within its windows the key neither goes nor is claimed anew, so nothing is charged a second time under it.
+/// Until its tombstone ends, a settled key is neither deleted nor claimed again, so no second
+/// charge can happen under it.
 #[tokio::test]
 async fn a_settled_claim_is_kept_until_its_tombstone_ends() {
     let (db, _database) = filled().await;
@@ -135,14 +136,14 @@ async fn a_settled_claim_is_kept_until_its_tombstone_ends() {
             refused(&db, remove, "kept until its tombstone ends").await;
             refused(&db, &reuse, "only moves forward").await;
         }
-        // Processes may be a little ahead of the server's clock.
+        // Processes may run slightly ahead of the server's clock.
         for over in ["now_ms() - 1", "now_ms() + 30000"] {
             db.batch_execute(&made(state, &until(over))).await.unwrap();
             db.batch_execute(remove).await.unwrap();
             db.batch_execute(&reuse).await.unwrap();
         }
     }
-    // A server whose clock was set back does not keep what is over by the last commit's time.
+    // The last commit's time counts if the server's clock was set back.
     let ahead = "UPDATE head SET at = now_ms() + 86400000";
     db.batch_execute(ahead).await.unwrap();
     db.batch_execute(&made("expired", "tombstone_until = now_ms() + 80000000, sweep_at = 1, body = NULL"))
@@ -152,7 +153,7 @@ async fn a_settled_claim_is_kept_until_its_tombstone_ends() {
 }
 
 #[tokio::test]
-async fn rows_that_make_no_sense_are_refused() {
+async fn inconsistent_rows_are_refused() {
     let (db, _database) = filled().await;
     let mut claims = vec![
         "state = 'lost'".to_owned(),

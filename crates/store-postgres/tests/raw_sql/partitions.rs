@@ -1,4 +1,4 @@
-//! The partitions of the journal and of the audit log: every rule of a table holds on each of its partitions, rows go to
+//! The partitions of the journal and of the audit log: rules hold on every partition, rows go to
 //! the partition of their time, and old partitions can be dropped.
 
 use crate::support::{fresh, raw};
